@@ -1,0 +1,94 @@
+# What a developer types; `make` alone lists it. Each target sets up what it needs in .venv, once: stamp files there
+# remember it. Nothing is needed beforehand but Python with venv, make and git; with a C compiler it all runs faster.
+
+# The first Python that is new enough; `make PYTHON=...` takes another.
+PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
+    $(shell $(p) -c 'import sys; sys.version_info >= (3, 11) and print("$(p)")' 2>/dev/null)))
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# What the demonstration simulates, and what the benchmark runs.
+DEMO ?= examples/demo/week.jsonl --config examples/demo/queues.yaml
+BENCH ?= b
+# How the tests run, and which of them run a second time on the hot modules as plain Python.
+PYTEST ?= $(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet
+INTERPRETED ?= tests/core
+
+HOT := setup.py tools/pxd.py $(wildcard src/licorne/core/*.py)
+IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; sys.exit(not compiled)'
+SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long check format bench compile clean-compiled clean
+.DELETE_ON_ERROR:
+
+help:  ## List the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*##  *\(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
+	    printf '  make %-16s %s\n' "$$target" "$$text"; done
+
+# -- setting up ------------------------------------------------------------------------------------------
+
+$(VENV)/made:
+	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo 'licorne needs Python 3.11 or newer; say where it is: make PYTHON=...' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# What it takes to run: the dependencies, and the package in place, with its hot modules compiled if that works.
+$(VENV)/run: pyproject.toml $(HOT) | $(VENV)/made
+	@echo 'Installing licorne and what it needs into $(VENV) ...'
+	@$(PIP) install --editable .
+	@$(SAY_HOW)
+	@touch $@
+
+# What it takes to develop: the same and the tools.
+$(VENV)/dev: pyproject.toml | $(VENV)/made
+	@echo 'Installing licorne and the development tools into $(VENV) ...'
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+$(VENV)/compiled: $(HOT) $(VENV)/dev
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@$(SAY_HOW)
+	@touch $@ $(VENV)/run
+
+# -- using -----------------------------------------------------------------------------------------------
+
+demo: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Simulate a cluster and its busy week, a sample that ships with licorne
+	$(BIN)/licorne simulate $(DEMO)
+
+bench: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Measure decisions per second; BENCH=b chooses the case
+	$(BIN)/licorne bench $(BENCH)
+
+# -- developing ------------------------------------------------------------------------------------------
+
+test: $(VENV)/compiled  ## Run the tests, then those of the core again on plain Python
+	@if $(IS_COMPILED); then \
+	    LICORNE_REQUIRE_COMPILED=1 $(PYTEST) -m 'not long' && echo 'The same core as plain Python:' && \
+	    LICORNE_INTERPRETED=1 $(PYTEST) -m 'not long' $(INTERPRETED); \
+	else $(PYTEST) -m 'not long'; fi
+
+test-long: $(VENV)/compiled  ## Run all tests, with many more examples; takes long
+	LICORNE_HYPOTHESIS=long $(PYTEST) --timeout 7200
+
+check: $(VENV)/dev  ## Check style, types, imports and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+compile: $(VENV)/dev  ## Compile the hot modules that changed, in place; fail if that fails
+	LICORNE_REQUIRE_COMPILED=1 $(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $(VENV)/compiled $(VENV)/run
+
+clean-compiled:  ## Remove what was compiled: the hot modules then run as plain Python
+	find src \( -name '*.so' -o -name '*.pyd' -o -name '*.pxd' \) -delete
+	rm -rf build
+
+clean: clean-compiled  ## Remove everything that was made, .venv too
+	rm -rf $(VENV) dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

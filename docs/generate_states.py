@@ -1,0 +1,10 @@
+"""Writes docs/states.md from the tables in the code: `python docs/generate_states.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from licorne.core.states import tables_as_markdown
+
+if __name__ == "__main__":
+    Path(__file__).with_name("states.md").write_text(tables_as_markdown(), encoding="utf-8")

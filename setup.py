@@ -1,0 +1,143 @@
+"""Builds licorne: the hot modules are compiled where that is possible, and run as plain Python where it is not.
+
+The same `.py` files serve both ways (Cython's pure Python mode). What Cython must know of them beyond their own
+text, the layout of their classes for each other, is derived from that text (`tools/pxd.py`), never written by hand.
+
+A half-compiled package would be worse than none, since its halves could not share typed objects. So any failure,
+be it Cython that refuses or a C compiler that is missing or broken, means that nothing is compiled: the package
+installs all the same and is slower.
+
+Environment variables:
+    LICORNE_PURE=1              compile nothing
+    LICORNE_REQUIRE_COMPILED=1  fail when compiling fails, instead of going on without
+    LICORNE_SAFE=1              compile with checks of bounds, of None and of integer overflow
+    LICORNE_CFLAGS="..."        flags for the C compiler, instead of those below
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+os.chdir(Path(__file__).resolve().parent)
+sys.path.insert(0, "tools")
+
+import pxd  # noqa: E402  the import needs the line above
+
+HOT = [
+    "licorne.core.vectors",
+    "licorne.core.order",
+    "licorne.core.nodes",
+    "licorne.core.nodeindex",
+    "licorne.core.asks",
+    "licorne.core.usage",
+    "licorne.core.queue",
+    "licorne.core.application",
+    "licorne.core.parking",
+    "licorne.core.accounting",
+    "licorne.core.descent",
+]
+
+PURE = os.environ.get("LICORNE_PURE") == "1"
+REQUIRED = os.environ.get("LICORNE_REQUIRE_COMPILED") == "1"
+SAFE = os.environ.get("LICORNE_SAFE") == "1"
+
+# No contraction: a*b+c must round as the interpreter rounds it, or shares and scores differ from machine to machine.
+# Overflow wraps and the bits of a double may be read as an integer. No -march: a wheel runs elsewhere.
+FLAGS = os.environ.get(
+    "LICORNE_CFLAGS", "-O3 -g0 -ffp-contract=off -fwrapv -fno-strict-aliasing -fno-strict-aliasing"
+).split()
+# Cython does not check the bounds of C arrays within objects; the compiler's sanitizer does.
+SAFE_FLAGS = ["-fsanitize=bounds", "-fno-sanitize-recover=all"]
+SAFE_LINK_FLAGS = ["-fsanitize=undefined"]
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": SAFE,
+    "cdivision": False,  # `//` and `%` round as Python's do
+    "initializedcheck": SAFE,
+    "nonecheck": SAFE,
+    "overflowcheck": SAFE,
+    "wraparound": False,
+}
+GENERATED = Path("build", "c")
+
+
+def extensions() -> list[Extension]:
+    """List the hot modules that exist, to be compiled."""
+    paths = {name: Path("src", *name.split(".")).with_suffix(".py") for name in HOT}
+    flags = {"extra_compile_args": FLAGS, "extra_link_args": []}
+    if SAFE:
+        flags = {"extra_compile_args": FLAGS + SAFE_FLAGS, "extra_link_args": SAFE_LINK_FLAGS}
+    return [Extension(name, [str(path)], **flags) for name, path in paths.items() if path.exists() and not PURE]
+
+
+class AllOrNothing(build_ext):
+    """Compile everything or, if anything fails, leave nothing compiled behind."""
+
+    def finalize_options(self) -> None:
+        """Use the processors there are."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count() or 1
+
+    def run(self) -> None:
+        """Compile; on failure remove what was compiled and go on as a package without extensions."""
+        in_place = bool(self.inplace)
+        try:
+            self.translate()
+            super().run()
+        except Exception as error:
+            if REQUIRED:
+                raise  # leaving what there was, to go on from when the fault is mended
+            for extension in self.extensions:
+                Path(self.build_lib, self.get_ext_filename(extension.name)).unlink(missing_ok=True)
+            self.extensions = []
+            print(f"licorne: not compiled, the hot modules will run as plain Python: {error}", file=sys.stderr)
+        if in_place:
+            self.remove_leftovers()
+
+    def remove_leftovers(self) -> None:
+        """Remove from the sources what an earlier build compiled and this one did not: it would hide newer text."""
+        made = {Path("src", self.get_ext_filename(extension.name)) for extension in self.extensions}
+        for path in Path("src").rglob("*" + str(sysconfig.get_config_var("EXT_SUFFIX"))):
+            if path not in made:
+                path.unlink()
+                path.with_name(path.name.partition(".")[0] + ".pxd").unlink(missing_ok=True)
+
+    def translate(self) -> None:
+        """Turn the hot modules into C, those that changed, or all if the last build here had other settings."""
+        from Cython.Build import cythonize  # noqa: PLC0415  may be missing, which is no more than another failure
+
+        pxd.generate({extension.name: Path(extension.sources[0]) for extension in self.extensions})
+        settings = repr((FLAGS, DIRECTIVES))
+        note = GENERATED / "settings"
+        known = note.exists() and note.read_text(encoding="utf-8") == settings
+        note.unlink(missing_ok=True)
+        translated = cythonize(
+            self.extensions,
+            include_path=["src"],
+            build_dir=str(GENERATED),
+            force=not known,
+            compiler_directives=DIRECTIVES,
+        )
+        sources = {extension.name: extension.sources for extension in translated}
+        for extension in self.extensions:
+            extension.sources = sources[extension.name]
+        GENERATED.mkdir(parents=True, exist_ok=True)
+        note.write_text(settings, encoding="utf-8")
+
+    def get_outputs(self) -> list[str]:
+        """List the files made, for the wheel's record."""
+        return super().get_outputs() if self.extensions else []
+
+    def get_output_mapping(self) -> dict[str, str]:
+        """Map the files made to where they lie in an editable installation."""
+        return super().get_output_mapping() if self.extensions else {}
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing})

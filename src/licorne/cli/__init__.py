@@ -1,0 +1,62 @@
+"""The command `licorne`: the front door.
+
+Each command is a file of its own and is imported when it is called, so that `licorne --help` does not wait for a
+scheduler that it does not need. Here stand their names and what they have in common: how errors are told.
+
+An error that a user can cause ends in one plain message on standard error and exit status 1; there is no traceback.
+Exit status 2 means wrong usage, or what a command's help says it means (`simulate --strict`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cyclopts import App
+
+from licorne.cli.errors import CommandError
+from licorne.cli.version import describe
+
+app = App(
+    name="licorne",
+    help="A cluster resource scheduler: simulate workloads, check queue configurations, ask where applications go.",
+    version=describe,
+    version_flags=("--version",),
+    help_format="plaintext",
+)
+app.command("licorne.cli.simulate:simulate", name="simulate", help="Run a workload or trace under a virtual clock.")
+app.command("licorne.cli.place:place", name="place", help="Say which queue an application would be placed in, and why.")
+app.command("licorne.cli.generate:generate", name="generate", help="Make a workload file from a seed.")
+app.command("licorne.cli.bench:bench", name="bench", help="Measure how fast the scheduler decides.")
+app.command("licorne.cli.version:version", name="version", help="Print the version, and whether it is compiled.")
+configuration = App(name="config", help="Work with queue configurations.")
+configuration.command("licorne.cli.config:check", name="check", help="Check a queue configuration.")
+app.command(configuration)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit status."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; its exit status."""
+    try:
+        status = app(arguments, result_action="return_value")
+        sys.stdout.flush()
+    except CommandError as error:
+        return _fail(str(error))
+    except BrokenPipeError:
+        # Whoever read our output has had enough. Python would complain once more when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
+    except KeyboardInterrupt:
+        return _fail("interrupted", status=130)
+    return status if isinstance(status, int) else 0
+
+
+def _fail(message: str, status: int = 1) -> int:
+    print(f"licorne: {message}", file=sys.stderr)
+    return status

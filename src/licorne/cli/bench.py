@@ -1,0 +1,107 @@
+"""`licorne bench`: allocations per second, on a made or given workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter, validators
+
+from licorne import RegistrationError
+from licorne.cli.errors import CommandError
+from licorne.cli.progress import progress_bar
+from licorne.sim.bench import BenchResult, measure
+from licorne.sim.generate import CASES, Options, benchmark
+from licorne.sim.workload import Workload, WorkloadError, read_workload
+
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+def bench(
+    case_or_file: str,
+    /,
+    *,
+    shape: Literal["app", "same", "unique"] = "app",
+    appsort: Literal["fifo", "fair"] = "fifo",
+    nodesort: Literal["fair", "binpacking"] = "fair",
+    order: Literal["rr", "app"] = "rr",
+    seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 1,
+    demand: float | None = None,
+    repeat: Annotated[int, Parameter(validator=validators.Number(gte=1))] = 1,
+    reservations: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Measure allocations per second: from the first ask handed in to the last allocation handed out.
+
+    Parameters
+    ----------
+    case_or_file
+        A case of `licorne generate` (a, b, c, d, e1, e2, e3, t, x), or a workload file of version 1.
+    shape
+        Cases only, as for `licorne generate`; so are appsort, nodesort, order, seed and demand.
+    appsort
+        How queues sort their applications.
+    nodesort
+        How the partition sorts its nodes.
+    order
+        The order of the asks.
+    seed
+        Seed of the random numbers.
+    demand
+        What the asks want together, as a multiple of what the cluster has.
+    repeat
+        Measure so many times, each time in a new scheduler, and report medians.
+    reservations
+        Let asks that wait reserve nodes; real time then counts.
+    json
+        Print the result as a JSON object.
+    """
+    options = Options(shape=shape, appsort=appsort, nodesort=nodesort, order=order, seed=seed, demand=demand)
+    try:
+        workload = _workload(case_or_file, options)
+        with progress_bar("measuring") as progress:
+            done = 0
+
+            def told(_: object) -> None:
+                nonlocal done
+                done += 1
+                if progress is not None:
+                    progress(done, repeat)
+
+            result = measure(workload, repeat=repeat, reservations=reservations, told=told)
+    except (RegistrationError, WorkloadError) as error:
+        raise CommandError(str(error)) from None
+    if json:
+        print(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+    else:
+        _show(result)
+    return 0
+
+
+def _workload(case_or_file: str, options: Options) -> Workload:
+    if case_or_file in CASES:
+        return benchmark(case_or_file, options)
+    if options != Options():
+        raise CommandError(f"{case_or_file} is no case of `licorne generate`, and only those have options")
+    try:
+        return read_workload(Path(case_or_file))
+    except FileNotFoundError:
+        cases = ", ".join(CASES)
+        raise CommandError(f"{case_or_file}: no such file, and none of the cases {cases}") from None
+
+
+def _show(result: BenchResult) -> None:
+    kind = "compiled" if result.compiled else "interpreted"
+    rates = [run.allocations_per_s for run in result.runs]
+    print(f"{result.workload}: {kind}, Python {result.python}, {result.processors} processors")
+    spread = f" ({min(rates):,.0f} to {max(rates):,.0f} in {len(rates)} runs)" if len(rates) > 1 else ""
+    print(f"  {result.allocations_per_s:,.0f} allocations per second{spread}")
+    print(
+        f"  {result.allocations:,} allocations for {result.asks:,} asks in {result.seconds:.3f} s"
+        f" (handing in {result.submit_s:.3f} s, deciding {result.decide_s:.3f} s)"
+    )
+    if result.expected and result.expected != result.allocations:
+        print(f"  the workload expects {result.expected:,} allocations")
+    print(f"  peak memory {result.peak_rss_bytes / (1 << 20):,.0f} MiB")
+    print(f"  digest {result.digest}")

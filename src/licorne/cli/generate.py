@@ -1,0 +1,84 @@
+"""`licorne generate`: workload files from a seed."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+from typing import IO, Annotated, Literal
+
+from cyclopts import Parameter, validators
+
+from licorne.cli.errors import CommandError
+from licorne.sim.generate import Options, benchmark, write
+from licorne.sim.week import week
+from licorne.sim.workload import Workload, WorkloadError
+
+
+def generate(
+    case: Literal["a", "b", "c", "d", "e1", "e2", "e3", "t", "x", "week"],
+    out: Path | None = None,
+    /,
+    *,
+    shape: Literal["app", "same", "unique"] = "app",
+    appsort: Literal["fifo", "fair"] = "fifo",
+    nodesort: Literal["fair", "binpacking"] = "fair",
+    order: Literal["rr", "app"] = "rr",
+    seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 1,
+    demand: float | None = None,
+) -> int:
+    """Make a workload file (JSON lines) from a seed. The same case, options and seed give the same bytes.
+
+    Cases (nodes, pods): a 100, 10,000; b 1,000, 50,000; c 5,000, 100,000; d 10,000, 100,000; x 100,000, 1,000,000;
+    e1 60,000 asks of which quotas let 10,000 through; e2 and e3 10,000 that fit behind many of higher priority that do
+    not; t 10, 200. And week: the sample of the demonstration, 60 nodes and a busy week.
+
+    Parameters
+    ----------
+    case
+        What to make.
+    out
+        Where to write it (a name that ends in .gz: compressed); standard output if not given.
+    shape
+        app: one size of pods for each application; same: one for all; unique: each pod its own.
+    appsort
+        How queues sort their applications.
+    nodesort
+        How the partition sorts its nodes.
+    order
+        rr: asks of all applications in turn; app: application after application.
+    seed
+        Seed of the random numbers.
+    demand
+        What the asks want together, as a multiple of what the cluster has (1.5: a third has to wait).
+    """
+    try:
+        workload = make(
+            case, Options(shape=shape, appsort=appsort, nodesort=nodesort, order=order, seed=seed, demand=demand)
+        )
+    except WorkloadError as error:
+        raise CommandError(str(error)) from None
+    if out is None:
+        write(workload, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return 0
+    with _target(out) as stream:
+        write(workload, stream)
+    print(f"{out}: {workload.name}, {len(workload.lines)} lines", file=sys.stderr)
+    return 0
+
+
+def make(case: str, options: Options) -> Workload:
+    """The workload of a case; the week takes nothing but a seed."""
+    if case != "week":
+        return benchmark(case, options)
+    if options != Options(seed=options.seed):
+        raise CommandError("the case week has no options but --seed")
+    return week(options.seed)
+
+
+def _target(out: Path) -> IO[bytes]:
+    if out.suffix == ".gz":
+        # Without a time stamp and a name inside, equal workloads make equal files.
+        return gzip.GzipFile(filename="", fileobj=out.open("wb"), mode="wb", mtime=0)  # type: ignore[return-value]
+    return out.open("wb")

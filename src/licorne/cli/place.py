@@ -1,0 +1,119 @@
+"""`licorne place`: which queue would an application go to, under a configuration file alone?
+
+The answer is that of the scheduler's own placement rules, asked about the tree of queues that the file describes:
+nothing has been created by placement yet and nothing drains.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from licorne.cli.errors import CommandError, read_text
+from licorne.config import ConfigError, PartitionConfig, load
+from licorne.core.placement import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep
+from licorne.core.static_tree import StaticTree
+
+Texts = Annotated[tuple[str, ...], Parameter(negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+class Answer(msgspec.Struct):
+    """What `--json` prints: the queue or None, why not, and what each rule said."""
+
+    queue: str | None
+    create: bool
+    reason: str
+    rules: tuple[RuleStep, ...]
+
+
+def place(
+    *,
+    config: Path,
+    user: str,
+    group: Texts = (),
+    queue: str = "",
+    tag: Texts = (),
+    partition: str = "default",
+    force: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Say which queue an application would be placed in, and what each placement rule said to it.
+
+    Exit status: 0 if there is a queue, 1 if there is none.
+
+    Parameters
+    ----------
+    config
+        Queue configuration (queues.yaml).
+    user
+        The user who submits the application.
+    group
+        A group of the user; may be given several times, the primary group first.
+    queue
+        The queue that the application asks for.
+    tag
+        A tag of the application, as KEY=VALUE; may be given several times.
+    partition
+        The partition that the application is submitted to.
+    force
+        The application must not be lost (tag application.create.force).
+    json
+        Print the answer as a JSON object.
+    """
+    chosen = _partition(config, partition)
+    tags = _tags(tag)
+    if force:
+        tags[FORCE_TAG] = "true"
+    answer = ask(chosen, user, group, queue, tags, forced=force)
+    if json:
+        shown = Answer(answer.queue, answer.create, answer.reason, answer.steps)
+        print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    else:
+        print(_verdict(answer))
+        for step in answer.steps:
+            print(f"  {step}")
+    return 0 if answer.queue is not None else 1
+
+
+def ask(
+    partition: PartitionConfig, user: str, groups: tuple[str, ...], queue: str, tags: dict[str, str], *, forced: bool
+) -> Placement:
+    """The placement of an application in a partition as it is configured."""
+    if not user:
+        if not forced:
+            return Placement(None, False, "empty user cannot resolve", ())
+        user, groups = "nobody", ("nogroup",)
+    request = PlacementRequest("the application", queue, user, groups, tags, forced)
+    return Placer.first(partition.placement_rules).place(request, StaticTree(partition))
+
+
+def _verdict(answer: Placement) -> str:
+    if answer.queue is None:
+        return f"none: {answer.reason}"
+    return f"{answer.queue} (would be created)" if answer.create else answer.queue
+
+
+def _partition(config: Path, name: str) -> PartitionConfig:
+    try:
+        partitions = load(read_text(config, "a queue configuration"), file=str(config)).partitions
+    except ConfigError as error:
+        raise CommandError(f"the configuration cannot be used\n{error}") from None
+    for partition in partitions:
+        if partition.name == name:
+            return partition
+    names = ", ".join(partition.name for partition in partitions)
+    raise CommandError(f"{config}: there is no partition {name!r}; there is: {names}")
+
+
+def _tags(texts: tuple[str, ...]) -> dict[str, str]:
+    tags: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise CommandError(f"--tag {text!r}: a tag is written KEY=VALUE")
+        tags[key] = value
+    return tags

@@ -1,0 +1,119 @@
+"""`licorne simulate`: a workload or a cluster's trace, run through the scheduler under a virtual clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from licorne import RegistrationError
+from licorne.cli.errors import CommandError, read_text
+from licorne.cli.progress import progress_bar
+from licorne.config import ConfigError, load
+from licorne.sim.openb import is_openb, read_openb
+from licorne.sim.report import Result
+from licorne.sim.runner import simulate as run
+from licorne.sim.workload import Progress, Workload, WorkloadError, read_workload
+
+Flag = Annotated[bool, Parameter(negative="")]
+NEVER_PLACED = 2
+
+
+def simulate(
+    input: Path,
+    /,
+    *,
+    config: Path | None = None,
+    decisions: Path | None = None,
+    as_: Annotated[Literal["recorded", "fill"] | None, Parameter(name="--as")] = None,
+    load: float | None = None,
+    setting: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    strict: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Run a workload through the scheduler under a virtual clock, and report what became of it.
+
+    Exit status: 0; 1 if the input or the configuration cannot be used; with --strict 2 if an ask was never placed
+    (2 is also the status for wrong usage).
+
+    Parameters
+    ----------
+    input
+        A workload in JSON lines (a name that ends in .gz: compressed), the folder of the openb trace, or one of the
+        trace's pod lists (CSV) with the node list beside it.
+    config
+        Queue configuration instead of the workload's own.
+    decisions
+        Write a line for each allocation, ask<TAB>node, in the order of decision; for a script its trace.
+    as_
+        Trace only. recorded: arrivals at the recorded times; fill: pods arrive in order and stay.
+    load
+        Trace only. Squeeze the arrivals until the peak demand of the scarcest resource is this share of the cluster
+        [default: 0.9].
+    setting
+        A setting of the scheduler, as KEY=VALUE; may be given several times.
+    strict
+        Leave with exit status 2 if an ask was never placed.
+    json
+        Print the result as a JSON object.
+    """
+    text = _configuration(config) if config is not None else None
+    with progress_bar("reading") as progress:
+        workload = _read(input, as_, load, progress)
+    try:
+        with progress_bar("simulating") as progress:
+            result = run(workload, config=text, settings=_settings(setting), decisions=decisions, progress=progress)
+    except (RegistrationError, WorkloadError) as error:
+        raise CommandError(str(error)) from None
+    _show(result, json)
+    return NEVER_PLACED if strict and result.never_placed else 0
+
+
+def _configuration(path: Path) -> str:
+    """The text of a queue configuration that a scheduler would take."""
+    text = read_text(path, "a queue configuration")
+    try:
+        load(text, file=str(path))
+    except ConfigError as error:
+        raise CommandError(f"the queue configuration cannot be used\n{error}") from None
+    return text
+
+
+def _read(path: Path, how: str | None, load: float | None, progress: Progress | None) -> Workload:
+    if how is not None and load is not None:
+        raise CommandError("--as and --load exclude each other: recorded times and fill have no load to aim at")
+    try:
+        if is_openb(path):
+            return read_openb(path, how=how or "load", load=0.9 if load is None else load)
+        if how is not None or load is not None:
+            raise CommandError(
+                f"{path} is a workload, which says itself when pods arrive: --as and --load are for traces"
+            )
+        return read_workload(path, progress=progress)
+    except WorkloadError as error:
+        raise CommandError(str(error)) from None
+    except FileNotFoundError:
+        raise CommandError(
+            f"{path}: no such file; give a workload (JSON lines), the openb trace's folder, or one of its pod lists"
+        ) from None
+
+
+def _settings(texts: tuple[str, ...]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise CommandError(f"--setting {text!r}: a setting is written KEY=VALUE")
+        settings[key] = value
+    return settings
+
+
+def _show(result: Result, json: bool) -> None:
+    if json:
+        print(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+        return
+    from licorne.cli.tables import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
+
+    show(result)

@@ -1,0 +1,145 @@
+"""The result of a simulation as tables for a terminal: amounts and durations in the units that people read."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from licorne.sim.report import QueueUsage, Result
+
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
+
+
+def show(result: Result, console: Console | None = None) -> None:
+    """Print a result."""
+    console = console or Console(highlight=False)
+    if not console.is_terminal:
+        # In a file or a pipe a line is as long as it is: whoever reads it there should not find words cut off.
+        console.width = max(console.width, 140)
+    console.print(f"[bold]{result.workload}[/bold]")
+    console.print(_summary(result))
+    if result.reasons:
+        console.print(_reasons(result))
+    if result.waiting_times:
+        console.print(_waits(result))
+    if result.utilisation:
+        console.print(_utilisation(result))
+    if result.queues:
+        console.print(_queues(result.queues))
+    for note in result.notes:
+        console.print(f"note: {note}", markup=False)
+    kind = "compiled" if result.compiled else "interpreted"
+    console.print(f"simulated {duration(result.simulated_s)} in {result.real_s:.2f} s ({kind})")
+    console.print(f"digest {result.digest}")
+
+
+def _table(title: str, *columns: str, left: int = 1) -> Table:
+    """An empty table: the first columns hold names, the others numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index < left else "right", overflow="fold")
+    return table
+
+
+def _summary(result: Result) -> Table:
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    rows = (
+        ("asks", result.asks, True),
+        ("placed", result.placed, True),
+        ("never placed", result.never_placed, True),
+        ("ended by themselves", result.ended, False),
+        ("ended by a timeout", result.timed_out, False),
+        ("preempted", result.preempted, False),
+        ("reported as running already", result.recovered, False),
+        ("applications accepted", result.applications_accepted, True),
+        ("applications rejected", result.applications_rejected, False),
+        ("nodes rejected", result.nodes_rejected, False),
+    )
+    for name, number, always in rows:
+        if number or always:
+            table.add_row(name, f"{number:,}")
+    return table
+
+
+def _reasons(result: Result) -> Table:
+    table = _table("never placed", "reason", "for example", "asks", left=2)
+    for row in result.reasons:
+        table.add_row(row.reason, row.example, f"{row.asks:,}")
+    return table
+
+
+def _waits(result: Result) -> Table:
+    table = _table("waiting time until placed", "queue", "placed", "p50", "p95", "p99", "longest")
+    for row in result.waiting_times:
+        waits = (duration(wait) for wait in (row.p50_s, row.p95_s, row.p99_s, row.longest_s))
+        table.add_row("all" if row.queue == "*" else row.queue, f"{row.placed:,}", *waits)
+    return table
+
+
+def _utilisation(result: Result) -> Table:
+    table = _table("utilisation", "resource", "capacity", "mean used", "peak used", "mean", "peak")
+    for row in result.utilisation:
+        name = row.resource
+        table.add_row(
+            name,
+            amount(name, row.mean_capacity),
+            amount(name, row.mean_used),
+            amount(name, row.peak_used),
+            f"{row.mean:.1%}",
+            f"{row.peak:.1%}",
+        )
+    return table
+
+
+def _queues(rows: list[QueueUsage]) -> Table:
+    table = _table("use of queues", "queue", "resource", "mean", "peak", "guaranteed", "max", left=2)
+    for queue, group in groupby(rows, key=lambda row: row.queue):
+        for index, row in enumerate(group):
+            name = row.resource
+            table.add_row(
+                "" if index else queue,
+                name,
+                amount(name, row.mean),
+                amount(name, row.peak),
+                "-" if row.guaranteed is None else amount(name, row.guaranteed),
+                "-" if row.max is None else amount(name, row.max),
+            )
+    return table
+
+
+def amount(resource: str, value: float) -> str:
+    """An amount in the unit that people use for this resource: cores, binary multiples of bytes, or as counted."""
+    if resource == "vcore":
+        return f"{_short(value / 1000)} cores"
+    if resource == "memory":
+        power = 0
+        while abs(value) >= 1024 and power < len(_BINARY) - 1:
+            value /= 1024
+            power += 1
+        return f"{_short(value)} {_BINARY[power]}B"
+    return _short(value)
+
+
+def _short(value: float) -> str:
+    """Whole where it is whole or large, else with one decimal."""
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.1f}"
+
+
+def duration(seconds: float) -> str:
+    """A duration in its two largest units."""
+    if seconds < 10:
+        return f"{seconds:.3g} s"
+    whole = round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S} s"
+    if whole < _DAY_S:
+        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
+    return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S} h"

@@ -1,0 +1,21 @@
+"""`licorne version`: which version this is, and whether its hot modules are compiled."""
+
+from __future__ import annotations
+
+import platform
+
+from licorne import __version__
+
+
+def describe() -> str:
+    """One line: version, compiled or interpreted, Python's version."""
+    from licorne.core import compiled  # noqa: PLC0415  # `licorne --help` needs no scheduler
+
+    kind = "compiled" if compiled else "interpreted"
+    return f"licorne {__version__} ({kind}, Python {platform.python_version()})"
+
+
+def version() -> int:
+    """Print the version, and whether the scheduler is compiled or interpreted."""
+    print(describe())
+    return 0

@@ -1,0 +1,13 @@
+"""The queue configuration: read, check, explain what is wrong and where.
+
+`load` turns a text into a `Configuration` or refuses it as a whole; `check` finds everything that is wrong with it
+or surely not meant. Nothing here reads a file or a clock.
+"""
+
+from __future__ import annotations
+
+from licorne.config.check import DEFAULT_CONFIGURATION, check, load
+from licorne.config.model import Configuration
+from licorne.config.problems import ConfigError, Problem, Report
+
+__all__ = ["DEFAULT_CONFIGURATION", "ConfigError", "Configuration", "Problem", "Report", "check", "load"]

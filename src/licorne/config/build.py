@@ -1,0 +1,129 @@
+"""From a configuration without faults to the model: every spelling to its one meaning, defaults filled in."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Final, cast
+
+from licorne.config.model import (
+    Configuration,
+    FilterConfig,
+    FilterType,
+    LimitConfig,
+    NodePolicy,
+    NodeSortConfig,
+    PartitionConfig,
+    QueueConfig,
+    RuleConfig,
+    TemplateConfig,
+)
+from licorne.config.quantity import BLANKS, MAX_QUANTITY
+from licorne.config.raw import RawConfig, RawFilter, RawLimit, RawPartition, RawQueue, RawRule, RawTemplate, Value
+from licorne.config.resources import Quantities, stored
+from licorne.config.structure import is_empty_template, is_parent, partition_name
+
+DEFAULT_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
+_CHECKSUM_LINE: Final = re.compile(r"checksum: .{64}", re.DOTALL)
+
+
+def build(config: RawConfig, roots: Mapping[int, RawQueue], quantities: Quantities, text: str) -> Configuration:
+    """The model of a configuration in which no check found a fault."""
+    partitions = [
+        _partition(partition, roots[index], quantities) for index, partition in enumerate(config.partitions or ())
+    ]
+    return Configuration(partitions=tuple(partitions), checksum=checksum(text), text=text)
+
+
+def checksum(text: str) -> str:
+    """SHA-256 of the text without the checksum that it may carry, in capitals (spec config.md, 1.4)."""
+    bare = _CHECKSUM_LINE.sub("", text)
+    return hashlib.sha256(bare.encode("utf-8", "surrogatepass")).hexdigest().upper()
+
+
+def _partition(partition: RawPartition, root: RawQueue, quantities: Quantities) -> PartitionConfig:
+    policy = partition.nodesortpolicy
+    weights = {name: weight for name, (weight, _) in ((policy and policy.resourceweights) or {}).items()}
+    preemption = partition.preemption
+    enabled = preemption.enabled if preemption is not None else None
+    return PartitionConfig(
+        name=partition_name(partition.name),
+        root=_queue(root, quantities),
+        placement_rules=tuple(_rule(rule) for rule in partition.placementrules or ()),
+        node_sort=NodeSortConfig(
+            policy=cast(NodePolicy, (policy and policy.type) or "fair"), weights=weights or dict(DEFAULT_WEIGHTS)
+        ),
+        preemption_enabled=True if enabled is None else enabled,
+        quota_preemption_enabled=bool(preemption is not None and preemption.quotapreemptionenabled),
+        user_group_resolver=partition.usergroupresolver.type if partition.usergroupresolver is not None else "",
+    )
+
+
+def _queue(queue: RawQueue, quantities: Quantities) -> QueueConfig:
+    return QueueConfig(
+        name=queue.name.lower(),
+        parent=is_parent(queue),
+        children=tuple(_queue(child, quantities) for child in queue.queues or ()),
+        guaranteed=stored(quantities.guaranteed(queue)),
+        max=stored(quantities.maximum(queue)),
+        max_applications=_bounded(queue.maxapplications),
+        properties=_texts(queue.properties),
+        admin_acl=queue.adminacl,
+        submit_acl=queue.submitacl,
+        template=_template(queue.childtemplate, quantities) if is_parent(queue) else None,
+        limits=tuple(_limit(limit, quantities) for limit in queue.limits or ()),
+    )
+
+
+def _template(template: RawTemplate | None, quantities: Quantities) -> TemplateConfig | None:
+    if template is None or is_empty_template(template):
+        return None
+    resources = template.resources
+    return TemplateConfig(
+        max_applications=_bounded(template.maxapplications),
+        properties={
+            key: text for key, text in _texts(template.properties).items() if key.strip(BLANKS) and text.strip(BLANKS)
+        },
+        guaranteed=stored(quantities.of(resources.guaranteed)) if resources else None,
+        max=stored(quantities.of(resources.max)) if resources else None,
+    )
+
+
+def _limit(limit: RawLimit, quantities: Quantities) -> LimitConfig:
+    return LimitConfig(
+        users=_names(limit.users),
+        groups=_names(limit.groups),
+        max_resources=dict(quantities.of(limit.maxresources)) if limit.maxresources else None,
+        max_applications=_bounded(limit.maxapplications),
+    )
+
+
+def _rule(rule: RawRule) -> RuleConfig:
+    return RuleConfig(
+        name=rule.name,
+        create=rule.create,
+        value=rule.value,
+        parent=_rule(rule.parent) if rule.parent is not None else None,
+        filter=_filter(rule.filter),
+    )
+
+
+def _filter(rule_filter: RawFilter | None) -> FilterConfig:
+    if rule_filter is None:
+        return FilterConfig()
+    kind = cast(FilterType, rule_filter.type.lower() or "allow")
+    return FilterConfig(type=kind, users=_names(rule_filter.users), groups=_names(rule_filter.groups))
+
+
+def _names(values: list[Value] | None) -> tuple[str, ...]:
+    return tuple(value.text for value in values or ())
+
+
+def _texts(values: Mapping[str, Value] | None) -> dict[str, str]:
+    return {key: value.text for key, value in (values or {}).items()}
+
+
+def _bounded(number: int) -> int:
+    """A maximum of applications as a signed integer of 64 bits, as all quantities are (DESIGN.md, rule 7)."""
+    return min(number, MAX_QUANTITY)

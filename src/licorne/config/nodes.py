@@ -1,0 +1,176 @@
+"""YAML text to a tree of nodes that know where they stand; nothing is interpreted yet.
+
+ruamel.yaml reads the text as far as events. The tree is built here, and not by ruamel's composer, for four
+reasons: every scalar must keep its text (a quantity `010` is not the number 8), an alias must stay visible
+(its expansion is counted), the depth must be bounded without recursion, and only the first document counts, as
+in the original. Whatever the parser stumbles over becomes a fault with a line and a column, never a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.reader import ReaderError
+
+from licorne.config.problems import Notes, Spot
+
+MAX_BYTES: Final = 4 * 2**20
+MAX_DEPTH: Final = 100
+
+Kind = Literal["scalar", "mapping", "sequence", "alias"]
+_STANDARD: Final = "tag:yaml.org,2002:"
+
+
+class Node:
+    """A value of the document. `items` are a sequence's elements, or a mapping's keys and values in turn.
+
+    `tag` is what was written, `!!int` for `tag:yaml.org,2002:int`, empty if nothing was; `plain` means a scalar
+    without quotes and not in block style. An alias has the node that it stands for as `target`.
+    """
+
+    __slots__ = ("column", "items", "kind", "line", "plain", "tag", "target", "text")
+
+    def __init__(self, kind: Kind, tag: str, text: str, plain: bool, line: int, column: int) -> None:
+        self.kind: Kind = kind
+        self.tag = tag
+        self.text = text
+        self.plain = plain
+        self.line = line
+        self.column = column
+        self.items: list[Node] = []
+        self.target: Node | None = None
+
+    def spot(self, path: str) -> Spot:
+        return Spot(self.line, self.column, path, self.text if self.kind != "alias" else f"*{self.text}")
+
+
+class _TooDeepError(Exception):
+    def __init__(self, node: Node) -> None:
+        super().__init__()
+        self.node = node
+
+
+class _UnknownAnchorError(Exception):
+    def __init__(self, node: Node) -> None:
+        super().__init__()
+        self.node = node
+
+
+def compose(text: str, notes: Notes) -> Node | None:
+    """The root node of the first document; None if there is none, or if a fault was noted.
+
+    A syntax error is the only fault of a text, for nothing after it can be trusted.
+    """
+    if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        notes.fault("yaml-size", Spot(1, 1, ""), f"the configuration is larger than {MAX_BYTES} bytes")
+        return None
+    loader = YAML(typ="safe", pure=True)
+    text = text.removeprefix("\ufeff")
+    events: Iterator[Any] = loader.parse(text)
+    try:
+        root = _first_document(events)
+    except _TooDeepError as error:
+        notes.fault("yaml-depth", error.node.spot(""), f"nested deeper than {MAX_DEPTH} levels")
+        return None
+    except _UnknownAnchorError as error:
+        notes.fault("yaml-anchor", error.node.spot(""), f"no anchor '{error.node.text}' stands before this alias")
+        return None
+    except Exception as error:  # noqa: BLE001 - the parser is not ours, and no text may end in a traceback
+        notes.fault("yaml-syntax", _error_spot(error, text, loader), f"not YAML: {_error_text(error)}")
+        return None
+    if root is not None:
+        _look_behind(events, notes)
+    return root
+
+
+def _first_document(events: Iterator[Any]) -> Node | None:
+    root: Node | None = None
+    anchors: dict[str, Node] = {}
+    stack: list[Node] = []
+    for event in events:
+        if isinstance(event, ScalarEvent):
+            node = _node("scalar", event, event.value, event.style is None)
+        elif isinstance(event, MappingStartEvent):
+            node = _node("mapping", event, "", False)
+        elif isinstance(event, SequenceStartEvent):
+            node = _node("sequence", event, "", False)
+        elif isinstance(event, AliasEvent):
+            node = _node("alias", event, event.anchor, False)
+            node.target = anchors.get(node.text)
+            if node.target is None:
+                raise _UnknownAnchorError(node)
+        elif isinstance(event, MappingEndEvent | SequenceEndEvent):
+            stack.pop()
+            continue
+        elif isinstance(event, DocumentEndEvent):
+            break
+        else:
+            continue
+        if stack:
+            stack[-1].items.append(node)
+        else:
+            root = node
+        if node.kind != "alias" and event.anchor is not None:
+            anchors[event.anchor] = node  # known to its own content already: an anchor may contain itself
+        if node.kind in ("mapping", "sequence"):
+            stack.append(node)
+            if len(stack) > MAX_DEPTH:
+                raise _TooDeepError(node)
+    return root
+
+
+def _node(kind: Kind, event: Any, text: str, plain: bool) -> Node:
+    tag = getattr(event, "tag", None) or ""
+    if tag.startswith(_STANDARD):
+        tag = "!!" + tag[len(_STANDARD) :]
+    mark = event.start_mark
+    return Node(kind, "" if tag == "!" else tag, text, plain, mark.line + 1, mark.column + 1)
+
+
+def _look_behind(events: Iterator[Any], notes: Notes) -> None:
+    """Warn of a second document. It is never read, so it cannot be at fault either."""
+    try:
+        event = next(events)
+    except Exception:  # noqa: BLE001 - see above
+        return
+    if isinstance(event, DocumentStartEvent):
+        spot = Spot(event.start_mark.line + 1, event.start_mark.column + 1, "")
+        notes.warn("document-ignored", spot, "only the first document of a file counts; this one is ignored")
+
+
+# -- errors of the parser ------------------------------------------------------------------------------------
+
+
+def _error_spot(error: Exception, text: str, loader: YAML) -> Spot:
+    if isinstance(error, MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        if mark is not None:
+            return Spot(mark.line + 1, mark.column + 1, "")
+    if isinstance(error, ReaderError):
+        before = text[: max(0, int(error.position))]
+        return Spot(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1, "")
+    reader = loader.reader
+    return Spot(reader.line + 1, reader.column + 1, "")
+
+
+def _error_text(error: Exception) -> str:
+    if isinstance(error, MarkedYAMLError):
+        parts = [part for part in (error.context, error.problem) if part]
+        return "; ".join(parts) or "it cannot be read"
+    if isinstance(error, ReaderError):
+        code = error.character if isinstance(error.character, int) else ord(error.character[:1] or "?")
+        return f"the character U+{code:04X} is not allowed"
+    return "a number or an escape in it is out of range"

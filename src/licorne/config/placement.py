@@ -1,0 +1,129 @@
+"""Placement rules, as far as they can be judged without an application (spec placement.md, section 7).
+
+A rule list may be accepted here and still be unusable: unknown rule names and missing values are found only by
+the placement manager, which then rejects every application (spec config.md, 5.11). `licorne.config.lint_rules`
+warns of those. What is refused here is what the original's validator refuses: names, filters, and paths of `fixed`
+rules that lead to no leaf of the configured tree.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import re2
+
+from licorne.config.limits import GROUP_NAME, USER_NAME
+from licorne.config.problems import Notes
+from licorne.config.raw import RawFilter, RawPartition, RawQueue, RawRule, Value
+
+RULE_NAME: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
+REGEXP_CHARACTERS: Final = frozenset("^$*+?()[{}|")
+FIXED: Final = "fixed"
+_ROOT: Final = "root"
+
+
+def is_regexp(text: str) -> bool:
+    """Whether a filter's single entry is taken for a regular expression rather than for a name."""
+    return not REGEXP_CHARACTERS.isdisjoint(text)
+
+
+def compiles(text: str) -> bool:
+    """Whether RE2 accepts the expression. RE2 because the original uses its syntax, and because the time of a
+    match is bounded whatever the author wrote."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(text, options)
+    except (re2.error, ValueError):
+        return False
+    return True
+
+
+def check_rules(partition: RawPartition, root: RawQueue, notes: Notes) -> None:
+    """All rules of a partition: each by itself, then where the static part of its path leads."""
+    rules = partition.placementrules or []
+    for rule in rules:
+        _check_rule(rule, notes)
+    walkable = []
+    for number, rule in enumerate(rules):
+        path = _static_path(rule, notes)
+        if path is not None:
+            walkable.append((number, rule, path))
+    for number, rule, (path, has_dynamic_rest) in walkable:
+        fault = _walk(path.lower().split("."), root, rule.create, has_dynamic_rest)
+        if fault is not None:
+            identifier, message = fault
+            notes.fault(identifier, rule.spot("value"), f"rule {number} leads to '{path}': {message}")
+
+
+def _check_rule(rule: RawRule, notes: Notes) -> None:
+    if not RULE_NAME.fullmatch(rule.name) and "name" not in rule.broken:
+        notes.fault("rule-name", rule.spot("name"), f"'{rule.name}' is no rule name: letters, digits and _ only")
+    if rule.parent is not None:
+        _check_rule(rule.parent, notes)
+    if rule.filter is not None:
+        _check_filter(rule.filter, notes)
+
+
+def _check_filter(rule_filter: RawFilter, notes: Notes) -> None:
+    if rule_filter.type.lower() not in ("", "allow", "deny"):
+        message = f"'{rule_filter.type}' is no filter type: allow or deny"
+        notes.fault("filter-type", rule_filter.spot("type"), message)
+    for names, pattern, what in ((rule_filter.users, USER_NAME, "user"), (rule_filter.groups, GROUP_NAME, "group")):
+        # A longer list is a list of names of which the illegal ones are ignored; only a single entry is judged.
+        if names is not None and len(names) == 1 and not _is_fit(names[0], pattern):
+            message = f"'{names[0].text}' is neither a {what} name nor a regular expression that compiles"
+            notes.fault("filter-entry", names[0].spot, message)
+
+
+def _is_fit(entry: Value, pattern: re.Pattern[str]) -> bool:
+    return bool(pattern.fullmatch(entry.text)) or (is_regexp(entry.text) and compiles(entry.text))
+
+
+def _static_path(rule: RawRule, notes: Notes) -> tuple[str, bool] | None:
+    """The path that the leading `fixed` rules of a chain make, outermost parent first, and whether other rules
+    come after them. None if the chain starts with another rule, or is at fault."""
+    chain = [rule]
+    while chain[-1].parent is not None:
+        chain.append(chain[-1].parent)
+    path = ""
+    for link in reversed(chain):
+        if link.name != FIXED:
+            return (path, True) if path else None
+        if "value" in link.broken or "name" in link.broken:
+            return None
+        if not link.value.startswith(_ROOT):
+            path = f"{path or _ROOT}.{link.value}"
+        elif path:
+            message = f"a fixed rule with the full path '{link.value}' takes no parent rule"
+            notes.fault("rule-fixed-parent", link.spot("value"), message)
+            return None
+        else:
+            path = link.value
+    return path, False
+
+
+def _walk(parts: list[str], root: RawQueue, create: bool, has_dynamic_rest: bool) -> tuple[str, str] | None:
+    """Follow a path down the configured queues; the rule that it breaks, and how, if it does.
+
+    Names are compared as they are configured, so a queue with capitals is not found: as in the original.
+    """
+    queue: RawQueue | None = None
+    children = [root]
+    for part in parts:
+        if not children:
+            assert queue is not None
+            if not queue.parent:
+                return "rule-path-below-leaf", f"queue '{queue.name}' is a leaf and can have no queues below it"
+            return None if create else ("rule-path-missing", f"there is no '{part}', and create is not set")
+        found = next((child for child in children if child.name == part), None)
+        if found is None:
+            return None if create else ("rule-path-missing", f"there is no '{part}', and create is not set")
+        queue, children = found, found.queues or []
+    assert queue is not None
+    if has_dynamic_rest and not queue.parent:
+        return "rule-path-leaf", f"queue '{queue.name}' needs 'parent: true' for the rules below it"
+    if not has_dynamic_rest and queue.parent:
+        return "rule-path-not-leaf", f"queue '{queue.name}' is a parent, not a leaf"
+    return None

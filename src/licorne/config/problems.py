@@ -1,0 +1,102 @@
+"""How the configuration speaks about itself: a problem names its place, its value and the rule that it breaks.
+
+A fault refuses the configuration, a warning does not; nothing else tells them apart, so they are one type.
+Rules have stable identifiers because people search for them and suppress them; `licorne.config.rules` lists
+every one with its meaning, and no problem can be noted under another name.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from licorne.config.rules import RULES
+
+MAX_PROBLEMS: Final = 1000
+_LONGEST_VALUE: Final = 80
+
+
+class Spot(NamedTuple):
+    """A place in a document: line and column from 1, the path to it, the text that stands there."""
+
+    line: int
+    column: int
+    path: str
+    text: str = ""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One fault or warning.
+
+    `line` and `column` count from 1. `path` names the place within the document, as
+    `partitions[0].queues[1].limits[0]`, and is empty for the document itself. `value` is the text at fault, cut
+    if it is long; `rule` is the identifier in the table of rules.
+    """
+
+    file: str
+    line: int
+    column: int
+    path: str
+    value: str
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        path = f"{self.path}: " if self.path else ""
+        return f"{self.file}:{self.line}:{self.column}: {path}{self.message} [{self.rule}]"
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All that `check` found. The first fault is the one on which the original would have stopped."""
+
+    faults: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+class ConfigError(ValueError):
+    """A configuration was refused; `problems` holds every fault, the decisive one first."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+class Notes:
+    """Where the checks write down what they find.
+
+    The same thing at the same place is noted once, whichever check finds it first. At most MAX_PROBLEMS of each
+    kind are kept: a generated configuration with one mistake in each of a million lines needs no million lines
+    of answer.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self._faults: dict[tuple[str, int, int, str], Problem] = {}
+        self._warnings: dict[tuple[str, int, int, str], Problem] = {}
+
+    def fault(self, rule: str, spot: Spot, message: str) -> None:
+        """Note that the configuration is to be refused."""
+        assert RULES[rule].fault, rule
+        self._note(self._faults, rule, spot, message)
+
+    def warn(self, rule: str, spot: Spot, message: str) -> None:
+        """Note something legal that is surely not meant, or means something else in the original."""
+        assert not RULES[rule].fault, rule
+        self._note(self._warnings, rule, spot, message)
+
+    @property
+    def fault_count(self) -> int:
+        return len(self._faults)
+
+    def report(self) -> Report:
+        """Faults in the order in which they were found, warnings in the order of the text."""
+        warnings = sorted(self._warnings.values(), key=lambda problem: (problem.line, problem.column))
+        return Report(tuple(self._faults.values()), tuple(warnings))
+
+    def _note(self, notes: dict[tuple[str, int, int, str], Problem], rule: str, spot: Spot, message: str) -> None:
+        if len(notes) >= MAX_PROBLEMS:
+            return
+        text = spot.text if len(spot.text) <= _LONGEST_VALUE else spot.text[:_LONGEST_VALUE] + "…"
+        problem = Problem(self.file, spot.line, spot.column, spot.path, text, rule, message)
+        notes.setdefault((rule, spot.line, spot.column, spot.path), problem)

@@ -1,0 +1,202 @@
+"""What the free-form properties of a queue mean (spec config.md, section 7; seed 002).
+
+Properties are never a reason to refuse a configuration: a value that makes no sense falls back to the default,
+and an unknown key is kept and ignored. So reading them cannot fail, and a reader is a pure function of the
+merged map. The same tables serve `config check`, which tells the author what fell back (`bad_properties`).
+
+Merging is here too, since which key a child takes from its parent is a fact about the key. Only configured
+queues inherit; a dynamic leaf has the properties of its template, a dynamic parent none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+SortPolicy = Literal["fifo", "fair", "stateaware"]
+PreemptionPolicy = Literal["default", "fence", "disabled"]
+
+APPLICATION_SORT_POLICY: Final = "application.sort.policy"
+APPLICATION_SORT_PRIORITY: Final = "application.sort.priority"
+APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF: Final = "application.unschedasks.backoff"
+APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF_DELAY: Final = "application.unschedasks.backoff.delay"
+PRIORITY_POLICY: Final = "priority.policy"
+PRIORITY_OFFSET: Final = "priority.offset"
+PREEMPTION_POLICY: Final = "preemption.policy"
+PREEMPTION_DELAY: Final = "preemption.delay"
+QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
+
+DEFAULT_DELAY_NS: Final = 30 * 10**9
+MAX_DURATION_NS: Final = 2**63 - 1
+
+
+class QueueProperties(msgspec.Struct, frozen=True):
+    """The meaning of a queue's merged properties. Delays in nanoseconds; `backoff` and
+    `quota_preemption_delay_ns` are 0 where they are off.
+
+    `sort_policy` is what a leaf was told; a parent sorts its queues fairly whatever it says, and `stateaware`
+    is fifo where the resource manager has no Starting state (spec states.md, section 4).
+    """
+
+    sort_policy: SortPolicy = "fifo"
+    sort_by_priority: bool = True
+    backoff: int = 0
+    backoff_delay_ns: int = DEFAULT_DELAY_NS
+    priority_fence: bool = False
+    priority_offset: int = 0
+    preemption_policy: PreemptionPolicy = "default"
+    preemption_delay_ns: int = DEFAULT_DELAY_NS
+    quota_preemption_delay_ns: int = 0
+
+
+# -- texts to values: None means that the text says nothing legal ---------------------------------------
+
+
+def _sort_policy(text: str) -> SortPolicy | None:
+    policies: dict[str, SortPolicy] = {"fifo": "fifo", "fair": "fair", "stateaware": "stateaware"}
+    return policies.get(text)
+
+
+def _sort_priority(text: str) -> bool | None:
+    return {"enabled": True, "disabled": False}.get(text.lower())
+
+
+def _priority_fence(text: str) -> bool | None:
+    return {"default": False, "fence": True}.get(text.lower())
+
+
+def _preemption_policy(text: str) -> PreemptionPolicy | None:
+    policies: dict[str, PreemptionPolicy] = {"default": "default", "fence": "fence", "disabled": "disabled"}
+    return policies.get(text.lower())
+
+
+def _int32(text: str) -> int | None:
+    return _integer(text, r"[+-]?[0-9]+", -(2**31), 2**31 - 1)
+
+
+def _uint64(text: str) -> int | None:
+    return _integer(text, r"[0-9]+", 0, 2**64 - 1)
+
+
+def _integer(text: str, pattern: str, low: int, high: int) -> int | None:
+    if re.fullmatch(pattern, text) is None:
+        return None
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    if len(digits) > 20:  # no more than the digits of 2**64, so that a text of any length is cheap to refuse
+        return None
+    value = -int(digits) if text.startswith("-") else int(digits)
+    return value if low <= value <= high else None
+
+
+_UNITS_NS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "\u00b5s": 10**3,
+    "\u03bcs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_DURATION_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_LONGEST_DURATION: Final = 256
+
+
+def parse_duration_ns(text: str) -> int | None:
+    """Nanoseconds of a Go duration such as `1h30m` or `1.5s`; None if it is none or beyond 2**63 - 1.
+
+    Fractions of a nanosecond are cut. A bare `0` is a duration, any other number needs its unit.
+    """
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if rest == "0":
+        return 0
+    if not 0 < len(rest) <= _LONGEST_DURATION:
+        return None
+    total, position = 0, 0
+    while position < len(rest):
+        part = _DURATION_PART.match(rest, position)
+        if part is None or not (part[1] or part[2]):
+            return None
+        unit = _UNITS_NS[part[3]]
+        fraction = part[2] or ""
+        total += int(part[1] or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+        position = part.end()
+    return sign * total if total <= MAX_DURATION_NS else None
+
+
+def _delay(text: str) -> int | None:
+    value = parse_duration_ns(text)
+    return value if value is not None and value > 0 else None
+
+
+# -- the table --------------------------------------------------------------------------------------------
+
+
+class Property(msgspec.Struct, frozen=True):
+    """A known key: the field it sets, how its text is read, and how a configured child comes by it."""
+
+    key: str
+    field: str
+    read: Callable[[str], object]
+    expects: str
+    inherited: Literal["yes", "no", "disabled"] = "yes"
+
+
+PROPERTIES: Final[dict[str, Property]] = {
+    known.key: known
+    for known in (
+        Property(APPLICATION_SORT_POLICY, "sort_policy", _sort_policy, "fifo, fair or stateaware, in lower case"),
+        Property(APPLICATION_SORT_PRIORITY, "sort_by_priority", _sort_priority, "enabled or disabled"),
+        Property(APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF, "backoff", _uint64, "a whole number, 0 for off"),
+        Property(
+            APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF_DELAY, "backoff_delay_ns", _delay, "a duration above zero, as 30s"
+        ),
+        Property(PRIORITY_POLICY, "priority_fence", _priority_fence, "default or fence", "no"),
+        Property(PRIORITY_OFFSET, "priority_offset", _int32, "a whole number of 32 bits", "no"),
+        Property(PREEMPTION_POLICY, "preemption_policy", _preemption_policy, "default, fence or disabled", "disabled"),
+        Property(PREEMPTION_DELAY, "preemption_delay_ns", _delay, "a duration above zero, as 30s"),
+        Property(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ns", _delay, "a duration above zero, as 30s"),
+    )
+}
+
+
+def parse_properties(properties: Mapping[str, str]) -> QueueProperties:
+    """The meaning of merged properties; unknown keys and bad values say nothing, so the default stands.
+
+    >>> parse_properties({"application.sort.policy": "fair", "priority.offset": "five"}).priority_offset
+    0
+    """
+    fields: dict[str, object] = {}
+    for key, text in properties.items():
+        known = PROPERTIES.get(key)
+        value = known.read(text) if known is not None else None
+        if known is not None and value is not None:
+            fields[known.field] = value
+    return msgspec.convert(fields, QueueProperties) if fields else QueueProperties()
+
+
+def bad_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """The known keys whose value falls back to the default: key, value, what was expected."""
+    for key, text in properties.items():
+        known = PROPERTIES.get(key)
+        if known is not None and known.read(text) is None:
+            yield key, text, known.expects
+
+
+def inherit_properties(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a configured queue: what its parent's merged map passes on, overlaid with its own.
+
+    Priority policy and offset belong to one queue alone. A preemption policy goes down only if it is
+    `disabled`. Everything else, unknown keys too, is inherited.
+    """
+    merged: dict[str, str] = {}
+    for key, text in parent.items():
+        known = PROPERTIES.get(key)
+        how = known.inherited if known is not None else "yes"
+        if how == "yes" or (how == "disabled" and text.lower() == "disabled"):
+            merged[key] = text
+    merged.update(own)
+    return merged

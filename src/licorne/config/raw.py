@@ -1,0 +1,144 @@
+"""A configuration as it was written: typed, but not yet judged.
+
+Between the nodes (which know no types) and the model (which knows no places) the checks need both: the value as
+the author spelled it, and where. Field names are the keys of the document. `None` for a list or a map means
+that the key is absent or null, which the original tells apart from an empty one (spec config.md, 13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from licorne.config.nodes import Node
+from licorne.config.problems import Spot
+
+_PLAIN_KEY: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/")
+
+
+def join(path: str, key: str) -> str:
+    """The path of a key below a path; a key with a dot or a blank in it is put in quotes."""
+    if key and _PLAIN_KEY.issuperset(key):
+        return f"{path}.{key}" if path else key
+    return f'{path}["{key}"]'
+
+
+@dataclass(slots=True, frozen=True)
+class Value:
+    """A text with its place: an element of a list, or a value of a map."""
+
+    text: str
+    spot: Spot
+
+
+@dataclass(slots=True, kw_only=True)
+class Item:
+    """What all mappings of the schema share: their place, and the places of their keys' values.
+
+    `broken` names the keys whose values were at fault themselves, so that no check blames them again for
+    being absent.
+    """
+
+    path: str
+    node: Node
+    nodes: dict[str, Node] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+
+    def spot(self, key: str = "") -> Spot:
+        """The place of a key's value, or of the item itself if the key is absent."""
+        node = self.nodes.get(key)
+        return self.node.spot(self.path) if node is None else node.spot(join(self.path, key))
+
+
+ResourceMap = dict[str, Value]
+
+
+@dataclass(slots=True, kw_only=True)
+class RawResources(Item):
+    guaranteed: ResourceMap | None = None
+    max: ResourceMap | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RawLimit(Item):
+    limit: str = ""
+    users: list[Value] | None = None
+    groups: list[Value] | None = None
+    maxresources: ResourceMap | None = None
+    maxapplications: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class RawTemplate(Item):
+    maxapplications: int = 0
+    properties: dict[str, Value] | None = None
+    resources: RawResources | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RawQueue(Item):
+    name: str = ""
+    parent: bool = False
+    queues: list[RawQueue] | None = None
+    resources: RawResources | None = None
+    maxapplications: int = 0
+    properties: dict[str, Value] | None = None
+    adminacl: str = ""
+    submitacl: str = ""
+    childtemplate: RawTemplate | None = None
+    limits: list[RawLimit] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RawFilter(Item):
+    type: str = ""
+    users: list[Value] | None = None
+    groups: list[Value] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RawRule(Item):
+    name: str = ""
+    create: bool = False
+    filter: RawFilter | None = None
+    parent: RawRule | None = None
+    value: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class RawPreemption(Item):
+    enabled: bool | None = None
+    quotapreemptionenabled: bool | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RawNodeSort(Item):
+    type: str = ""
+    resourceweights: dict[str, tuple[float, Spot]] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RawResolver(Item):
+    type: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class RawPartition(Item):
+    name: str = ""
+    queues: list[RawQueue] | None = None
+    placementrules: list[RawRule] | None = None
+    limits: list[RawLimit] | None = None
+    preemption: RawPreemption | None = None
+    nodesortpolicy: RawNodeSort | None = None
+    usergroupresolver: RawResolver | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RawConfig(Item):
+    partitions: list[RawPartition] | None = None
+    checksum: str = ""
+
+    @staticmethod
+    def empty() -> RawConfig:
+        """What a text without a document says."""
+        return RawConfig(path="", node=Node("mapping", "", "", False, 1, 1))

@@ -1,0 +1,127 @@
+"""Resource quotas against each other, from the root down (spec config.md, sections 4 and 5.4).
+
+A type that one side does not name is never compared: a missing maximum is no limit and a missing guarantee no
+promise. The exception that is not one is the maximum of a queue that has none of its own: it has its parent's, so
+limits reach through queues that say nothing. Sums saturate at 2**63 - 1, as in the original.
+"""
+
+from __future__ import annotations
+
+
+
+from licorne.config.problems import Notes, Spot
+from licorne.config.quantity import MAX_QUANTITY, QuantityError, parse_quantity
+from licorne.config.raw import RawQueue, ResourceMap
+
+Amounts = dict[str, int]
+
+
+class Quantities:
+    """Resource maps as integers, each read once, so that a bad quantity is a fault where it is met first."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._known: dict[int, tuple[ResourceMap, Amounts]] = {}
+
+    def of(self, resources: ResourceMap | None) -> Amounts:
+        """The amounts of a map, without the types whose quantity is at fault."""
+        if not resources:
+            return {}
+        known = self._known.get(id(resources))
+        if known is None:
+            known = self._known[id(resources)] = (resources, self._parse(resources))
+        return known[1]
+
+    def _parse(self, resources: ResourceMap) -> Amounts:
+        amounts: Amounts = {}
+        for resource_type, value in resources.items():
+            try:
+                amounts[resource_type] = parse_quantity(value.text, resource_type)
+            except QuantityError as error:
+                self._notes.fault(error.rule, value.spot, str(error))
+        return amounts
+
+    def guaranteed(self, queue: RawQueue) -> Amounts:
+        return self.of(queue.resources.guaranteed) if queue.resources else {}
+
+    def maximum(self, queue: RawQueue) -> Amounts:
+        return self.of(queue.resources.max) if queue.resources else {}
+
+
+def stored(amounts: Amounts) -> Amounts | None:
+    """What a queue keeps: nothing, unless one amount is above zero (spec config.md, 4.1)."""
+    return dict(amounts) if any(amount > 0 for amount in amounts.values()) else None
+
+
+def beyond(larger: Amounts, smaller: Amounts) -> str:
+    """Where `smaller` is above `larger` in a type that both name: the first such type, in words; else ''."""
+    for resource_type in sorted(smaller):
+        bound = larger.get(resource_type)
+        if bound is not None and smaller[resource_type] > bound:
+            return f"{resource_type} {smaller[resource_type]} > {bound}"
+    return ""
+
+
+def tighter(one: Amounts, other: Amounts) -> Amounts:
+    """Type by type the lower amount; a type that only one side names keeps that side's."""
+    merged = dict(one)
+    for resource_type, amount in other.items():
+        merged[resource_type] = min(amount, merged.get(resource_type, amount))
+    return merged
+
+
+def check_resources(root: RawQueue, quantities: Quantities, notes: Notes) -> None:
+    """Guarantees and maxima of the whole tree. Root has none of its own: `check_structure` sees to that."""
+    _check_queue(root, None, quantities, notes)
+
+
+def _check_queue(queue: RawQueue, parent_max: Amounts | None, quantities: Quantities, notes: Notes) -> Amounts:
+    """Check a queue and all below it; returns what it asks of its parent's guarantee."""
+    if parent_max is None:  # root, where resources are a fault of their own
+        guaranteed: Amounts = {}
+        maximum: Amounts = {}
+    else:
+        guaranteed, maximum = quantities.guaranteed(queue), quantities.maximum(queue)
+        _check_own(queue, guaranteed, maximum, parent_max, notes)
+        maximum = tighter(maximum, parent_max)
+    total: Amounts = {}
+    for child in queue.queues or ():
+        for resource_type, amount in _check_queue(child, maximum, quantities, notes).items():
+            total[resource_type] = min(MAX_QUANTITY, total.get(resource_type, 0) + amount)
+    _check_sum(queue, guaranteed, maximum, total, notes)
+    return guaranteed if any(guaranteed.values()) else total
+
+
+def _check_own(queue: RawQueue, guaranteed: Amounts, maximum: Amounts, parent_max: Amounts, notes: Notes) -> None:
+    over = beyond(maximum, guaranteed)
+    if over:
+        message = f"queue '{queue.name}' is guaranteed more than its max: {over}"
+        notes.fault("guaranteed-above-max", _spot(queue, "guaranteed"), message)
+    over = beyond(parent_max, maximum)
+    if over:
+        message = f"the max of queue '{queue.name}' is above an ancestor's: {over}"
+        notes.fault("max-above-parent", _spot(queue, "max"), message)
+
+
+def _check_sum(queue: RawQueue, guaranteed: Amounts, maximum: Amounts, total: Amounts, notes: Notes) -> None:
+    over = beyond(guaranteed, total)
+    if over:
+        message = f"the children of queue '{queue.name}' are guaranteed more than it is itself: {over}"
+        notes.fault("guaranteed-sum-above-parent", _spot(queue, "guaranteed"), message)
+    over = beyond(maximum, total)
+    if over:
+        message = f"the children of queue '{queue.name}' are guaranteed more than its max, or an ancestor's: {over}"
+        notes.fault("guaranteed-sum-above-max", _spot(queue, "max"), message)
+    lost = sorted(total.keys() - guaranteed.keys()) if any(guaranteed.values()) else []
+    if lost:
+        message = (
+            f"the children of queue '{queue.name}' are guaranteed {', '.join(lost)}, of which its own guarantee says "
+            "nothing: no ancestor's guarantee or max is compared with that sum"
+        )
+        notes.warn("guaranteed-sum-lost", _spot(queue, "guaranteed"), message)
+
+
+def _spot(queue: RawQueue, key: str) -> Spot:
+    return queue.spot() if queue.resources is None else queue.resources.spot(key)
+
+

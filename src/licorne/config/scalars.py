@@ -1,0 +1,128 @@
+"""What a scalar is: text, number, truth value, or nothing.
+
+The original's parser is a YAML 1.2 reader with some of 1.1's habits, and whether a configuration is accepted
+depends on them: `010` is eight, `1_000` a thousand, `'yes'` in quotes is true where a truth value is wanted and
+`'true'` in quotes is not (spec config.md, section 13, points 4 to 6). ruamel.yaml follows the standard and decides
+otherwise, so nothing of its resolver is used. These functions are the whole of the type rules.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from typing import Final
+
+from licorne.config.nodes import Node
+
+Resolved = tuple[str, str | bool | int | float | None]
+
+_WORDS: Final[dict[str, Resolved]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), ("!!null", None)),
+    **dict.fromkeys(("true", "True", "TRUE"), ("!!bool", True)),
+    **dict.fromkeys(("false", "False", "FALSE"), ("!!bool", False)),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), ("!!float", math.nan)),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), ("!!float", math.inf)),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), ("!!float", -math.inf)),
+    "<<": ("!!merge", None),
+}
+_INTEGER: Final = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|(?:0[oO]|0)([0-7]+)|(0|[1-9][0-9]*))")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_TIMESTAMP: Final = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9.]+.*)?")
+_TRUE_WORDS: Final = frozenset(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"))
+_FALSE_WORDS: Final = frozenset(("n", "N", "no", "No", "NO", "off", "Off", "OFF"))
+_TWO_63: Final = 2**63
+_TWO_64: Final = 2**64
+_LONGEST_NUMBER: Final = 400  # no integer of 64 bits and no useful float has more characters
+
+
+class ScalarError(ValueError):
+    """A scalar that its explicit tag forbids, such as `!!int abc`."""
+
+
+def resolve(node: Node) -> Resolved:
+    """The tag and the value of a scalar node. Raises ScalarError where its explicit tag does not fit.
+
+    Quoted texts and block scalars are texts unless a tag says otherwise.
+    """
+    tag = node.tag
+    if tag == "!!str" or (not tag and not node.plain):
+        return "!!str", node.text
+    if tag == "!!binary":
+        return "!!str", _binary(node.text)
+    found, value = _resolve_plain(node.text)
+    if tag in ("", found):
+        return found, value
+    if tag == "!!float" and found == "!!int" and isinstance(value, int):
+        return tag, float(value)
+    raise ScalarError(f"'{node.text}' is no {tag}")
+
+
+def _resolve_plain(text: str) -> Resolved:
+    word = _WORDS.get(text)
+    if word is not None:
+        return word
+    first = text[0]
+    if first == ".":
+        return _float(text, text)
+    if first not in "+-0123456789" or len(text) > _LONGEST_NUMBER:
+        return "!!str", text
+    if _TIMESTAMP.fullmatch(text):
+        return "!!timestamp", text
+    digits = text.replace("_", "")
+    match = _INTEGER.fullmatch(digits)
+    if match is not None:
+        sign, hexadecimal, binary, octal, decimal = match.groups()
+        number = int(hexadecimal or binary or octal or decimal, 16 if hexadecimal else 2 if binary else 8 if octal else 10)
+        number = -number if sign == "-" else number
+        # Above 63 bits only numbers without a sign are integers there.
+        if -_TWO_63 <= number < (_TWO_63 if sign else _TWO_64):
+            return "!!int", number
+    return _float(digits, text)
+
+
+def _float(digits: str, text: str) -> Resolved:
+    if _FLOAT.fullmatch(digits):
+        value = float(digits)
+        if not math.isinf(value):
+            return "!!float", value
+    return "!!str", text
+
+
+def _binary(text: str) -> str:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        raise ScalarError("not base64 text, as !!binary says") from None
+
+
+def as_bool(value: str | bool | int | float | None) -> bool | None:
+    """A truth value, also from the words of YAML 1.1; None if it is none."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return True if value in _TRUE_WORDS else False if value in _FALSE_WORDS else None
+    return None
+
+
+def as_unsigned(value: str | bool | int | float | None) -> int | None:
+    """An integer of 64 bits without sign; None if it is none.
+
+    Fractions are cut. A negative fraction is no error in the original but wraps around to a huge number
+    (point 4 of the section named above); it is computed as there, since other checks compare it.
+    """
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return None
+    if isinstance(value, int):
+        return value if 0 <= value < _TWO_64 else None
+    if math.isnan(value) or value > float(_TWO_64):
+        return None
+    if value >= -float(_TWO_63) and value < float(_TWO_64):
+        return int(value) % _TWO_64
+    return _TWO_63
+
+
+def as_float(value: str | bool | int | float | None) -> float | None:
+    """A number; None if it is none."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,163 @@
+"""The shape of a partition: its name, its root, its queues and their names, and what needs no arithmetic.
+
+The original checks a partition wholly before it looks at the next, and inside a partition one concern after the
+other over the whole tree (spec config.md, section 5). `check_partition` keeps that order, because the first fault
+found is the one that the original reports.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from licorne.config.acl import ACL, ACLError
+from licorne.config.limits import check_limit_hierarchy, check_partition_limits, check_queue_limits
+from licorne.config.placement import check_rules
+from licorne.config.problems import Notes
+from licorne.config.quantity import BLANKS
+from licorne.config.raw import RawConfig, RawPartition, RawQueue, RawTemplate
+from licorne.config.resources import Quantities, check_resources
+
+DEFAULT_PARTITION: Final = "default"
+ROOT: Final = "root"
+QUEUE_NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
+NODE_POLICIES: Final = ("", "fair", "binpacking")
+
+
+def check_config(config: RawConfig, quantities: Quantities, notes: Notes) -> dict[int, RawQueue]:
+    """All that decides whether the configuration is accepted. Returns the root queue of each partition that has
+    one, by the partition's position."""
+    names: dict[str, str] = {}
+    roots: dict[int, RawQueue] = {}
+    for index, partition in enumerate(config.partitions or ()):
+        name = partition_name(partition.name)
+        earlier = names.setdefault(name.lower(), partition.path)
+        if earlier != partition.path:
+            message = f"partition '{name}' is there already, see {earlier}; case makes no difference"
+            notes.fault("partition-duplicate", partition.spot("name"), message)
+        root = check_partition(partition, quantities, notes)
+        if root is not None:
+            roots[index] = root
+    # The original builds the partitions after all checks have passed, and finds some faults only then.
+    for root in roots.values():
+        _check_build(root, quantities, notes)
+    return roots
+
+
+def partition_name(name: str) -> str:
+    """The name by which a partition goes: every spelling of "default", and none, is `default`."""
+    return DEFAULT_PARTITION if name == "" or name.lower() == DEFAULT_PARTITION else name
+
+
+def check_partition(partition: RawPartition, quantities: Quantities, notes: Notes) -> RawQueue | None:
+    """One partition, in the original's order; returns its root, the inserted one if none is written."""
+    if partition.queues is None:
+        if "queues" not in partition.broken:
+            notes.fault("queues-missing", partition.spot(), "a partition needs queues, if only an empty list")
+        return None
+    root = _root(partition, partition.queues)
+    for key, resources in (("guaranteed", root.resources), ("max", root.resources)):
+        if resources is not None and getattr(resources, key) is not None:
+            message = "the root queue takes no resources: it has what its nodes have"
+            notes.fault("root-resources", resources.spot(key), message)
+    check_partition_limits(partition, root, notes)
+    _check_queue(root, quantities, notes)
+    check_resources(root, quantities, notes)
+    check_rules(partition, root, notes)
+    _check_node_sort(partition, notes)
+    _check_max_applications(root, notes)
+    check_limit_hierarchy(root, quantities, notes)
+    return root
+
+
+def _root(partition: RawPartition, queues: list[RawQueue]) -> RawQueue:
+    if len(queues) == 1 and queues[0].name.lower() == ROOT:
+        queues[0].parent = True
+        return queues[0]
+    return RawQueue(path=partition.path, node=partition.node, name=ROOT, parent=True, queues=queues)
+
+
+def _check_queue(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
+    """Lists, limits and the children's names; then the children, one by one."""
+    for key in ("adminacl", "submitacl"):
+        text = getattr(queue, key).strip(BLANKS)
+        if len(re.split(f"[{BLANKS}]+", text)) > 2:
+            message = "an access control list has two parts at most: users, a blank, groups; both with commas"
+            notes.fault("acl-parts", queue.spot(key), message)
+    check_queue_limits(queue, quantities, notes)
+    seen: dict[str, str] = {}
+    for child in queue.queues or ():
+        if not QUEUE_NAME.fullmatch(child.name):
+            if "name" not in child.broken:
+                message = f"'{child.name}' is no queue name: up to 64 letters, digits and any of - _ # @ / :"
+                notes.fault("queue-name", child.spot("name"), message)
+            continue
+        earlier = seen.setdefault(child.name.lower(), child.path)
+        if earlier != child.path:
+            message = f"queue '{child.name}' has a sibling of that name, see {earlier}; case makes no difference"
+            notes.fault("queue-duplicate", child.spot("name"), message)
+    for child in queue.queues or ():
+        _check_queue(child, quantities, notes)
+
+
+def _check_node_sort(partition: RawPartition, notes: Notes) -> None:
+    policy = partition.nodesortpolicy
+    if policy is None:
+        return
+    if policy.type not in NODE_POLICIES:
+        message = f"'{policy.type}' is no node sorting policy: fair or binpacking, in lower case"
+        notes.fault("node-sort-policy", policy.spot("type"), message)
+    for resource_type, (weight, spot) in (policy.resourceweights or {}).items():
+        if weight < 0:
+            notes.fault("node-sort-weight", spot, f"the weight of {resource_type} is below zero")
+        elif not weight < float("inf"):
+            notes.fault("node-sort-weight", spot, f"the weight of {resource_type} is not a finite number")
+
+
+def _check_max_applications(queue: RawQueue, notes: Notes) -> None:
+    above = queue.maxapplications
+    for child in queue.queues or ():
+        own = child.maxapplications
+        if above != 0 and (own > above or own == 0) and "maxapplications" not in child.broken:
+            what = f"{own} are more" if own else "none is set, which means unlimited, more"
+            message = f"maxapplications of queue '{child.name}': {what} than the {above} of queue '{queue.name}'"
+            notes.fault("max-applications-above-parent", child.spot("maxapplications"), message)
+        _check_max_applications(child, notes)
+
+
+# -- found by the original only when it builds the partition --------------------------------------------
+
+
+def _check_build(root: RawQueue, quantities: Quantities, notes: Notes) -> None:
+    if root.name != ROOT:
+        message = f"the root queue must be spelled 'root', not '{root.name}'"
+        notes.fault("root-spelling", root.spot("name"), message)
+    _check_build_queue(root, quantities, notes)
+
+
+def _check_build_queue(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
+    for key in ("adminacl", "submitacl"):
+        try:
+            ACL.parse(getattr(queue, key))
+        except ACLError:
+            message = "single blanks divide the parts of an access control list, and it has two parts at most"
+            notes.fault("acl-parts", queue.spot(key), message)
+    template = queue.childtemplate
+    if template is not None and is_parent(queue) and not is_empty_template(template) and template.resources:
+        quantities.of(template.resources.guaranteed)
+        quantities.of(template.resources.max)
+    for child in queue.queues or ():
+        _check_build_queue(child, quantities, notes)
+
+
+def is_parent(queue: RawQueue) -> bool:
+    """Whether a queue holds queues rather than applications: it says so, or it has children."""
+    return queue.parent or bool(queue.queues)
+
+
+def is_empty_template(template: RawTemplate) -> bool:
+    """Whether a template says nothing, so that it counts as not written (spec config.md, section 9)."""
+    resources = template.resources
+    maps = (template.properties, resources and resources.guaranteed, resources and resources.max)
+    filled = any(key and value.text for values in maps for key, value in (values or {}).items())
+    return template.maxapplications == 0 and not filled

@@ -1,0 +1,295 @@
+"""The books: every sum that an ask or an allocation is part of is changed here, and nowhere else.
+
+An ask counts as pending in its application and in every queue above it; an allocation counts as allocated there, on
+its node, and with its user and group at every level (spec scheduling.md, sections 2, 8.2 and 11.1). Kept orders are
+mended on the way up. What is given back wakes who waits for it.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.application import Application
+    from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.nodeindex import NodeIndex
+    from cython.cimports.licorne.core.nodes import Node
+    from cython.cimports.licorne.core.parking import Parking
+    from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.usage import Tracker
+    from cython.cimports.licorne.core.vectors import Vec
+else:
+    from .application import Application
+    from .asks import Ask, Shape
+    from .nodeindex import NodeIndex
+    from .nodes import Node
+    from .parking import Parking
+    from .queue import Queue
+    from .usage import Tracker
+    from .vectors import Vec
+
+
+@cython.cclass
+class Books:
+    """The sums of one partition. `shapes` holds every shape with a pending ask, by (amounts, need)."""
+
+    parking: Parking
+    index: NodeIndex
+    shapes: dict
+
+    def __init__(self, parking: Parking, index: NodeIndex) -> None:
+        self.parking = parking
+        self.index = index
+        self.shapes = {}
+
+    # -- pending ---------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def pend(self, app: Application, ask: Ask) -> cython.void:
+        """The ask is to be placed: count it as pending, `repeats` times."""
+        shape: Shape = ask.shape
+        amounts: Vec = shape.amounts
+        app.requests.insert(ask)
+        app.asks[ask.key] = ask
+        ask.prior = None
+        ask.next = shape.first
+        if ask.next is not None:
+            ask.next.prior = ask
+        shape.first = ask
+        if shape.waiting == 0:
+            self.shapes[shape.ident] = shape
+            shape.need.uses += 1
+        shape.waiting += 1
+        if not ask.required:
+            self.parking.joined(ask)
+        app.high.raise_to(amounts)
+        app.asks_pending += 1
+        self._pending(app, amounts, ask.repeats)
+        self._count_asks(app.queue, 1)
+        self._add_priority(app, ask.priority)
+        self.parking.wake(app)
+
+    @cython.cfunc
+    def unpend(self, app: Application, ask: Ask) -> cython.void:
+        """The ask is no longer to be placed: it was allocated for the last time, or is gone."""
+        shape: Shape = ask.shape
+        app.requests.remove(ask)
+        del app.asks[ask.key]
+        if ask.prior is not None:
+            ask.prior.next = ask.next
+        else:
+            shape.first = ask.next
+        if ask.next is not None:
+            ask.next.prior = ask.prior
+        ask.prior = None
+        ask.next = None
+        shape.waiting -= 1
+        if shape.waiting == 0:
+            self._forget_shape(shape)
+        if ask.parked:
+            self._forget_parked(ask)
+        app.asks_pending -= 1
+        self._pending(app, shape.amounts, -ask.repeats)
+        self._count_asks(app.queue, -1)
+        self._remove_priority(app, ask.priority)
+        if app.asks_pending == 0:
+            app.high.set_all(0)
+            self.parking.sleep(app)
+
+    @cython.cfunc
+    def _forget_shape(self, shape: Shape) -> cython.void:
+        shape.failed = False
+        self.parking.failed.pop(shape, None)
+        shape.need.uses -= 1
+        if self.shapes.get(shape.ident) is shape:
+            del self.shapes[shape.ident]
+
+    @cython.cfunc
+    def _forget_parked(self, ask: Ask) -> cython.void:
+        ask.parked = 0
+        self.parking.refused.pop(ask, None)
+        if ask.required:
+            waiting = self.parking.on_node.get(ask.required)
+            if waiting is not None:
+                waiting.pop(ask, None)
+                if not waiting:
+                    del self.parking.on_node[ask.required]
+
+    @cython.cfunc
+    def _pending(self, app: Application, amounts: Vec, times: cython.longlong) -> cython.void:
+        queue: Queue = app.queue
+        if times == 1:
+            app.pending.add(amounts)
+            while queue is not None:
+                queue.pending.add(amounts)
+                queue = queue.parent
+            return
+        all_of_it: Vec = Vec(amounts.n)
+        d: cython.Py_ssize_t
+        for d in range(amounts.n):
+            all_of_it.v[d] = amounts.v[d] * times
+        app.pending.add(all_of_it)
+        while queue is not None:
+            queue.pending.add(all_of_it)
+            queue = queue.parent
+
+    @cython.cfunc
+    def _count_asks(self, queue: Queue, change: cython.longlong) -> cython.void:
+        while queue is not None:
+            queue.asks_pending += change
+            if queue.parent is not None:
+                if change > 0 and queue.asks_pending == change:
+                    queue.parent.with_pending += 1
+                elif change < 0 and queue.asks_pending == 0:
+                    queue.parent.with_pending -= 1
+            queue = queue.parent
+
+    # -- priorities (spec section 4.2) -----------------------------------------------------------------
+
+    @cython.cfunc
+    def _add_priority(self, app: Application, priority: cython.longlong) -> cython.void:
+        old: cython.longlong = app.bag.top
+        if app.bag.add(priority):
+            self._export(app, old)
+
+    @cython.cfunc
+    def _remove_priority(self, app: Application, priority: cython.longlong) -> cython.void:
+        old: cython.longlong = app.bag.top
+        if app.bag.remove(priority):
+            self._export(app, old)
+
+    @cython.cfunc
+    def _export(self, app: Application, old: cython.longlong) -> cython.void:
+        """The application's priority changed: carry it up, as far as it changes anything."""
+        queue: Queue = app.queue
+        new: cython.longlong = app.bag.top
+        changed: cython.bint
+        if app.place >= 0:
+            queue.order.mend(app)
+        while queue is not None:
+            changed = queue.bag.add(new)
+            changed = queue.bag.remove(old) or changed
+            if not changed:
+                return
+            old = queue.priority
+            new = queue.exported()
+            if new == old:
+                return
+            queue.priority = new
+            if queue.place >= 0:
+                queue.parent.order.mend(queue)
+            queue = queue.parent
+
+    # -- allocated -------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def take(self, app: Application, alloc: Ask, node: Node) -> cython.void:
+        """The allocation now uses the node, its queues, its user and its group."""
+        amounts: Vec = alloc.shape.amounts
+        tracker: Tracker
+        i: cython.Py_ssize_t
+        alloc.node = node
+        node.allocations[alloc] = None
+        app.allocations[alloc.id] = alloc
+        node.allocated.add(amounts)
+        node.free.sub(amounts)
+        self.index.mend(node)
+        for i in range(len(app.trackers)):
+            tracker = cython.cast(Tracker, app.trackers[i])
+            tracker.used.add(amounts)
+            tracker.apps[app] = None
+        if alloc.placeholder:
+            app.placeholders.add(amounts)
+        else:
+            app.allocated.add(amounts)
+        self._use(app, amounts, True)
+
+    @cython.cfunc
+    def give_back(self, app: Application, alloc: Ask) -> cython.void:
+        """The allocation has ended: undo `take`, and wake who waits for what it used."""
+        amounts: Vec = alloc.shape.amounts
+        node: Node = alloc.node
+        del node.allocations[alloc]
+        del app.allocations[alloc.id]
+        if alloc.preempted:
+            self._unpreempt(app.queue, amounts)
+        if alloc.placeholder:
+            app.placeholders.sub(amounts)
+        else:
+            app.allocated.sub(amounts)
+        self._return_use(app, amounts)
+        node.allocated.sub(amounts)
+        node.free.add(amounts)
+        if node.block is not None:
+            self.index.mend(node)
+            self.parking.node_freed(node)
+
+    @cython.cfunc
+    def _return_use(self, app: Application, amounts: Vec) -> cython.void:
+        tracker: Tracker
+        queue: Queue
+        i: cython.Py_ssize_t
+        for i in range(len(app.trackers)):
+            tracker = cython.cast(Tracker, app.trackers[i])
+            tracker.used.sub(amounts)
+            self.parking.wake_all(tracker.blocked)
+        self._use(app, amounts, False)
+        queue = app.queue
+        while queue is not None:
+            self.parking.wake_all(queue.blocked)
+            queue = queue.parent
+        self.parking.reserved_stale = True
+
+    @cython.cfunc
+    def _use(self, app: Application, amounts: Vec, more: cython.bint) -> cython.void:
+        """Change what is allocated in the application's queues, their shares and their orders."""
+        queue: Queue = app.queue
+        if queue.fair:
+            app.reuse()
+            if app.place >= 0:
+                queue.order.mend(app)
+        while queue is not None:
+            if more:
+                queue.allocated.add(amounts)
+            else:
+                queue.allocated.sub(amounts)
+            queue.reshare()
+            if queue.place >= 0:
+                queue.parent.order.mend(queue)
+            queue = queue.parent
+
+    @cython.cfunc
+    def _unpreempt(self, queue: Queue, amounts: Vec) -> cython.void:
+        while queue is not None:
+            queue.preempting.sub(amounts)
+            queue = queue.parent
+
+    # -- for code that is not compiled -----------------------------------------------------------------
+
+    def add_ask(self, app: Application, ask: Ask) -> None:
+        """`pend`."""
+        self.pend(app, ask)
+
+    def remove_ask(self, app: Application, ask: Ask) -> None:
+        """`unpend`."""
+        self.unpend(app, ask)
+
+    def add_allocation(self, app: Application, alloc: Ask, node: Node) -> None:
+        """`take`, without asking any quota: recovery, or placement from outside."""
+        self.take(app, alloc, node)
+
+    def remove_allocation(self, app: Application, alloc: Ask) -> None:
+        """`give_back`."""
+        self.give_back(app, alloc)
+
+    def preempting(self, app: Application, alloc: Ask) -> None:
+        """The allocation is a victim now; it is counted as such until it ends."""
+        queue: Queue = app.queue
+        alloc.preempted = True
+        while queue is not None:
+            queue.preempting.add(alloc.shape.amounts)
+            queue = queue.parent
+
+    def node_changed(self, node: Node) -> None:
+        """Capacity, occupied amounts or bits of the node have changed."""
+        self.index.mend(node)

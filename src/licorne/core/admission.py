@@ -1,0 +1,128 @@
+"""Applications come and go (spec scheduler-interface.md, section 7.1; placement.md, section 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from licorne.config.limits import USER_NAME
+from licorne.si.constants import NOBODY_GROUP, NOBODY_USER, TAG_APPLICATION_CREATION_TIME
+from licorne.si.messages import (
+    AcceptedApplication,
+    AddApplication,
+    RejectedApplication,
+    RemoveApplication,
+    Termination,
+)
+
+from .application import Application
+from .placement import RECOVERY_PATH, PlacementRequest, is_forced
+from .states import SECOND_NS, ApplicationEvent, ObjectState, application_table
+from .tags import tag
+
+if TYPE_CHECKING:
+    from .partition import Partition
+
+MILLISECOND_NS = 1_000_000
+
+
+def add_application(partition: Partition, message: AddApplication) -> bool:
+    """Place a new application in a queue, or reject it; either is said. Was it taken?"""
+    forced = is_forced(message.tags)
+    user, groups = message.user, message.groups
+    fault = _fault(partition, message, forced)
+    if not fault and not user:
+        user, groups = NOBODY_USER, groups or (NOBODY_GROUP,)
+    if not fault:
+        groups = groups or (user,)  # without a resolver, a user's only group has the user's name (config.md 12.1)
+        request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
+        placed = partition.placer.place(request, partition.tree)
+        fault = placed.reason if placed.queue is None else ""
+    if fault or placed.queue is None:
+        _reject(partition, message, fault)
+        return False
+    queue = partition.tree.find(placed.queue)
+    if queue is None:
+        queue = partition.tree.create_dynamic(placed.queue)
+        partition.queues_changed()
+    if not queue.is_leaf:
+        _reject(partition, message, f"failed to find queue {placed.queue} for application {message.application_id}")
+        return False
+    if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
+        partition.queues_changed()
+    app = _new(partition, message, user, groups)
+    app.queue = queue
+    app.forced = forced
+    queue.apps[app.id] = app
+    partition.applications[app.id] = app
+    partition.out.append(AcceptedApplication(app.id))
+    return True
+
+
+def _fault(partition: Partition, message: AddApplication, forced: bool) -> str:
+    """What speaks against the application before a queue is looked for, in the order of section 7.1."""
+    app_id = message.application_id
+    if not message.user and not forced:
+        return "empty user cannot resolve"
+    if message.groups and message.user and not USER_NAME.fullmatch(message.user):
+        return "invalid username, it contains invalid characters"
+    if not app_id:
+        return "application without an applicationID"
+    if partition.state is not ObjectState.ACTIVE:
+        return f"partition {partition.name} is stopped cannot add a new application {app_id}"
+    if app_id in partition.applications:
+        return f"adding application {app_id} to partition {partition.name}, but application already existed"
+    if any(type(amount) is not int or amount < 0 for amount in message.placeholder_ask.values()):
+        return "placeholderAsk: contains negative resources"
+    return ""
+
+
+def _new(partition: Partition, message: AddApplication, user: str, groups: tuple[str, ...]) -> Application:
+    number = partition.next_application_number()
+    created = seconds_tag(tag(message.tags, TAG_APPLICATION_CREATION_TIME))
+    submitted = partition.moment() if created is None else created
+    app = Application(message.application_id, number, submitted, None, user)
+    app.groups = groups
+    app.tags = message.tags
+    app.starting = partition.starting
+    app.table = application_table(seed_dialect=partition.seed_dialect, starting=partition.starting)
+    app.gang_style = "Hard" if message.gang_style == "Hard" else "Soft"
+    app.placeholder_ask = partition.types.vector(message.placeholder_ask)
+    timeout_ns = max(0, message.execution_timeout_ms) * MILLISECOND_NS
+    if not message.timeout_is_running_time:
+        app.placeholder_timeout_ns = timeout_ns
+    elif app.placeholder_ask.zero():
+        app.running_timeout_ns = timeout_ns
+    return app
+
+
+def seconds_tag(text: str) -> int | None:
+    """Unix seconds of a tag in nanoseconds; None if there is none, or it is no such number."""
+    if not text.isascii() or not text.isdigit() or len(text) > 10:
+        return None
+    return int(text) * SECOND_NS
+
+
+def _reject(partition: Partition, message: AddApplication, reason: str) -> None:
+    partition.out.append(RejectedApplication(message.application_id, reason))
+
+
+def remove_application(partition: Partition, message: RemoveApplication) -> None:
+    """The application is gone at once, with all that it has; what is unknown is ignored."""
+    app = partition.applications.get(message.application_id)
+    if app is not None:
+        end_application(partition, app, f"Application {app.id} Removed")
+
+
+def end_application(partition: Partition, app: Application, message: str) -> None:
+    """Drop its asks, release its allocations, and take it out of its queue and the partition."""
+    for ask in list(app.asks.values()):
+        partition.drop_ask(app, ask)
+    allocations = list(app.allocations.values())
+    for alloc in allocations:
+        partition.books.remove_allocation(app, alloc)
+        partition.say_released(alloc, Termination.STOPPED_BY_RM, message)
+    if allocations:
+        partition.lifecycle.fire(app, ApplicationEvent.COMPLETE)
+    partition.lifecycle.removed(app)
+    partition.remove_application(app)
+    partition.touched()

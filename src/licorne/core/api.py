@@ -1,0 +1,292 @@
+"""The Scheduler Interface in process: `SchedulerAPI`, for programs that embed the scheduler.
+
+Seed 000 ("API Interface", "Scheduler plugin") and spec scheduler-interface.md, sections 5 to 7 and 9. Both dialects are
+spoken at once: a resource manager's is that of its registration. An update is taken in at once and answered through the
+callback before the call returns; decisions are made when the program says so, with `schedule`. Every call carries
+the time (`now_ns`), because the core reads no clock: give it, or give a `clock` to the constructor, or leave time
+standing still, as a simulation does between events.
+
+Calls from within a callback are refused: the step that called back is still under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+from licorne.config import DEFAULT_CONFIGURATION, ConfigError
+from licorne.si import adapt_seed, adapt_v19, seed, v19
+from licorne.si.callback import ResourceManagerCallback, overrides
+from licorne.si.messages import Input, Output
+
+from .cluster import Cluster
+from .partition import PlacementConfigError, Predicate
+from .settings import SettingsError
+
+PolicyGroups = MutableMapping[str, tuple[str, Mapping[str, str]]]
+OnOutput = Callable[[str, list[Output]], None]
+Clock = Callable[[], int]
+
+
+class RegistrationError(ValueError):
+    """A registration was refused; the text says why. What was registered before is as it was."""
+
+
+class ConfigurationError(ValueError):
+    """A configuration was refused; the text says where and why. The old one stays in force."""
+
+
+class NotRegisteredError(LookupError):
+    """A request of a resource manager that is not registered, or in another dialect than it registered in."""
+
+
+class _Connection:
+    """One resource manager's callback and dialect."""
+
+    def __init__(self, callback: ResourceManagerCallback | None, policy_group: str, *, seed_dialect: bool) -> None:
+        self.callback = callback
+        self.policy_group = policy_group
+        self.seed_dialect = seed_dialect
+
+
+class SchedulerAPI:
+    """A scheduler for any number of resource managers in this process.
+
+    Parameters:
+        policy_groups: what a registration's policy group stands for: (queue configuration in YAML, settings). A
+            registration without a configuration of its own takes it from here; without policy groups, the built-in one.
+        settings: settings for every resource manager; its policy group's and its own go before them.
+        clock: called for the time in nanoseconds when a call does not give it.
+        on_output: takes (rm_id, outputs) as internal messages (`licorne.si.messages`) in place of the callbacks.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy_groups: PolicyGroups | None = None,
+        settings: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        on_output: OnOutput | None = None,
+    ) -> None:
+        self.policy_groups: PolicyGroups = {} if policy_groups is None else policy_groups
+        self.cluster = Cluster()
+        self._settings = dict(settings or {})
+        self._clock = clock
+        self._on_output = on_output
+        self._connections: dict[str, _Connection] = {}
+        self._busy = False
+        self.callback_errors: list[str] = []
+        """The last errors that callbacks raised (at most 100): they change nothing, and are kept for the host to log."""
+
+    # -- registration and configuration ----------------------------------------------------------------
+
+    def register_resource_manager(
+        self,
+        request: v19.RegisterResourceManagerRequest | seed.RegisterResourceManagerRequest,
+        callback: ResourceManagerCallback | None = None,
+        *,
+        now_ns: int | None = None,
+    ) -> v19.RegisterResourceManagerResponse | seed.RegisterResourceManagerResponse:
+        """Register; the dialect is that of the request. The same id again: all it had is forgotten, and it reports anew.
+
+        Raises:
+            RegistrationError: an empty id, an unknown policy group, a configuration or setting that is refused.
+        """
+        self._begin(now_ns)
+        rm_id = request.rm_id
+        seed_dialect = isinstance(request, seed.RegisterResourceManagerRequest)
+        text = "" if seed_dialect else request.config  # type: ignore[union-attr]
+        extra: Mapping[str, str] = {} if seed_dialect else request.extra_config  # type: ignore[union-attr]
+        if not rm_id:
+            raise RegistrationError("registration of RM failed: rmID: must not be empty")
+        group_text, group_settings = self._policy_group(request.policy_group, required=seed_dialect)
+        predicates = None
+        if callback is not None and overrides(callback, "predicates"):
+            predicates = self._predicate(callback)
+        try:
+            self.cluster.register(
+                rm_id,
+                text or group_text or DEFAULT_CONFIGURATION,
+                {**self._settings, **group_settings, **extra},
+                predicates,
+                seed_dialect=seed_dialect,
+            )
+        except (ConfigError, SettingsError) as error:
+            raise RegistrationError(f"registration of RM failed: {error}") from error
+        self._connections[rm_id] = _Connection(callback, request.policy_group, seed_dialect=seed_dialect)
+        self._deliver()
+        return seed.RegisterResourceManagerResponse() if seed_dialect else v19.RegisterResourceManagerResponse()
+
+    def _policy_group(self, name: str, *, required: bool) -> tuple[str, Mapping[str, str]]:
+        known = self.policy_groups.get(name)
+        if known is not None:
+            return known
+        if required and self.policy_groups:
+            names = ", ".join(sorted(self.policy_groups))
+            raise RegistrationError(f"registration of RM failed: policyGroup: {name!r}: unknown, there are: {names}")
+        return "", {}
+
+    def _predicate(self, callback: ResourceManagerCallback) -> Predicate:
+        def holds(key: str, node_id: str, allocate: bool) -> bool:
+            try:
+                return not callback.predicates(v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate))
+            except Exception as error:  # noqa: BLE001  an error is a "no" (spec scheduler-interface.md, section 5)
+                self._note(error)
+                return False
+
+        return holds
+
+    def update_configuration(self, request: v19.UpdateConfigurationRequest, *, now_ns: int | None = None) -> None:
+        """Apply another configuration (1.9); an empty one means the built-in one. The same text changes nothing.
+
+        Raises:
+            ConfigurationError: refused; the old one stays.
+        """
+        self._begin(now_ns)
+        if request.rm_id not in self._connections:
+            raise ConfigurationError(
+                f"update of configuration failed: RM {request.rm_id} has no active partitions, make sure it is registered"
+            )
+        self._reload(request.rm_id, request.config or DEFAULT_CONFIGURATION)
+
+    def reload_configuration(self, rm_id: str, *, now_ns: int | None = None) -> None:
+        """Read the resource manager's policy group again and apply it (seed).
+
+        Raises:
+            ConfigurationError: refused; the old one stays.
+        """
+        self._begin(now_ns)
+        connection = self._connections.get(rm_id)
+        if connection is None:
+            raise ConfigurationError(f"update of configuration failed: RM {rm_id} is not registered")
+        text = self.policy_groups.get(connection.policy_group, ("", {}))[0] or DEFAULT_CONFIGURATION
+        self._reload(rm_id, text)
+
+    def _reload(self, rm_id: str, text: str) -> None:
+        try:
+            self.cluster.reload(rm_id, text)
+        except (ConfigError, PlacementConfigError) as error:
+            raise ConfigurationError(f"update of configuration failed: {error}") from error
+        finally:
+            self._deliver()
+
+    def stop(self, rm_id: str, *, now_ns: int | None = None) -> None:
+        """The resource manager shuts down: all that it had is forgotten. An unknown one is ignored."""
+        self._begin(now_ns)
+        self._connections.pop(rm_id, None)
+        self.cluster.remove(rm_id)
+
+    # -- updates ---------------------------------------------------------------------------------------
+
+    def update(self, request: seed.UpdateRequest, *, now_ns: int | None = None) -> None:
+        """Take in an update in the seed's dialect.
+
+        Raises:
+            NotRegisteredError: the resource manager is not registered in this dialect.
+        """
+        self._check(request.rm_id, "UpdateRequest", seed_dialect=True)
+        self._take(request.rm_id, adapt_seed.inputs_from_update_request(request), now_ns)
+
+    def update_application(self, request: v19.ApplicationRequest, *, now_ns: int | None = None) -> None:
+        """Take in new and removed applications (1.9); raises as `update`."""
+        self._check(request.rm_id, "ApplicationRequest", seed_dialect=False)
+        self._take(request.rm_id, adapt_v19.inputs_from_application_request(request), now_ns)
+
+    def update_allocation(self, request: v19.AllocationRequest, *, now_ns: int | None = None) -> None:
+        """Take in asks, allocations and releases (1.9); raises as `update`."""
+        self._check(request.rm_id, "AllocationRequest", seed_dialect=False)
+        self._take(request.rm_id, adapt_v19.inputs_from_allocation_request(request), now_ns)
+
+    def update_node(self, request: v19.NodeRequest, *, now_ns: int | None = None) -> None:
+        """Take in new, changed and removed nodes (1.9); raises as `update`."""
+        self._check(request.rm_id, "NodeRequest", seed_dialect=False)
+        self._take(request.rm_id, adapt_v19.inputs_from_node_request(request), now_ns)
+
+    def submit(self, rm_id: str, inputs: Sequence[Input], *, now_ns: int | None = None) -> None:
+        """Take in internal messages: the shortest way in, for hosts that make them themselves."""
+        if rm_id not in self._connections:
+            raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
+        self._begin(now_ns)
+        self.cluster.submit(rm_id, inputs)
+        self._deliver()
+
+    def _check(self, rm_id: str, kind: str, *, seed_dialect: bool) -> None:
+        connection = self._connections.get(rm_id)
+        if connection is None:
+            raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" not registered')
+        if connection.seed_dialect != seed_dialect:
+            raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" registered in the other dialect')
+
+    def _take(self, rm_id: str, translation: Any, now_ns: int | None) -> None:
+        self._begin(now_ns)
+        if translation.outputs:
+            self.cluster.managers[rm_id].out += translation.outputs
+        self.cluster.submit(rm_id, translation.inputs)
+        self._deliver()
+
+    # -- decisions -------------------------------------------------------------------------------------
+
+    def schedule(self, *, now_ns: int | None = None, limit: int | None = None) -> int:
+        """Decide until nothing more is possible, or `limit` allocations are made; returns the number of new allocations.
+
+        They are announced through the callbacks before the call returns. What was due by now happens first.
+        """
+        self._begin(now_ns)
+        self._busy = True
+        try:
+            made = self.cluster.schedule(limit)
+        finally:
+            self._busy = False
+        self._deliver()
+        return made
+
+    def next_deadline_ns(self) -> int | None:
+        """The next moment (ns) at which something may happen without an input: call `schedule` then. None: never."""
+        return self.cluster.next_deadline_ns()
+
+    def validate(self) -> None:
+        """Check every invariant that the state can show; raises InvariantError, which means a bug."""
+        self.cluster.validate()
+
+    # -- time and callbacks ----------------------------------------------------------------------------
+
+    def _begin(self, now_ns: int | None) -> None:
+        if self._busy:
+            raise RuntimeError("SchedulerAPI was called from within a callback; call it when the callback has returned")
+        if now_ns is None:
+            now_ns = self.cluster.now if self._clock is None else self._clock()
+        self.cluster.advance(now_ns)
+
+    def _deliver(self) -> None:
+        self._busy = True
+        try:
+            for rm_id, outputs in self.cluster.outputs():
+                if self._on_output is not None:
+                    self._on_output(rm_id, outputs)
+                else:
+                    self._call_back(rm_id, outputs)
+        finally:
+            self._busy = False
+
+    def _call_back(self, rm_id: str, outputs: list[Output]) -> None:
+        connection = self._connections.get(rm_id)
+        if connection is None or connection.callback is None:
+            return
+        callback = connection.callback
+        adapter: Any = adapt_seed if connection.seed_dialect else adapt_v19
+        methods: dict[str, Callable[[Any], None]] = {
+            "update": callback.recv_update_response,
+            "allocation": callback.update_allocation,
+            "application": callback.update_application,
+            "node": callback.update_node,
+            "state": callback.update_container_scheduling_state,
+        }
+        for kind, response in adapter.responses(outputs, rm_id):
+            try:
+                methods[kind](response)
+            except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
+                self._note(error)
+
+    def _note(self, error: Exception) -> None:
+        self.callback_errors.append(f"{type(error).__name__}: {error}")
+        del self.callback_errors[:-100]

@@ -1,0 +1,164 @@
+"""An application: its asks and allocations, what it uses, and its place among the applications of its leaf queue.
+
+Spec scheduling.md, sections 2 and 5.1; its life is in `licorne.core.lifecycle`.
+"""
+
+from __future__ import annotations
+
+import cython
+
+from .states import ApplicationState
+
+if cython.compiled:
+    from cython.cimports.licorne.core.asks import Ask, PriorityBag, Requests
+    from cython.cimports.licorne.core.order import Ranked
+    from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.vectors import Vec
+else:
+    from .asks import Ask, PriorityBag, Requests
+    from .order import Ranked
+    from .queue import Queue
+    from .vectors import Vec
+
+
+@cython.cclass
+class Application(Ranked):
+    """An application of a partition.
+
+    `submitted` is the moment of its creation, lowered to that of its oldest ask (nanoseconds). `high` is an upper bound
+    of what any pending ask of it wants. `trackers` are those of its user and group, leaf first; `group` is the
+    configured group that counts for it, None for none, once `group_chosen`. `usage` is what fair order compares:
+    the shares of the leaf's guaranteed resources that it uses, largest first, zeros left out.
+    `asks` are all with something pending, by key; `allocations` by allocation id; `reservations` by ask key.
+    """
+
+    id: str
+    seq: cython.longlong
+    submitted: cython.longlong
+    queue: Queue
+    user: str
+    groups: tuple
+    tags: dict
+    state: object
+    state_log: list
+    allocated: Vec
+    placeholders: Vec
+    pending: Vec
+    high: Vec
+    usage: list
+    requests: Requests
+    bag: PriorityBag
+    asks_pending: cython.longlong
+    visited_seq: cython.longlong  # asks that arrived up to here have been tried
+    backoff_until: cython.longlong
+    asks: dict
+    allocations: dict
+    reservations: dict
+    trackers: list
+    group: str
+    group_chosen: cython.bint
+    starting: cython.bint  # the state Starting is part of its life
+    independent: cython.bint  # it is the ask of a resource manager without applications
+    forced: cython.bint
+    running_timeout_ns: cython.longlong
+    placeholder_timeout_ns: cython.longlong
+    placeholder_ask: Vec
+    gang_style: str
+    timer: object  # of the state that it is in
+    running_timer: object
+    table: object  # the state machine of its dialect
+    started_ns: cython.longlong
+    finished_ns: cython.longlong
+    message: str
+
+    def __init__(self, id: str, seq: int, submitted: int, queue: Queue | None, user: str) -> None:
+        self.place = -1
+        self.id = id
+        self.seq = seq
+        self.submitted = submitted
+        self.queue = queue
+        self.user = user
+        self.groups = ()
+        self.tags = {}
+        self.state = ApplicationState.NEW
+        self.state_log = []
+        self.allocated = Vec()
+        self.placeholders = Vec()
+        self.pending = Vec()
+        self.high = Vec()
+        self.usage = []
+        self.requests = Requests()
+        self.bag = PriorityBag()
+        self.asks_pending = 0
+        self.visited_seq = 0
+        self.backoff_until = 0
+        self.asks = {}
+        self.allocations = {}
+        self.reservations = {}
+        self.trackers = []
+        self.group = None
+        self.group_chosen = False
+        self.starting = False
+        self.independent = False
+        self.forced = False
+        self.running_timeout_ns = 0
+        self.placeholder_timeout_ns = 0
+        self.placeholder_ask = Vec()
+        self.gang_style = "Soft"
+        self.timer = None
+        self.running_timer = None
+        self.table = None
+        self.started_ns = 0
+        self.finished_ns = 0
+        self.message = ""
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def before(self, other: Ranked) -> cython.bint:
+        """Application order of the leaf's policy; last, arrival (spec section 5.1)."""
+        app: Application = cython.cast(Application, other)
+        queue: Queue = self.queue
+        if queue.stateaware:
+            return self.submitted < app.submitted or (self.submitted == app.submitted and self.seq < app.seq)
+        if queue.by_priority and self.bag.top != app.bag.top:
+            return self.bag.top > app.bag.top
+        if queue.fair:
+            if self.usage != app.usage:
+                return self.usage < app.usage
+        elif self.submitted != app.submitted:
+            return self.submitted < app.submitted
+        if not queue.by_priority and self.bag.top != app.bag.top:
+            return self.bag.top > app.bag.top
+        return self.seq < app.seq
+
+    @cython.cfunc
+    def reuse(self) -> cython.void:
+        """Recompute `usage` (CompareShares of spec section 1, with the leaf's own guaranteed as total)."""
+        d: cython.Py_ssize_t
+        shares: list = []
+        total: cython.longlong
+        for d in range(self.allocated.n):
+            if self.allocated.v[d] != 0:
+                total = self.queue.guaranteed.at(d)
+                if total > 0:
+                    shares.append(cython.cast(cython.double, self.allocated.v[d]) / cython.cast(cython.double, total))
+                else:
+                    shares.append(cython.cast(cython.double, self.allocated.v[d]))
+        shares.sort(reverse=True)
+        self.usage = shares
+
+    def recompute_usage(self) -> None:
+        """`reuse`, for code that is not compiled."""
+        self.reuse()
+
+    def allocated_resource(self) -> dict[str, int]:
+        """What its allocations use, placeholders left out; zeros left out."""
+        return self.allocated.named(self.queue.types)
+
+    def pending_resource(self) -> dict[str, int]:
+        """What its pending asks want."""
+        return self.pending.named(self.queue.types)
+
+    def ask(self, key: str) -> Ask | None:
+        """A pending ask by key."""
+        return self.asks.get(key)

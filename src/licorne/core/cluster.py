@@ -1,0 +1,237 @@
+"""All partitions of all resource managers, and what a resource manager's life does to them.
+
+A cluster takes internal messages with a time stamp and hands out internal messages; it reads no clock and calls nobody
+but the predicates of resource managers. It is the state machine of the design; `licorne.core.api` gives it the face of
+the Scheduler Interface. Partitions are visited in the order of (resource manager, name).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from licorne.config import Configuration, load
+from licorne.si.adapt import short_partition
+from licorne.si.messages import (
+    AddApplication,
+    Allocation,
+    Input,
+    NodeAction,
+    NodeUpdate,
+    Output,
+    RejectedAllocation,
+    RejectedApplication,
+    RejectedNode,
+    Release,
+    RemoveApplication,
+    Termination,
+)
+
+from .admission import add_application, end_application, remove_application
+from .intake import release, take_in
+from .nodechanges import change_node
+from .partition import Partition, Predicate
+from .settings import Settings, read_settings
+from .states import ApplicationEvent
+from .validate import validate
+from .vectors import UNLIMITED, Types
+
+
+class Manager:
+    """A registered resource manager: its configuration, settings and partitions."""
+
+    def __init__(self, rm_id: str, configuration: Configuration, settings: Settings, *, seed_dialect: bool) -> None:
+        self.rm_id = rm_id
+        self.configuration = configuration
+        self.settings = settings
+        self.seed_dialect = seed_dialect
+        self.predicates: Predicate | None = None
+        self.partitions: dict[str, Partition] = {}
+        self.out: list[Output] = []
+
+    def in_order(self) -> list[Partition]:
+        """Its partitions by name."""
+        return [self.partitions[name] for name in sorted(self.partitions)]
+
+
+class Cluster:
+    """The scheduler as a pure state machine. `now` (ns) never goes back."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.types = Types()
+        self.managers: dict[str, Manager] = {}
+        for name in ("memory", "vcore"):
+            self.types.slot(name)
+
+    def partitions(self) -> Iterator[Partition]:
+        """All partitions in their order."""
+        for rm_id in sorted(self.managers):
+            yield from self.managers[rm_id].in_order()
+
+    def partition(self, rm_id: str, name: str = "default") -> Partition:
+        """One partition.
+
+        Raises:
+            KeyError: there is no such resource manager or partition.
+        """
+        return self.managers[rm_id].partitions[short_partition(name, rm_id)]
+
+    # -- the life of a resource manager ----------------------------------------------------------------
+
+    def register(
+        self, rm_id: str, text: str, settings: Mapping[str, str], predicates: Predicate | None, *, seed_dialect: bool
+    ) -> Manager:
+        """Register a resource manager, or register it anew: all that it had is forgotten, and it reports again.
+
+        Raises:
+            ConfigError, SettingsError: the configuration or a setting is refused; nothing has changed.
+        """
+        configuration = load(text)
+        manager = Manager(rm_id, configuration, read_settings(settings), seed_dialect=seed_dialect)
+        manager.predicates = predicates
+        for config in configuration.partitions:
+            self._add_or_reload(manager, config)
+        self.managers[rm_id] = manager
+        return manager
+
+    def _add_or_reload(self, manager: Manager, config: object) -> None:
+        name = short_partition(config.name, manager.rm_id)  # type: ignore[attr-defined]
+        known = manager.partitions.get(name)
+        if known is not None:
+            known.reload(config)  # type: ignore[arg-type]
+            return
+        partition = Partition(
+            config,  # type: ignore[arg-type]
+            manager.settings,
+            self.types,
+            self.now,
+            seed_dialect=manager.seed_dialect,
+            owner=manager.rm_id,
+        )
+        partition.name = name
+        partition.predicates = manager.predicates
+        manager.partitions[name] = partition
+
+    def remove(self, rm_id: str) -> None:
+        """The resource manager is gone, and all that it had; an unknown one is ignored."""
+        self.managers.pop(rm_id, None)
+
+    def reload(self, rm_id: str, text: str) -> bool:
+        """Apply another configuration to a resource manager's partitions; False if it is the same as before.
+
+        Raises:
+            ConfigError, PlacementConfigError: refused; the old configuration stays as it is.
+        """
+        manager = self.managers[rm_id]
+        configuration = load(text)
+        if configuration.checksum == manager.configuration.checksum:
+            return False
+        named = [(short_partition(config.name, rm_id), config) for config in configuration.partitions]
+        for name, config in named:
+            if name in manager.partitions:
+                manager.partitions[name].check_reload(config)
+        manager.configuration = configuration
+        for _, config in named:
+            self._add_or_reload(manager, config)
+        for name in sorted(set(manager.partitions) - {name for name, _ in named}):
+            self._drop_partition(manager, manager.partitions.pop(name))
+        return True
+
+    @staticmethod
+    def _drop_partition(manager: Manager, partition: Partition) -> None:
+        """It is not configured any more: its applications fail, what runs there is released (config.md, 6.5)."""
+        for app in list(partition.applications.values()):
+            partition.lifecycle.fire(app, ApplicationEvent.FAIL, "PartitionRemoved")
+            end_application(partition, app, f"Partition {partition.name} Removed")
+        manager.out += partition.take_out()
+
+    # -- inputs ----------------------------------------------------------------------------------------
+
+    def advance(self, now: int) -> None:
+        """The time is `now` (ns); an earlier one than before counts as the time before."""
+        if now > self.now:
+            self.now = now
+            for partition in self.partitions():
+                partition.advance(now)
+
+    def submit(self, rm_id: str, inputs: Iterable[Input]) -> None:
+        """Take in messages of a resource manager, in order."""
+        manager = self.managers[rm_id]
+        partitions = manager.partitions
+        for message in inputs:
+            partition = partitions.get(message.partition)
+            if partition is None:
+                manager.out += _unknown_partition(message, rm_id)
+                continue
+            if type(message) is Allocation:
+                take_in(partition, message)
+            elif type(message) is Release:
+                release(partition, message)
+            elif type(message) is AddApplication:
+                add_application(partition, message)
+            elif type(message) is RemoveApplication:
+                remove_application(partition, message)
+            elif type(message) is NodeUpdate:
+                self._change_node(partition, message)
+            partition.touched()
+
+    @staticmethod
+    def _change_node(partition: Partition, message: NodeUpdate) -> None:
+        before = message.node_id in partition.nodes
+        change_node(partition, message)
+        if not before and message.node_id in partition.nodes:
+            for allocation in message.existing:
+                take_in(partition, allocation)
+
+    # -- decisions -------------------------------------------------------------------------------------
+
+    def schedule(self, limit: int | None = None) -> int:
+        """Decide until nothing more is possible, or `limit` allocations are made in all; returns their number."""
+        left = UNLIMITED if limit is None else limit
+        made = 0
+        for partition in self.partitions():
+            made += partition.schedule(left - made)
+            if made >= left:
+                break
+        return made
+
+    def next_deadline_ns(self) -> int | None:
+        """The next moment at which something may happen without an input; None if there is none."""
+        return min((d for p in self.partitions() if (d := p.next_deadline_ns()) is not None), default=None)
+
+    def outputs(self) -> Iterator[tuple[str, list[Output]]]:
+        """Take what is to be told, by resource manager."""
+        for rm_id in sorted(self.managers):
+            manager = self.managers[rm_id]
+            out, manager.out = manager.out, []
+            for partition in manager.in_order():
+                out += partition.take_out()
+            if out:
+                yield rm_id, out
+
+    def validate(self) -> None:
+        """Check every invariant that the state can show.
+
+        Raises:
+            InvariantError: a contradiction, that is, a bug.
+        """
+        for partition in self.partitions():
+            validate(partition)
+
+
+def _unknown_partition(message: Input, rm_id: str) -> Sequence[Output]:
+    name = message.partition
+    shown = name if name.startswith("[") else f"[{rm_id}]{name}"
+    if type(message) is AddApplication:
+        app_id = message.application_id
+        reason = f"Failed to add application {app_id} to partition {shown}, partition doesn't exist"
+        return [RejectedApplication(app_id, reason)]
+    if type(message) is Allocation:
+        reason = f"Failed to find partition {shown}, for application {message.application_id} and allocation {message.key}"
+        return [RejectedAllocation(message.key, message.application_id, reason)]
+    if type(message) is NodeUpdate and message.action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
+        return [RejectedNode(message.node_id, f"failed to find partition {shown} for new node {message.node_id}")]
+    return []
+
+
+__all__ = ["Cluster", "Manager", "Termination"]

@@ -1,0 +1,337 @@
+"""Which nodes an ask may run on: label selectors, node affinity and taints, with the meaning Kubernetes gives them.
+
+An ask carries its constraints as one JSON text, a node its labels and taints as attributes. Both are read once,
+strictly and whole, into immutable values that can be hashed: the core evaluates a set of constraints once for each
+set of labels and keeps the answer as a bit, so nothing in this file runs per decision. For the same reason the
+constraints are put in a canonical form (everything whose order means nothing is sorted, duplicates dropped): asks
+whose texts differ only in writing share one set, and with it every answer.
+
+Where Kubernetes is easily misread:
+
+* `nodeAffinity` absent or null allows every node; an empty list of terms, or a term without expressions, matches
+  *no* node. (Its API server would refuse the former; its scheduler matches nothing with either.)
+* NotIn and DoesNotExist also hold where the label is missing; Gt and Lt never do, nor where it is no integer.
+* A toleration without an operator means Equal. One without a key must say Exists and tolerates every taint. One
+  without an effect holds for all effects.
+* PreferNoSchedule keeps nobody away.
+
+Source: spec scheduler-interface.md, sections 8 (names) and 9.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+
+CONSTRAINTS_TAG: Final = "licorne/node-constraints"
+"""The tag of an ask that holds its constraints."""
+TAINTS_ATTRIBUTE: Final = "taints"
+"""The attribute of a node that holds its taints, a JSON list."""
+LABEL_PREFIX: Final = "label/"
+"""A node attribute with this prefix is a label; the rest of its name is the key."""
+LABEL_ATTRIBUTES: Final = frozenset(
+    {
+        "si/arch",
+        "si/hostname",
+        "si/instance-type",
+        "si/local-images",
+        "si/node-partition",
+        "si/os",
+        "si/rackname",
+        "si/region",
+        "si/zone",
+    }
+)
+"""Attributes that count as labels under their own names (a `label/` attribute for the same key goes first)."""
+MAX_TEXT_LENGTH: Final = 64 * 1024
+"""The longest text of constraints or taints that is read, in characters; it bounds everything inside too."""
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+_SHOWN_LENGTH = 120
+
+
+class ConstraintError(ValueError):
+    """Constraints or taints that cannot be read; names the field, its value and the rule that it breaks."""
+
+    def __init__(self, path: str, value: object, rule: str) -> None:
+        shown = json.dumps(value[:_SHOWN_LENGTH] if isinstance(value, str) else value)
+        if len(shown) > _SHOWN_LENGTH:
+            shown = shown[:_SHOWN_LENGTH] + "…"
+        super().__init__(f"{path}: {shown}: {rule}")
+        self.path = path
+        self.value = value
+        self.rule = rule
+
+
+class Taint(NamedTuple):
+    """What keeps asks away from a node that don't tolerate it."""
+
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class Toleration(NamedTuple):
+    """What makes an ask bear a taint. `exists`: any value will do; an empty key or effect means any."""
+
+    key: str
+    exists: bool
+    value: str
+    effect: str
+
+    def bears(self, taint: Taint) -> bool:
+        """Does this toleration cover the taint?"""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.exists or self.value == taint.value
+
+
+class Expression(NamedTuple):
+    """A condition on one label. The values of In and NotIn are sorted; that of Gt and Lt is a plain integer."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Does the condition hold for a node with these labels?"""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        number = None if value is None else _integer(value)
+        if number is None:
+            return False
+        bound = int(self.values[0])
+        return number > bound if self.operator == "Gt" else number < bound
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLabels:
+    """The labels and the effective taints of a node, as a value: equal where no constraint can tell two nodes apart."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    taints: tuple[Taint, ...] = ()
+
+    @classmethod
+    def from_attributes(cls, attributes: Mapping[str, str]) -> NodeLabels:
+        """Read a node's attributes.
+
+        Raises:
+            ConstraintError: the taints are malformed.
+        """
+        labels = {name: value for name, value in attributes.items() if name in LABEL_ATTRIBUTES}
+        for name, value in attributes.items():
+            if name.startswith(LABEL_PREFIX):
+                labels[name[len(LABEL_PREFIX) :]] = value
+        taints = _read_taints(attributes.get(TAINTS_ATTRIBUTE, ""))
+        return cls(tuple(sorted(labels.items())), taints)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConstraints:
+    """What an ask demands of a node; in canonical form, so that equal demands are equal values.
+
+    `affinity` is None where no affinity is demanded, and empty where no node can satisfy it.
+    """
+
+    selector: tuple[tuple[str, str], ...] = ()
+    affinity: tuple[tuple[Expression, ...], ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+
+    def matches(self, labels: NodeLabels) -> bool:
+        """May the ask run on a node with these labels and taints?"""
+        return not self.mismatch(labels)
+
+    def mismatch(self, labels: NodeLabels) -> str:
+        """Why the ask may not run there: `nodeSelector`, `nodeAffinity` or `taint <taint>`; empty if it may."""
+        if self.selector or self.affinity is not None:
+            known = dict(labels.pairs)
+            for key, value in self.selector:
+                if known.get(key) != value:
+                    return "nodeSelector"
+            if self.affinity is not None and not any(_term_holds(term, known) for term in self.affinity):
+                return "nodeAffinity"
+        for taint in labels.taints:
+            if not any(toleration.bears(taint) for toleration in self.tolerations):
+                return f"taint {taint}"
+        return ""
+
+
+NO_CONSTRAINTS: Final = NodeConstraints()
+"""The constraints of an ask that has none: every node without a NoSchedule or NoExecute taint will do."""
+
+
+_T = TypeVar("_T")
+_Sortable = TypeVar("_Sortable", str, Expression, Toleration, Taint, tuple[Expression, ...])
+
+
+def _term_holds(term: tuple[Expression, ...], labels: Mapping[str, str]) -> bool:
+    return bool(term) and all(expression.holds(labels) for expression in term)
+
+
+def parse_constraints(text: str) -> NodeConstraints:
+    """Read the text of the tag `licorne/node-constraints`.
+
+    Raises:
+        ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
+    """
+    path = CONSTRAINTS_TAG
+    fields = _fields(_read_json(text, path), path, ("nodeSelector", "nodeAffinity", "tolerations"))
+    selector = fields.get("nodeSelector", {})
+    if not isinstance(selector, dict):
+        _fail(f"{path}.nodeSelector", selector, "must be an object of label to value")
+    pairs = []
+    for key, value in selector.items():
+        where = f"{path}.nodeSelector[{json.dumps(key)}]"
+        pairs.append((_text(key, where, required=True), _text(value, where)))
+    affinity = None
+    if "nodeAffinity" in fields:
+        affinity = _sorted_set(_list(fields["nodeAffinity"], f"{path}.nodeAffinity", _read_term))
+    tolerations = _list(fields.get("tolerations", []), f"{path}.tolerations", _read_toleration)
+    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations))
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def _read_term(value: object, path: str) -> tuple[Expression, ...]:
+    return _sorted_set(_list(value, path, _read_expression))
+
+
+def _read_expression(value: object, path: str) -> Expression:
+    fields = _fields(value, path, ("key", "operator", "values"))
+    key = _text(fields.get("key", ""), f"{path}.key", required=True)
+    operator = _one_of(fields.get("operator", ""), f"{path}.operator", _OPERATORS)
+    values = _list(fields.get("values", []), f"{path}.values", _text)
+    if operator in ("In", "NotIn"):
+        if not values:
+            _fail(f"{path}.values", values, f"{operator} needs at least one value")
+        return Expression(key, operator, _sorted_set(values))
+    if operator in ("Exists", "DoesNotExist"):
+        if values:
+            _fail(f"{path}.values", values, f"{operator} takes no values")
+        return Expression(key, operator, ())
+    number = _integer(values[0]) if len(values) == 1 else None
+    if number is None:
+        _fail(f"{path}.values", values, f"{operator} needs exactly one value, an integer of 64 bits")
+    return Expression(key, operator, (str(number),))
+
+
+def _read_toleration(value: object, path: str) -> Toleration:
+    fields = _fields(value, path, ("key", "operator", "value", "effect"))
+    key = _text(fields.get("key", ""), f"{path}.key")
+    operator = _one_of(fields.get("operator", ""), f"{path}.operator", ("", "Equal", "Exists"))
+    borne = _text(fields.get("value", ""), f"{path}.value")
+    effect = _one_of(fields.get("effect", ""), f"{path}.effect", ("", *_EFFECTS))
+    if operator == "Exists":
+        if borne:
+            _fail(f"{path}.value", borne, "Exists takes no value")
+    elif not key:
+        _fail(f"{path}.key", key, "a toleration without a key needs the operator Exists")
+    return Toleration(key, operator == "Exists", borne, effect)
+
+
+def _read_taints(text: str) -> tuple[Taint, ...]:
+    """The taints that keep asks away; an empty text or null is a node without taints."""
+    path = f"attributes.{TAINTS_ATTRIBUTE}"
+    value = _read_json(text, path) if text else None
+    taints = [] if value is None else _list(value, path, _read_taint)
+    return _sorted_set([taint for taint in taints if taint.effect != "PreferNoSchedule"])
+
+
+def _read_taint(value: object, path: str) -> Taint:
+    fields = _fields(value, path, ("key", "value", "effect"))
+    return Taint(
+        _text(fields.get("key", ""), f"{path}.key", required=True),
+        _text(fields.get("value", ""), f"{path}.value"),
+        _one_of(fields.get("effect", ""), f"{path}.effect", _EFFECTS),
+    )
+
+
+def _read_json(text: str, path: str) -> Any:
+    if len(text) > MAX_TEXT_LENGTH:
+        _fail(path, text, f"is longer than {MAX_TEXT_LENGTH} characters")
+
+    def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = min(name for name in names if names.count(name) > 1)
+            _fail(path, twice, "a key is given twice")
+        return fields
+
+    try:
+        return json.loads(text, object_pairs_hook=without_duplicates)
+    except ConstraintError:
+        raise
+    except json.JSONDecodeError as error:  # its message is the interpreter's business, not part of our answers
+        raise ConstraintError(path, text, f"is not JSON, from character {error.pos + 1} on") from None
+    except (ValueError, RecursionError):
+        raise ConstraintError(path, text, "is JSON with too large a number or too many levels") from None
+
+
+def _fields(value: object, path: str, known: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of an object that are given; null is not given."""
+    if not isinstance(value, dict):
+        _fail(path, value, "must be an object")
+    for name in value:
+        if name not in known:
+            _fail(path, name, f"is an unknown key, known are {', '.join(known)}")
+    return {name: field for name, field in value.items() if field is not None}
+
+
+def _list(value: object, path: str, read: Callable[[object, str], _T]) -> list[_T]:
+    if not isinstance(value, list):
+        _fail(path, value, "must be a list")
+    return [read(item, f"{path}[{index}]") for index, item in enumerate(value)]
+
+
+def _text(value: object, path: str, *, required: bool = False) -> str:
+    if not isinstance(value, str):
+        _fail(path, value, "must be a text")
+    if required and not value:
+        _fail(path, value, "must not be empty")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        _fail(path, value, "holds half of a surrogate pair")
+    return value
+
+
+def _one_of(value: object, path: str, known: tuple[str, ...]) -> str:
+    text = _text(value, path)
+    if text not in known:
+        _fail(path, text, f"must be one of {', '.join(name for name in known if name)}")
+    return text
+
+
+def _integer(text: str) -> int | None:
+    """A decimal integer of 64 bits, as Kubernetes reads one; None where it is none."""
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        return None
+    number = int(found[1] + found[2])
+    return number if -(1 << 63) <= number < 1 << 63 else None
+
+
+def _sorted_set(values: list[_Sortable]) -> tuple[_Sortable, ...]:
+    return tuple(sorted(set(values)))
+
+
+def _fail(path: str, value: object, rule: str) -> NoReturn:
+    raise ConstraintError(path, value, rule)

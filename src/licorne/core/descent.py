@@ -1,0 +1,381 @@
+"""One decision: from the root down to a leaf, to an application, to an ask, to a node (spec scheduling.md, 3 to 7).
+
+The order of siblings is kept (`Queue.before`, `Application.before`), so that a decision walks one path. An application
+in which nothing can be placed is put to sleep with what it waits for (`licorne.core.parking`), and the walk starts
+again; what is left awake is exactly what a scan of everything would still find worth trying, in the same order.
+
+Sides of the rule book kept elsewhere: reservations (`licorne.core.reservations`), users and groups
+(`licorne.core.limits`), application states (`licorne.core.lifecycle`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+from licorne.si.messages import NewAllocation
+
+from .states import ApplicationState, ObjectState
+
+if cython.compiled:
+    from cython.cimports.licorne.core.accounting import Books
+    from cython.cimports.licorne.core.application import Application
+    from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.nodeindex import NodeIndex
+    from cython.cimports.licorne.core.nodes import Node
+    from cython.cimports.licorne.core.parking import Parking
+    from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.usage import Tracker
+    from cython.cimports.licorne.core.vectors import Vec
+else:
+    from .accounting import Books
+    from .application import Application
+    from .asks import Ask, Shape
+    from .nodeindex import NodeIndex
+    from .nodes import Node
+    from .parking import Parking
+    from .queue import Queue
+    from .usage import Tracker
+    from .vectors import Vec
+
+ACCEPTED = ApplicationState.ACCEPTED
+RUNNING = ApplicationState.RUNNING
+STOPPED = ObjectState.STOPPED
+NO_LIMIT = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+NOTHING = cython.declare(cython.int, 0)  # what a visit came to
+ALLOCATED = cython.declare(cython.int, 1)
+RESERVED = cython.declare(cython.int, 2)
+
+
+@cython.cclass
+class Descent:
+    """The decision loop of one partition. `desk` is the partition: what is not hot is asked there."""
+
+    root: Queue
+    books: Books
+    parking: Parking
+    index: NodeIndex
+    nodes: dict
+    desk: Any
+    room: Vec
+    out: list
+    asks_seen: cython.longlong
+    uuids: cython.bint
+
+    def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], desk: Any) -> None:
+        self.root = root
+        self.books = books
+        self.parking = books.parking
+        self.index = books.index
+        self.nodes = nodes
+        self.desk = desk
+        self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
+        self.out = []
+        self.asks_seen = 0
+        self.uuids = False
+
+    def decide(self, limit: int) -> int:
+        """Decide until nothing more is possible, or `limit` allocations are made; the number of allocations.
+
+        The decisions are appended to `out`, which the desk takes.
+        """
+        made: cython.longlong = 0
+        most: cython.longlong = limit
+        result: cython.int
+        self.parking.settle()
+        while made < most and self.root.asks_pending:
+            if not self.parking.enabled:
+                self.parking.wake_tree(self.root)
+            if self.parking.reserved_stale and self.desk.has_reservations:
+                if self.desk.reserved_pass():
+                    made += 1
+                    self.parking.settle()
+                    continue
+            if self.parking.freed or self.parking.opened:
+                self.parking.settle()
+            result = self.regular_pass()
+            if result == ALLOCATED:
+                made += 1
+            elif result == NOTHING and not (self.parking.reserved_stale and self.desk.has_reservations):
+                break
+        return made
+
+    @cython.cfunc
+    def regular_pass(self) -> cython.int:
+        """The first application in order that yields a result; those before it go to sleep."""
+        queue: Queue
+        app: Application
+        result: cython.int
+        while self.root.active:
+            queue = self.root
+            while not queue.is_leaf:
+                queue = self.first_child(queue)
+            app = cython.cast(Application, queue.order.top())
+            result = self.visit(app)
+            if result != NOTHING:
+                if app.state is ACCEPTED:
+                    self.accept(app)
+                return result
+        return NOTHING
+
+    @cython.cfunc
+    def first_child(self, parent: Queue) -> Queue:
+        """The child whose turn it is: priority and share as kept, ties by "larger pending" (section 4.1)."""
+        items: list = parent.order.items
+        first: Queue = cython.cast(Queue, items[0])
+        if (len(items) > 1 and first.same_rank(cython.cast(Queue, items[1]))) or (
+            len(items) > 2 and first.same_rank(cython.cast(Queue, items[2]))
+        ):
+            return self.settle_tie(parent, first)
+        return first
+
+    @cython.cfunc
+    def settle_tie(self, parent: Queue, first: Queue) -> Queue:
+        """Who of the siblings that tie with `first` comes first and has something to try.
+
+        "Larger pending" is a partial order, so that the outcome depends on how one sorts: a stable insertion sort
+        that starts from name order (section 16.6), over all that have pending asks, also those that cannot run now.
+        """
+        tied: list = []
+        child: Queue
+        i: cython.Py_ssize_t
+        for child in parent.children_by_name():
+            if child.asks_pending and child.same_rank(first) and child.state is not STOPPED:
+                i = len(tied)
+                while i > 0 and child.pending.exceeds(cython.cast(Queue, tied[i - 1]).pending):
+                    i -= 1
+                tied.insert(i, child)
+        for child in tied:
+            if child.place >= 0:
+                return child
+        return first
+
+    @cython.cfunc
+    def accept(self, app: Application) -> cython.void:
+        """It has a result but is still Accepted (a reservation, a placeholder): it holds a slot (section 10)."""
+        queue: Queue = app.queue
+        while queue is not None:
+            queue.accepted[app] = None
+            queue = queue.parent
+
+    # -- one application -------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def visit(self, app: Application) -> cython.int:
+        """Try the application's asks in order (section 6)."""
+        ask: Ask
+        result: cython.int
+        if not app.group_chosen:
+            self.desk.limits.attach(app)
+        if app.state is not RUNNING and not self.desk.may_be_tried(app):
+            self.parking.sleep(app)
+            return NOTHING
+        if app.backoff_until > self.parking.now:
+            self.parking.sleep(app)
+            return NOTHING
+        self.headroom(app)
+        if app.queue.backoff or not self.parking.enabled:
+            result = self.visit_in_order(app)
+        else:
+            result = NOTHING
+            while result == NOTHING:
+                ask = app.requests.next_fit(self.room)
+                if ask is None:
+                    break
+                result = self.attempt(app, ask)
+        if result == NOTHING:
+            app.visited_seq = self.asks_seen
+            self.parking.block(app)
+        return result
+
+    @cython.cfunc
+    def visit_in_order(self, app: Application) -> cython.int:
+        """Ask by ask, counting those that fit no node: after `backoff` of them the application is left alone."""
+        unschedulable: cython.longlong = 0
+        result: cython.int
+        ask: Ask
+        for each in app.requests.in_order():
+            ask = each
+            if app.queue.backoff and unschedulable >= app.queue.backoff:
+                self.desk.back_off(app)
+                break
+            if not self.room.holds(ask.shape.amounts):
+                continue
+            result = self.attempt(app, ask)
+            if result != NOTHING:
+                return result
+            if not ask.required:
+                unschedulable += 1
+        return NOTHING
+
+    @cython.cfunc
+    def headroom(self, app: Application) -> cython.void:
+        """`room` := what its queues, its user and its group leave for it (sections 8.1 and 11.3)."""
+        queue: Queue = app.queue
+        tracker: Tracker
+        i: cython.Py_ssize_t
+        self.room.set_all(NO_LIMIT)
+        while queue is not None:
+            self.room.lower_to_rest(queue.limit, queue.allocated)
+            queue = queue.parent
+        for i in range(len(app.trackers)):
+            tracker = cython.cast(Tracker, app.trackers[i])
+            if tracker.limit is not None:
+                self.room.lower_to_rest(tracker.limit, tracker.used)
+
+    @cython.cfunc
+    def attempt(self, app: Application, ask: Ask) -> cython.int:
+        """An ask that fits the headroom: place it, or reserve a node for it, or park it."""
+        node: Node
+        refused: cython.bint
+        ask.attempted = True
+        if ask.required:
+            return self.attempt_required(app, ask)
+        node = self.first_node(ask)
+        if node is not None:
+            self.allocate(app, ask, node)
+            return ALLOCATED
+        refused = not ask.shape.failed and self.parking.enabled
+        if ask.reserved is None and self.parking.is_old(ask):
+            node = self.desk.reservation_candidate(ask)
+            if node is not None:
+                self.desk.reserve(ask, node)
+                self.parking.park(ask)
+                return RESERVED
+        if refused:
+            self.parking.refuse(ask)
+        else:
+            self.parking.park(ask)
+        return NOTHING
+
+    @cython.cfunc
+    def first_node(self, ask: Ask) -> Node:
+        """The first node in order that is open, has room, meets the constraints, and that no predicate refuses."""
+        shape: Shape = ask.shape
+        node: Node
+        refused: cython.bint = False
+        if shape.failed:
+            return None
+        node = self.index.find(shape.amounts, shape.need.mask, None)
+        if node is not None and shape.need.exact and self.desk.predicates is None:
+            return node
+        while node is not None:
+            if shape.need.exact or shape.need.matches(node):
+                if self.desk.predicates is None or self.desk.predicate_holds(ask, node, True):
+                    return node
+                refused = True
+            node = self.index.find(shape.amounts, shape.need.mask, node)
+        if not refused:
+            self.parking.fail(shape)
+        return None
+
+    @cython.cfunc
+    def attempt_required(self, app: Application, ask: Ask) -> cython.int:
+        """An ask that only one node will do for (section 7.4)."""
+        node: Node = self.nodes.get(ask.required)
+        if node is None or not node.capacity.holds(ask.shape.amounts):
+            self.parking.await_node(ask)  # spec 16.2: one that is larger than its node holds up nobody else
+            return NOTHING
+        self.desk.cancel_ordinary_reservations(node)
+        if self.node_takes(ask, node):
+            self.allocate(app, ask, node)
+            return ALLOCATED
+        self.parking.await_node(ask)
+        if ask.reserved is not None:
+            return NOTHING
+        self.desk.reserve(ask, node)
+        return RESERVED
+
+    @cython.cfunc
+    def node_takes(self, ask: Ask, node: Node) -> cython.bint:
+        """Would this node do (section 7.2)? Whether it is schedulable is not asked."""
+        if node.reservations and ask not in node.reservations:
+            return False
+        if not node.free.holds(ask.shape.amounts) or not ask.shape.need.matches(node):
+            return False
+        return self.desk.predicates is None or self.desk.predicate_holds(ask, node, True)
+
+    # -- the result ------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def allocate(self, app: Application, ask: Ask, node: Node) -> cython.void:
+        """Make the decision final, everywhere, and announce it."""
+        alloc: Ask = ask
+        if ask.reserved is not None:
+            self.desk.unreserve(ask)
+        if ask.repeats > 1 or self.uuids:
+            alloc = self.desk.split(ask)
+        else:
+            self.books.unpend(app, ask)
+        alloc.bound_ns = self.parking.now
+        self.books.take(app, alloc, node)
+        if app.state is not RUNNING or alloc.timeout_ns > 0:
+            self.desk.allocated(app, alloc)
+        self.out.append(self.announcement(app, alloc))
+
+    @cython.cfunc
+    def announcement(self, app: Application, alloc: Ask) -> object:
+        return NewAllocation(
+            alloc.key,
+            app.id,
+            alloc.node.id,
+            alloc.shape.resource,
+            self.desk.name,
+            app.queue.path,
+            alloc.priority,
+            alloc.tags,
+            alloc.task_group,
+            alloc.placeholder,
+            alloc.originator,
+            alloc.allow_self,
+            alloc.allow_other,
+            "" if alloc.id is alloc.key else alloc.id,
+        )
+
+    # -- for code that is not compiled -----------------------------------------------------------------
+
+    def children_in_order(self, parent: Queue) -> list[Queue]:
+        """All children with pending asks that are not stopped, in the order of section 4.1."""
+        found: list = []
+        child: Queue
+        last: Queue
+        i: cython.Py_ssize_t
+        for child in parent.children_by_name():
+            if child.asks_pending == 0 or child.state is STOPPED:
+                continue
+            i = len(found)
+            while i > 0:
+                last = cython.cast(Queue, found[i - 1])
+                if child.same_rank(last):
+                    if not child.pending.exceeds(last.pending):
+                        break
+                elif not child.before(last):
+                    break
+                i -= 1
+            found.insert(i, child)
+        return found
+
+    def open_node(self, ask: Ask) -> Node | None:
+        """The first node in order that takes the ask and is not reserved (`first_node`)."""
+        return self.first_node(ask)
+
+    def allocate_on(self, app: Application, ask: Ask, node: Node) -> None:
+        """`allocate`."""
+        self.allocate(app, ask, node)
+
+    def try_node(self, app: Application, ask: Ask, node: Node) -> bool:
+        """Allocate the ask on this node if the node will take it."""
+        if not self.node_takes(ask, node):
+            return False
+        self.allocate(app, ask, node)
+        return True
+
+    def has_headroom(self, app: Application, ask: Ask) -> bool:
+        """Do the application's queues, user and group leave room for the ask?"""
+        self.headroom(app)
+        return self.room.holds(ask.shape.amounts)
+
+    def announce(self, app: Application, alloc: Ask) -> None:
+        """Tell the resource manager of an allocation that was made elsewhere."""
+        self.out.append(self.announcement(app, alloc))

@@ -1,0 +1,194 @@
+"""Why an ask waits, as data (design, rule 4): the rules that its last attempt failed on, with what is missing where.
+
+Nothing that matters to a waiting ask has changed since its last attempt, or it would have been tried again; so the
+reasons are read off the same state, with the same comparisons, that the attempt met.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .nodes import OPEN_BIT
+from .states import ApplicationState
+from .vectors import UNLIMITED
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .asks import Ask
+    from .partition import Partition
+    from .vectors import Vec
+
+
+class QueueQuota(msgspec.Struct, tag="queue-quota", frozen=True):
+    """The queue's max leaves too little; `missing` is what is lacking, by type."""
+
+    queue: str
+    missing: dict[str, int]
+
+
+class UserLimit(msgspec.Struct, tag="user-limit", frozen=True):
+    """The limit of a user or group (`kind`, `name`) at a queue leaves too little."""
+
+    kind: str
+    name: str
+    queue: str
+    missing: dict[str, int]
+
+
+class MaxApplications(msgspec.Struct, tag="max-applications", frozen=True):
+    """The queue, or the limit of a user or group there, lets no further application run."""
+
+    queue: str
+    kind: str = "queue"
+    name: str = ""
+
+
+class StateOrder(msgspec.Struct, tag="state-order", frozen=True):
+    """In a `stateaware` queue another application starts first."""
+
+    queue: str
+
+
+class Backoff(msgspec.Struct, tag="backoff", frozen=True):
+    """Too many asks of the application fit no node; it is tried again at `until_ns`."""
+
+    until_ns: int
+
+
+class Nodes(msgspec.Struct, tag="nodes", frozen=True):
+    """No node will do: how many failed for which reason.
+
+    Reasons: `not schedulable`, `reserved`, `too small` (even when empty), `lack of <types>`, `taint …`, `nodeSelector`,
+    `nodeAffinity`, `predicate` (it has room and meets the constraints, but the resource manager refused it).
+    """
+
+    failed: dict[str, int]
+
+
+class RequiredNode(msgspec.Struct, tag="required-node", frozen=True):
+    """The only node that will do is unknown, too small, or lacks what is `missing`."""
+
+    node: str
+    state: str
+    missing: dict[str, int]
+
+
+class Reserved(msgspec.Struct, tag="reserved", frozen=True):
+    """A node is reserved for the ask."""
+
+    node: str
+    since_ns: int
+
+
+class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
+    """It has not been its turn yet."""
+
+
+Reason = QueueQuota | UserLimit | MaxApplications | StateOrder | Backoff | Nodes | RequiredNode | Reserved | NotTried
+
+
+def reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
+    """All that keeps the ask waiting now; empty never."""
+    found: list[Reason] = []
+    found += _application(partition, app)
+    found += _quotas(partition, app, ask.shape.amounts)
+    if ask.reserved is not None:
+        found.append(Reserved(ask.reserved.id, ask.reserved_ns))
+    if ask.required:
+        found += _required(partition, ask)
+    elif not any(isinstance(reason, QueueQuota | UserLimit) for reason in found):
+        failed = _nodes(partition, ask)
+        if failed is not None:
+            found.append(failed)
+    return found or [NotTried()]
+
+
+def _application(partition: Partition, app: Application) -> list[Reason]:
+    found: list[Reason] = []
+    if app.state is ApplicationState.ACCEPTED:
+        queue = partition.lifecycle.refusing_queue(app)
+        if queue is not None:
+            found.append(MaxApplications(queue.path))
+        tracker = partition.limits.first_refusal(app) if app.group_chosen else None
+        if tracker is not None:
+            found.append(MaxApplications(tracker.path, tracker.kind, tracker.name))
+    if app.queue.stateaware and not partition.lifecycle.passes_state_filter(app):
+        found.append(StateOrder(app.queue.path))
+    if app.backoff_until > partition.now:
+        found.append(Backoff(app.backoff_until))
+    return found
+
+
+def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]:
+    found: list[Reason] = []
+    for queue in app.queue.lineage():
+        missing = _missing(partition, queue.limit, queue.allocated, wanted)
+        if missing:
+            found.append(QueueQuota(queue.path, missing))
+    for tracker in app.trackers:
+        if tracker.limit is not None:
+            missing = _missing(partition, tracker.limit, tracker.used, wanted)
+            if missing:
+                found.append(UserLimit(tracker.kind, tracker.name, tracker.path, missing))
+    return found
+
+
+def _missing(partition: Partition, limit: Vec, used: Vec, wanted: Vec) -> dict[str, int]:
+    lacking = {}
+    for d, amount in enumerate(wanted.values()):
+        if amount > 0 and limit.get(d) != UNLIMITED:
+            lack = amount - max(0, limit.get(d) - used.get(d))
+            if lack > 0:
+                lacking[partition.types.names[d]] = lack
+    return dict(sorted(lacking.items()))
+
+
+def _required(partition: Partition, ask: Ask) -> list[Reason]:
+    node = partition.nodes.get(ask.required)
+    if node is None:
+        return [RequiredNode(ask.required, "unknown", {})]
+    wanted = ask.shape.amounts
+    if not node.capacity.fits(wanted):
+        return [RequiredNode(node.id, "too small", _missing(partition, node.capacity, type(wanted)(), wanted))]
+    missing = _lack(partition, node.free, wanted)
+    if missing:
+        return [RequiredNode(node.id, "full", missing)]
+    mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    if mismatch:
+        return [RequiredNode(node.id, mismatch, {})]
+    if node.reservations and ask not in node.reservations:
+        return [RequiredNode(node.id, "reserved", {})]
+    return [RequiredNode(node.id, "predicate", {})] if partition.predicates is not None else []
+
+
+def _lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
+    lacking = {}
+    for d, amount in enumerate(wanted.values()):
+        if amount > max(0, free.get(d)):
+            lacking[partition.types.names[d]] = amount - max(0, free.get(d))
+    return dict(sorted(lacking.items()))
+
+
+def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
+    """Count the nodes by why they failed; None if one would do (and none of them was asked yet)."""
+    failed: dict[str, int] = {}
+    constraints = ask.shape.need.constraints
+    for node in partition.nodes.values():
+        if not node.schedulable:
+            why = "not schedulable"
+        elif node.reservations and ask not in node.reservations:
+            why = "reserved"
+        elif not node.capacity.fits(ask.shape.amounts):
+            why = "too small"
+        else:
+            why = constraints.mismatch(node.labels)
+            if not why and not node.free.fits(ask.shape.amounts):
+                why = "lack of " + ", ".join(_lack(partition, node.free, ask.shape.amounts))
+            if not why:
+                if partition.predicates is None and node.has_bit(OPEN_BIT):
+                    return None
+                why = "predicate"
+        failed[why] = failed.get(why, 0) + 1
+    return Nodes(dict(sorted(failed.items())))

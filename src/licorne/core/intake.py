@@ -1,0 +1,252 @@
+"""Asks and allocations come in, change, and are released (spec scheduler-interface.md, section 7.3; scheduling.md, 14)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.messages import AddApplication, Allocation, RejectedAllocation, Release, Termination
+
+from .admission import MILLISECOND_NS, add_application, seconds_tag
+from .asks import Ask
+from .constraints import NO_CONSTRAINTS, ConstraintError, NodeConstraints, parse_constraints
+from .nodechanges import remove_foreign, set_foreign
+from .states import ObjectState
+from .vectors import SUM_MAX
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .asks import Shape
+    from .partition import Partition
+
+REPEATS_MAX = (1 << 31) - 1
+_CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
+_PRIORITY_LOWEST, _PRIORITY_HIGHEST = -(1 << 31), (1 << 31) - 1
+
+
+def take_in(partition: Partition, message: Allocation) -> None:
+    """An ask, an allocation that exists already, another scheduler's allocation, or a change of one of these."""
+    tags = message.tags
+    if tags and TAG_FOREIGN in tags:
+        set_foreign(partition, message)
+        return
+    fault = _take_in(partition, message)
+    if fault:
+        partition.out.append(RejectedAllocation(message.key, message.application_id, fault))
+
+
+def _take_in(partition: Partition, message: Allocation) -> str:
+    """Handle it; the result is why it was refused, empty if it was not."""
+    if partition.state is not ObjectState.ACTIVE:
+        return f"partition {partition.name} is stopped; cannot process allocation {message.key}"
+    resource = message.resource
+    app = partition.applications.get(message.application_id)
+    if app is None and not (partition.seed_dialect and not message.application_id):
+        return f"failed to find application {message.application_id}"
+    if not resource or not any(resource.values()):
+        return "allocation contains no resources"
+    for amount in resource.values():
+        if amount < 0:
+            return "allocation contains negative resources"
+    if not message.key:
+        return "allocation without an allocationKey"
+    if not 1 <= message.max_allocations <= REPEATS_MAX:
+        return f"maxAllocations: {message.max_allocations}: must be at least 1"
+    priority = message.priority
+    if message.priority_class:
+        if message.priority_class not in partition.settings.priority_classes:
+            return f"priorityClassName: {message.priority_class!r}: no such priority class is set"
+        priority = partition.settings.priority_classes[message.priority_class]
+    if not _PRIORITY_LOWEST <= priority <= _PRIORITY_HIGHEST:
+        return f"priority: {priority}: must be an integer of 32 bits"
+    constraints = NO_CONSTRAINTS
+    if message.tags and TAG_NODE_CONSTRAINTS in message.tags:
+        try:
+            constraints = parse_constraints(message.tags[TAG_NODE_CONSTRAINTS])
+        except ConstraintError as error:
+            return str(error)
+    if app is None:
+        app, fault = _independent(partition, message)
+        if app is None:
+            return fault
+    return _known_or_new(partition, app, message, priority, constraints)
+
+
+def _known_or_new(
+    partition: Partition, app: Application, message: Allocation, priority: int, constraints: NodeConstraints
+) -> str:
+    shape = partition.shape_of(message.resource, constraints)
+    pending: Ask | None = app.asks.get(message.key)
+    alloc: Ask | None = app.allocations.get(message.uuid or message.key)
+    present = pending or alloc
+    root = partition.tree.root
+    if present is None or not present.shape.amounts.same(shape.amounts):
+        if root.pending.crowded(shape.amounts, root.allocated, message.max_allocations):
+            return f"the sum of all that is asked for would be larger than {SUM_MAX}"
+    if message.node_id:
+        return _placed_outside(partition, app, message, shape, priority, pending, alloc)
+    if pending is not None:
+        _change_ask(partition, app, pending, message, shape)
+    elif alloc is not None:
+        if not alloc.shape.amounts.same(shape.amounts):
+            _resize(partition, app, alloc, partition.shape_of(message.resource, alloc.shape.need.constraints))
+    else:
+        _new_ask(partition, app, message, shape, priority)
+    return ""
+
+
+def _new_ask(partition: Partition, app: Application, message: Allocation, shape: Shape, priority: int) -> None:
+    ask = _make(partition, app, message, shape, priority)
+    _submitted_with(partition, app, ask)
+    partition.lifecycle.ask_added(app)
+    partition.books.add_ask(app, ask)
+
+
+def _submitted_with(partition: Partition, app: Application, ask: Ask) -> None:
+    """An application is as old as its oldest ask: one with a creation time of its own may be older than it."""
+    if ask.created < min(app.submitted, partition.now):
+        partition.parking.put_to_sleep(app)  # its place in the order changes
+        app.submitted = ask.created
+        partition.parking.wake_app(app)
+
+
+def _make(partition: Partition, app: Application, message: Allocation, shape: Shape, priority: int) -> Ask:
+    created = partition.now
+    tags = message.tags
+    partition.descent.asks_seen += 1
+    ask = Ask(message.key, app, shape, priority, created, partition.descent.asks_seen)
+    if tags:
+        tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
+        if tagged is not None:
+            ask.created = tagged
+        ask.required = tags.get(TAG_REQUIRED_NODE, "")
+        ask.tags = tags
+    ask.repeats = message.max_allocations
+    ask.task_group = message.task_group
+    ask.placeholder = message.placeholder and bool(message.task_group)
+    ask.originator = message.originator
+    ask.allow_self = message.allow_preempt_self
+    ask.allow_other = message.allow_preempt_other
+    ask.timeout_ns = max(0, message.timeout_ms) * MILLISECOND_NS
+    return ask
+
+
+def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation, shape: Shape) -> None:
+    """A known ask: other resources (or, in the seed's dialect, another number) count from now on; nothing else."""
+    repeats = message.max_allocations if partition.seed_dialect else ask.repeats
+    if ask.shape.amounts.same(shape.amounts) and repeats == ask.repeats:
+        return
+    new = partition.shape_of(message.resource, ask.shape.need.constraints)
+    partition.books.remove_ask(app, ask)
+    ask.shape = new
+    ask.repeats = repeats
+    ask.aging = False
+    partition.books.add_ask(app, ask)
+
+
+def _resize(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
+    """An allocation uses something else now: counted everywhere, no limit is asked (forced, section 8.2)."""
+    node = alloc.node
+    preempted = alloc.preempted
+    partition.books.remove_allocation(app, alloc)
+    alloc.preempted = False
+    alloc.shape = shape
+    partition.books.add_allocation(app, alloc, node)
+    if preempted:
+        partition.books.preempting(app, alloc)
+
+
+def _placed_outside(
+    partition: Partition,
+    app: Application,
+    message: Allocation,
+    shape: Shape,
+    priority: int,
+    pending: Ask | None,
+    alloc: Ask | None,
+) -> str:
+    """An allocation that exists already: taken even above quota, and announced (recovery, or placed elsewhere)."""
+    if alloc is not None:
+        if not alloc.shape.amounts.same(shape.amounts):
+            _resize(partition, app, alloc, partition.shape_of(message.resource, alloc.shape.need.constraints))
+        return ""
+    node = partition.nodes.get(message.node_id)
+    if node is None:
+        return f"failed to find node {message.node_id}"
+    if not app.group_chosen:
+        partition.limits.attach(app)
+    if pending is not None and pending.repeats == 1 and not partition.seed_dialect:
+        partition.drop_ask(app, pending)
+        new = pending
+        new.shape = partition.shape_of(message.resource, shape.need.constraints)
+    else:
+        new = _make(partition, app, message, shape, priority)
+        new.repeats = 0
+        if partition.seed_dialect:
+            new.id = message.uuid or partition.next_uuid()
+    _submitted_with(partition, app, new)
+    partition.lifecycle.ask_added(app)
+    new.bound_ns = partition.now
+    partition.books.add_allocation(app, new, node)
+    partition.allocated(app, new)
+    partition.descent.announce(app, new)
+    return ""
+
+
+def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, str]:
+    """An ask without an application (seed's dialect): an application of its own (spec scheduler-interface.md, 9)."""
+    known = partition.applications.get(message.key)
+    if known is not None:
+        if known.independent:
+            return known, ""
+        return None, f"allocationKey: {message.key!r}: an application has this ID"
+    add = AddApplication(
+        application_id=message.key, user="nobody", groups=("nogroup",), tags=message.tags or {}
+    )
+    start = len(partition.out)
+    if not add_application(partition, add):
+        rejected = partition.out.pop()
+        return None, str(getattr(rejected, "reason", ""))
+    del partition.out[start:]  # the resource manager knows of no application
+    app = partition.applications[message.key]
+    app.independent = True
+    return app, ""
+
+
+# -- releases ----------------------------------------------------------------------------------------------
+
+
+def release(partition: Partition, message: Release) -> None:
+    """An allocation, an ask, or all that an application has, ends; what is unknown is ignored."""
+    app_id = message.application_id
+    if not app_id and not partition.seed_dialect:
+        remove_foreign(partition, message.key)
+        return
+    app = partition.applications.get(app_id or message.key)
+    if app is None:
+        return
+    if message.what != "ask":
+        wanted = message.uuid if message.what == "allocation" else message.key
+        if wanted:
+            alloc = app.allocations.get(wanted)
+            allocations = [] if alloc is None else [alloc]
+        else:
+            allocations = list(app.allocations.values())
+        for alloc in allocations:
+            end_allocation(partition, app, alloc, message.termination)
+    if message.what == "ask" or (message.what == "both" and message.termination is not Termination.TIMEOUT):
+        ask = app.asks.get(message.key)
+        asks = ([] if ask is None else [ask]) if message.key else list(app.asks.values())
+        for ask in asks:
+            partition.drop_ask(app, ask)
+        if asks:
+            partition.lifecycle.emptied(app)
+    partition.touched()
+
+
+def end_allocation(partition: Partition, app: Application, alloc: Ask, termination: Termination) -> None:
+    """Free what it uses; echoed unless it confirms a release that the core asked for."""
+    partition.books.remove_allocation(app, alloc)
+    if termination not in _CONFIRMATIONS:
+        partition.say_released(alloc, Termination.STOPPED_BY_RM, "allocation remove as per RM request")
+    partition.lifecycle.emptied(app)

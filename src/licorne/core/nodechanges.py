@@ -1,0 +1,213 @@
+"""Nodes come, change and go; other schedulers' allocations occupy them.
+
+Spec scheduler-interface.md, section 7.2; scheduling.md, sections 14 and 16.4; states.md, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from licorne.si.messages import (
+    AcceptedNode,
+    Allocation,
+    NodeAction,
+    NodeUpdate,
+    RejectedAllocation,
+    RejectedNode,
+    Termination,
+)
+
+from .constraints import ConstraintError, NodeLabels
+from .nodes import Node
+from .states import ObjectState
+from .vectors import SUM_MAX, Vec
+
+if TYPE_CHECKING:
+    from .partition import Partition
+
+
+def change_node(partition: Partition, message: NodeUpdate) -> None:
+    """Do what a message wants done with a node."""
+    action = message.action
+    if action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
+        _create(partition, message)
+        return
+    node = partition.nodes.get(message.node_id)
+    fault = ""
+    if node is None:
+        fault = f"failed to find node {message.node_id}"
+    elif action is NodeAction.UPDATE:
+        fault = _update(partition, node, message)
+    elif action is NodeAction.DRAIN_NODE:
+        set_schedulable(partition, node, False)
+    elif action is NodeAction.DRAIN_TO_SCHEDULABLE:
+        if message.strict and node.schedulable:
+            fault = f"node {node.id} is not draining"
+        else:
+            set_schedulable(partition, node, True)
+    elif action is NodeAction.DECOMISSION:
+        remove_node(partition, node)
+    if fault and message.strict:
+        partition.out.append(RejectedNode(message.node_id, fault))
+
+
+def amounts_fault(amounts: dict[str, int]) -> str:
+    """Why these cannot be amounts of resources; empty if they can."""
+    for name, amount in amounts.items():
+        if amount < 0:
+            return f"negative quantity {amount} of {name}"
+        if amount > SUM_MAX:
+            return f"quantity {amount} of {name} is larger than {SUM_MAX}"
+    return ""
+
+
+def _create(partition: Partition, message: NodeUpdate) -> None:
+    attributes = message.attributes or {}
+    capacity = {name: amount for name, amount in (message.capacity or {}).items() if amount}
+    fault = amounts_fault(capacity) or amounts_fault(message.occupied or {})
+    labels = NodeLabels()
+    try:
+        labels = NodeLabels.from_attributes(attributes)
+    except ConstraintError as error:
+        fault = fault or str(error)
+    if not fault and partition.total.crowded(partition.types.vector(capacity)):
+        fault = f"the sum of all nodes would be larger than {SUM_MAX}"
+    if partition.state is not ObjectState.ACTIVE:
+        fault = f"partition {partition.name} is stopped cannot add a new node {message.node_id}"
+    elif message.node_id in partition.nodes:
+        fault = (
+            f"failed to add node {message.node_id} to partition {partition.name}, error: partition {partition.name} "
+            f"has an existing node {message.node_id}, node name must be unique"
+        )
+    elif not message.node_id:
+        fault = fault or "node without a nodeID"
+    if fault:
+        partition.out.append(
+            RejectedNode(message.node_id, f"failure while adding new node, node rejected with error: \n{fault}")
+        )
+        return
+    node = Node(message.node_id, attributes, labels, partition.types.vector(capacity))
+    node.schedulable = message.action is NodeAction.CREATE
+    node.base_occupied = partition.types.vector(message.occupied)
+    node.occupied = node.base_occupied.clone()
+    node.refree()
+    partition.nodes[node.id] = node
+    partition.needs.answer_all(node)
+    partition.index.add(node, len(partition.types.names))
+    partition.reservations.mend_open(node)
+    partition.parking.node_opened(node)
+    partition.resize(node.capacity, 1)
+    partition.out.append(AcceptedNode(node.id))
+
+
+def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
+    fault = amounts_fault(message.capacity or {}) or amounts_fault(message.occupied or {})
+    labels = node.labels
+    if not fault and message.attributes is not None:
+        try:
+            labels = NodeLabels.from_attributes(message.attributes)
+        except ConstraintError as error:
+            fault = str(error)
+    capacity = node.capacity
+    if message.capacity is not None and not fault:
+        capacity = partition.types.vector({name: amount for name, amount in message.capacity.items() if amount})
+        others = partition.total.clone()
+        others.minus(node.capacity)
+        if others.crowded(capacity):
+            fault = f"the sum of all nodes would be larger than {SUM_MAX}"
+    if fault:
+        return fault
+    if message.attributes is not None:
+        node.attributes = message.attributes
+        node.labels = labels
+        partition.needs.answer_all(node)
+    if message.occupied is not None:
+        node.occupied.minus(node.base_occupied)
+        node.base_occupied = partition.types.vector(message.occupied)
+        node.occupied.plus(node.base_occupied)
+    if capacity is not node.capacity:
+        partition.resize(node.capacity, -1)
+        node.capacity = capacity
+        partition.resize(capacity, 1)
+    node.refree()
+    if len(partition.types.names) > partition.index.width:
+        partition.index.rebuild(len(partition.types.names))
+    partition.books.node_changed(node)
+    partition.parking.node_opened(node)
+    return ""
+
+
+def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None:
+    """Asks in general may, or may not, use the node."""
+    if node.schedulable == schedulable:
+        return
+    node.schedulable = schedulable
+    partition.reservations.mend_open(node)
+    if schedulable:
+        partition.parking.node_opened(node)
+    partition.touched()
+
+
+def remove_node(partition: Partition, node: Node) -> None:
+    """The node is gone, and with it what runs there; other schedulers' allocations too (section 16.4)."""
+    node.schedulable = False
+    partition.reservations.mend_open(node)
+    partition.reservations.cancel_all(node)
+    partition.index.drop(node)
+    del partition.nodes[node.id]
+    partition.parking.node_gone(node)
+    for key in node.foreign:
+        del partition.foreign[key]
+    for alloc in list(node.allocations):
+        app = alloc.app
+        partition.books.remove_allocation(app, alloc)
+        partition.say_released(alloc, Termination.STOPPED_BY_RM, f"Node {node.id} Removed")
+        partition.lifecycle.emptied(app)
+    partition.resize(node.capacity, -1)
+
+
+# -- other schedulers' allocations -------------------------------------------------------------------------
+
+
+def set_foreign(partition: Partition, message: Allocation) -> None:
+    """Another scheduler's allocation is there, or has changed: it occupies its node, and counts nowhere else."""
+    known = partition.foreign.get(message.key)
+    node = known or partition.nodes.get(message.node_id)
+    fault = ""
+    if not message.node_id:
+        fault = f"trying to add a foreign request (non-allocation) {message.key}"
+    elif node is None:
+        fault = f"failed to find node {message.node_id} for allocation {message.key}"
+    else:
+        fault = amounts_fault(message.resource or {})
+    if not fault and node is not None:
+        amounts = partition.types.vector(message.resource)
+        present: Vec = node.foreign.get(message.key, Vec())
+        others = node.occupied.clone()
+        others.minus(present)
+        if others.crowded(amounts):
+            fault = f"the sum of what is occupied on node {node.id} would be larger than {SUM_MAX}"
+        else:
+            _occupy(partition, node, message.key, amounts)
+            return
+    partition.out.append(RejectedAllocation(message.key, message.application_id, fault))
+
+
+def remove_foreign(partition: Partition, key: str) -> None:
+    """Another scheduler's allocation has ended; an unknown one is ignored."""
+    node = partition.foreign.pop(key, None)
+    if node is not None:
+        _occupy(partition, node, key, None)
+
+
+def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> None:
+    before: Vec = node.foreign.pop(key, Vec())
+    node.occupied.minus(before)
+    if amounts is not None:
+        node.foreign[key] = amounts
+        partition.foreign[key] = node
+        node.occupied.plus(amounts)
+    node.refree()
+    partition.books.node_changed(node)
+    partition.parking.node_freed(node)
+    partition.touched()

@@ -1,0 +1,168 @@
+"""A node, what an ask needs of it besides room, and its score.
+
+What an ask needs of a node (labels, taints: `licorne.core.constraints`) is not evaluated ask by ask. Each
+different set of constraints is a `Need`; it is evaluated once for each node, and the answer is a bit of
+`Node.bits`. One more bit, `OPEN`, says that a node is schedulable and not reserved. A search then compares bits.
+There are 62 bits for needs; further needs share the last one, which is then only an upper bound, and the node
+that was found is asked again (`Need.matches`).
+"""
+
+from __future__ import annotations
+
+import cython
+
+from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels
+
+if cython.compiled:
+    from cython.cimports.licorne.core.vectors import Vec
+else:
+    from .vectors import Vec
+
+OPEN_BIT = 63
+SHARED_BIT = 62
+
+
+@cython.cclass
+class Need:
+    """One set of node constraints, known to the nodes of a partition by a bit."""
+
+    constraints: object
+    bit: cython.int
+    mask: cython.ulonglong
+    exact: cython.bint  # the bit is this need's own
+    uses: cython.Py_ssize_t  # shapes that have it
+    answers: dict  # node labels -> bool, for a shared bit
+
+    def __init__(self, constraints: NodeConstraints, bit: int) -> None:
+        self.constraints = constraints
+        self.bit = bit
+        self.mask = (1 << bit) | (1 << OPEN_BIT)
+        self.exact = bit != SHARED_BIT
+        self.uses = 0
+        self.answers = {}
+
+    def matches(self, node: Node) -> bool:
+        """Do the node's labels and taints satisfy the constraints?"""
+        known = self.answers.get(node.labels)
+        if known is None:
+            constraints: NodeConstraints = self.constraints
+            known = self.answers[node.labels] = constraints.matches(node.labels)
+            if len(self.answers) > 1 << 16:
+                self.answers.clear()
+        return known
+
+
+@cython.cclass
+class Node:
+    """A node (spec scheduling.md, section 2): `free` is capacity - occupied - allocated and may be negative.
+
+    `rank` orders the nodes of a partition as their ids do (byte order). `key` is the score in a form whose order
+    is that of integers when compiled; `block` and `slot` are its place in the node index. `allocations` and
+    `reservations` hold the allocations on it and the asks that reserve it (as keys, in order of arrival), `foreign` maps
+    the key of another scheduler's allocation to its amounts; `base_occupied` is what a message said is occupied
+    besides. `free` is what is left for asks.
+    """
+
+    id: str
+    rank: cython.longlong
+    capacity: Vec
+    occupied: Vec
+    allocated: Vec
+    free: Vec
+    schedulable: cython.bint
+    bits: cython.ulonglong
+    score: cython.double
+    block: object
+    slot: cython.int
+    attributes: dict
+    labels: object
+    allocations: dict
+    reservations: dict
+    foreign: dict
+    base_occupied: Vec
+
+    def __init__(self, id: str, attributes: dict[str, str], labels: NodeLabels, capacity: Vec) -> None:
+        self.id = id
+        self.rank = 0
+        self.attributes = attributes
+        self.labels = labels
+        self.capacity = capacity
+        self.occupied = Vec()
+        self.base_occupied = Vec()
+        self.allocated = Vec()
+        self.free = capacity.clone()
+        self.schedulable = True
+        self.bits = 0
+        self.score = 0.0
+        self.block = None
+        self.slot = -1
+        self.allocations = {}
+        self.reservations = {}
+        self.foreign = {}
+
+    def set_bit(self, bit: int, on: bool) -> None:
+        """Set or clear one bit; the index must be told (`NodeIndex.mend`)."""
+        mask: cython.ulonglong = cython.cast(cython.ulonglong, 1) << bit
+        if on:
+            self.bits |= mask
+        elif self.bits & mask:
+            self.bits ^= mask
+
+    def has_bit(self, bit: int) -> bool:
+        """Is the bit set?"""
+        return bool((self.bits >> bit) & 1)
+
+    def refree(self) -> None:
+        """Compute `free` anew, after capacity or occupied changed."""
+        self.free = self.capacity.clone()
+        self.free.sub(self.occupied)
+        self.free.sub(self.allocated)
+
+
+@cython.cclass
+class ScorePolicy:
+    """The order of nodes (spec scheduling.md, section 7.5): fair, least used first, or binpacking, most used first.
+
+    `usage = sum(share * weight) / sum(weight)` over the weighted types that the node has, with
+    `share = 1 - available / total`. The sum runs over the types by name, so that it is the same everywhere.
+    """
+
+    binpacking: cython.bint
+    places: list
+    weights: list
+
+    def __init__(self, binpacking: bool, weights: list[tuple[int, float]]) -> None:
+        """`weights`: (place of the type, weight), in the order of the types' names, zero weights left out."""
+        self.binpacking = binpacking
+        self.places = [place for place, _ in weights]
+        self.weights = [weight for _, weight in weights]
+
+    @cython.cfunc
+    def of(self, node: Node) -> cython.double:
+        used: cython.double = 0.0
+        total: cython.double = 0.0
+        weight: cython.double
+        capacity: cython.double
+        i: cython.Py_ssize_t
+        d: cython.Py_ssize_t
+        for i in range(len(self.places)):
+            d = self.places[i]
+            if node.capacity.at(d) > 0:
+                weight = self.weights[i]
+                capacity = cython.cast(cython.double, node.capacity.at(d))
+                used += (1.0 - cython.cast(cython.double, node.free.at(d)) / capacity) * weight
+                total += weight
+        if total != 0.0:
+            used = used / total
+        else:
+            used = 0.0
+        return 1.0 - used if self.binpacking else used
+
+    def score(self, node: Node) -> float:
+        """The node's score; smaller comes first."""
+        return self.of(node)
+
+
+def first_need() -> Need:
+    """The need that every partition has from the start: no constraints, so only taints keep an ask away."""
+    return Need(NO_CONSTRAINTS, 0)

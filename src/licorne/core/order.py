@@ -1,0 +1,126 @@
+"""A kept order: a binary heap whose items know their place, so that a changed item is mended, not re-sorted.
+
+Queues among their siblings and applications within their leaf stand in an `Order`. What comes first is said by
+`Ranked.before`, which must be a total order for the items of one heap.
+"""
+
+from __future__ import annotations
+
+import cython
+
+
+@cython.cclass
+class Ranked:
+    """Something that stands in an `Order`; `place` is -1 while it stands in none."""
+
+    place: cython.Py_ssize_t
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def before(self, other: Ranked) -> cython.bint:
+        return False
+
+
+@cython.cclass
+class Order:
+    """Push, drop and mend cost O(log n), the first costs nothing."""
+
+    items: list[Ranked]
+
+    def __init__(self) -> None:
+        self.items = []
+
+    @cython.cfunc
+    def top(self) -> Ranked:
+        return cython.cast(Ranked, self.items[0])
+
+    @cython.cfunc
+    def push(self, item: Ranked) -> cython.void:
+        item.place = len(self.items)
+        self.items.append(item)
+        self._up(item)
+
+    @cython.cfunc
+    def drop(self, item: Ranked) -> cython.void:
+        i: cython.Py_ssize_t = item.place
+        last: Ranked = cython.cast(Ranked, self.items.pop())
+        item.place = -1
+        if last is not item:
+            last.place = i
+            self.items[i] = last
+            self.mend(last)
+
+    @cython.cfunc
+    def mend(self, item: Ranked) -> cython.void:
+        """The item's rank changed: put it where it belongs now."""
+        if not self._up(item):
+            self._down(item)
+
+    def refill(self, items: list[Ranked]) -> None:
+        """Hold these items and no others: after a change of what `before` compares. For code that is not compiled."""
+        item: Ranked
+        for item in self.items:
+            item.place = -1
+        self.items = []
+        for item in items:
+            self.push(item)
+
+    def validate(self) -> None:
+        """Prove that every item knows its place and stands behind none that it is before."""
+        item: Ranked
+        above: Ranked
+        for i, each in enumerate(self.items):
+            item = each
+            assert item.place == i, f"place of {each} in an order"
+            if i:
+                above = self.items[(i - 1) >> 1]
+                assert not item.before(above), f"{each} stands behind {above}"
+
+    @cython.cfunc
+    def _up(self, item: Ranked) -> cython.bint:
+        items: list = self.items
+        i: cython.Py_ssize_t = item.place
+        start: cython.Py_ssize_t = i
+        p: cython.Py_ssize_t
+        q: Ranked
+        while i > 0:
+            p = (i - 1) >> 1
+            q = cython.cast(Ranked, items[p])
+            if not item.before(q):
+                break
+            items[i] = q
+            q.place = i
+            i = p
+        if i == start:
+            return False
+        items[i] = item
+        item.place = i
+        return True
+
+    @cython.cfunc
+    def _down(self, item: Ranked) -> cython.void:
+        items: list = self.items
+        n: cython.Py_ssize_t = len(items)
+        i: cython.Py_ssize_t = item.place
+        start: cython.Py_ssize_t = i
+        c: cython.Py_ssize_t
+        q: Ranked
+        r: Ranked
+        while True:
+            c = 2 * i + 1
+            if c >= n:
+                break
+            q = cython.cast(Ranked, items[c])
+            if c + 1 < n:
+                r = cython.cast(Ranked, items[c + 1])
+                if r.before(q):
+                    q = r
+                    c += 1
+            if not q.before(item):
+                break
+            items[i] = q
+            q.place = i
+            i = c
+        if i != start:
+            items[i] = item
+            item.place = i

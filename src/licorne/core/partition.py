@@ -1,0 +1,394 @@
+"""A partition: its queues, applications and nodes, and the one place where time and events reach them.
+
+A partition is a scheduler of its own: nodes, queues and applications of different partitions never meet. It owns the
+objects (seed 004: a partition holds queues, applications and nodes) and hands the work to where its rules stand:
+
+| what | where |
+|---|---|
+| applications: adding, removing | `admission` |
+| asks, allocations, releases | `intake` |
+| nodes, foreign allocations | `nodechanges` |
+| decisions | `descent`, `parking`, `reservations`, `preemption` |
+| sums | `accounting` |
+| users and groups | `limits` |
+| states and timers of applications | `lifecycle` |
+| why an ask waits | `explain` |
+
+What it has to tell its resource manager is appended to `out`, in order; the cluster carries it away after each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+
+from licorne.config.model import PartitionConfig
+from licorne.si.messages import Output, Released, Termination, WaitingForResources
+
+from . import explain, outstanding
+from .accounting import Books
+from .application import Application
+from .asks import Ask, Shape
+from .constraints import NodeConstraints
+from .descent import Descent
+from .lifecycle import Lifecycle
+from .limits import Limits
+from .needs import Needs
+from .nodeindex import NodeIndex
+from .nodes import Node, ScorePolicy
+from .parking import Parking
+from .placement import PlacementConfigError, Placer
+from .reservations import Reservations
+from .settings import Settings
+from .states import SECOND_NS, ObjectState
+from .timers import Timers
+from .tree import Tree
+from .uuids import decision_uuid
+from .vectors import UNLIMITED, Types, Vec
+
+CLEAN_INTERVAL_NS = 10 * SECOND_NS
+"""How often dynamic and draining queues that are empty are removed (spec scheduling.md, section 12)."""
+TERMINATED_MAX = 10_000
+"""How many completed, failed and rejected applications are kept; the oldest are forgotten first."""
+
+Predicate = Callable[[str, str, bool], bool]
+"""A resource manager's say: (ask's key, node's id, allocate or reserve) -> may it?"""
+
+
+class Partition:
+    """One partition of one resource manager. `now` is the time of the input that is being handled (ns)."""
+
+    def __init__(
+        self, config: PartitionConfig, settings: Settings, types: Types, now: int, *, seed_dialect: bool, owner: str
+    ) -> None:
+        self.name = config.name
+        self.owner = owner
+        self.seed_dialect = seed_dialect
+        self.settings = settings
+        self.starting = seed_dialect if settings.starting is None else settings.starting
+        self.types = types
+        self.state = ObjectState.ACTIVE
+        self.now = now
+        self.started_ns = now
+        self.applications: dict[str, Application] = {}
+        self.terminated: dict[Application, None] = {}
+        self.nodes: dict[str, Node] = {}
+        self.foreign: dict[str, Node] = {}
+        self.total = Vec()
+        self.predicates: Predicate | None = None
+        self.limits = Limits(types)
+        self.timers = Timers()
+        self.parking = Parking(self.timers, settings.reservation_delay_ns)
+        self.parking.enabled = settings.parking
+        self.parking.now = now
+        self.index = NodeIndex(self._score_policy(config))
+        self.needs = Needs(self.nodes, self.index)
+        self.books = Books(self.parking, self.index)
+        self.tree = Tree(config.root, types)
+        self.placer = Placer.first(config.placement_rules)
+        self.descent = Descent(self.tree.root, self.books, self.nodes, self)
+        self.descent.uuids = seed_dialect
+        self.lifecycle = Lifecycle(self)
+        self.reservations = Reservations(self)
+        self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
+        self._applications_seen = 0
+        self._last_moment = now - 1
+        self._clean_timer: object = None
+        self._inspected_ns = now
+        self._changed = True
+        self._resized = True
+        self.config = config
+        self.limits.configure(config.root, ())
+        self.queues_changed()
+
+    @property
+    def out(self) -> list[Output]:
+        """What is to be told to the resource manager, in order."""
+        return self.descent.out  # type: ignore[no-any-return]
+
+    def take_out(self) -> list[Output]:
+        """Take what is to be told."""
+        out = self.descent.out
+        self.descent.out = []
+        return out  # type: ignore[no-any-return]
+
+    def say_released(self, alloc: Ask, termination: Termination, message: str) -> None:
+        """Tell the resource manager that an allocation has ended, or that it must end it."""
+        uuid = "" if alloc.id == alloc.key else alloc.id
+        self.out.append(Released(alloc.key, alloc.app.id, termination, message, self.name, uuid))
+
+    # -- configuration ---------------------------------------------------------------------------------
+
+    def _score_policy(self, config: PartitionConfig) -> ScorePolicy:
+        weights = [(self.types.slot(name), weight) for name, weight in sorted(config.node_sort.weights.items()) if weight]
+        return ScorePolicy(config.node_sort.policy == "binpacking", weights)
+
+    def check_reload(self, config: PartitionConfig) -> None:
+        """Refuse what could not be applied, before anything is.
+
+        Raises:
+            PlacementConfigError: the placement rules cannot be used.
+        """
+        Placer(config.placement_rules)
+
+    def reload(self, config: PartitionConfig) -> None:
+        """Apply another configuration (spec config.md, section 6), which `check_reload` has accepted."""
+        self.placer = Placer(config.placement_rules)
+        if config.node_sort != self.config.node_sort:
+            self.index.set_policy(self._score_policy(config))
+        self.config = config
+        self.tree.reload(config.root)
+        self.limits.configure(config.root, self.applications.values())
+        self.queues_changed()
+
+    def queues_changed(self) -> None:
+        """Quotas, the tree or the cluster's size have changed: shares follow, and everything may be tried again."""
+        if not self.starting:
+            for queue in self.tree.queues():
+                queue.stateaware = False  # without the state Starting it is fifo (spec states.md)
+        self._resized = True
+        self.settle_size()
+        self.parking.wake_tree(self.tree.root)
+        self.watch_empty_queues()
+        self._changed = True
+
+    def resize(self, capacity: Vec, times: int) -> None:
+        """A node of this capacity has come (1) or gone (-1)."""
+        if times > 0:
+            self.total.plus(capacity)
+        else:
+            self.total.minus(capacity)
+        self._resized = True
+        self._changed = True
+
+    def settle_size(self) -> None:
+        """Make root's max the size of the cluster, if that has changed since."""
+        if self._resized:
+            self._resized = False
+            self.tree.set_total(self.total)
+            self.tree.reweigh()
+            self.parking.wake_blocked(self.tree.root.blocked)
+
+    def watch_empty_queues(self) -> None:
+        """Set the cleaner's next run if there is something to remove."""
+        if self._clean_timer is None and self.tree.has_removable():
+            passed = self.now - self.started_ns
+            due = self.started_ns + (passed // CLEAN_INTERVAL_NS + 1) * CLEAN_INTERVAL_NS
+            self._clean_timer = self.timers.add(due, "clean", self)
+
+    # -- time ------------------------------------------------------------------------------------------
+
+    def advance(self, now: int) -> None:
+        """The time is now: do what was due before, each at its own time."""
+        while True:
+            due = self.timers.next_ns()
+            if due is None or due > now:
+                break
+            self.now = self.parking.now = max(self.now, due)
+            found = self.timers.due(due)
+            if found is not None:
+                self._timer_due(*found)
+        self.now = self.parking.now = now
+
+    def _timer_due(self, kind: str, subject: object) -> None:
+        self._changed = True
+        if kind == "clean":
+            self._clean_timer = None
+            if self.tree.remove_empty():
+                self.queues_changed()
+            self.watch_empty_queues()
+        elif isinstance(subject, Ask):
+            self._ask_timer_due(kind, subject)
+        elif isinstance(subject, Application):
+            if kind == "state":
+                self.lifecycle.timer_due(subject)
+            elif kind == "running":
+                self.lifecycle.running_time_over(subject)
+            elif kind == "backoff":
+                self.parking.wake_app(subject)
+
+    def _ask_timer_due(self, kind: str, ask: Ask) -> None:
+        if kind == "aged":
+            self.parking.aged(ask)
+        elif kind == "reservation":
+            self.reservations.too_old(ask)
+        elif kind == "timeout" and ask in ask.node.allocations:
+            self.lifecycle.time_out(ask)
+
+    def next_deadline_ns(self) -> int | None:
+        """When something may happen without an input; None: nothing ever will."""
+        due = self.timers.next_ns()
+        if self._changed and self.settings.outstanding_inspection and self.tree.root.asks_pending:
+            inspection = self._inspected_ns + outstanding.INTERVAL_NS
+            due = inspection if due is None else min(due, inspection)
+        return due
+
+    # -- decisions -------------------------------------------------------------------------------------
+
+    def schedule(self, limit: int) -> int:
+        """Decide until nothing more is possible, or `limit` allocations are made; returns their number."""
+        if self.state is ObjectState.STOPPED:
+            return 0
+        self.settle_size()
+        self.parking.retry_refused()
+        before = len(self.out)
+        made: int = self.descent.decide(limit)
+        if made or len(self.out) > before:
+            self._changed = True
+        if self._changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
+            self._inspected_ns = self.now
+            self._changed = False
+            if self.settings.outstanding_inspection:
+                for app, ask in outstanding.unreported(self):
+                    ask.reported = True
+                    self.out.append(WaitingForResources(ask.key, app.id))
+        return made
+
+    def touched(self) -> None:
+        """An input has changed something: pending asks are to be inspected again."""
+        self._changed = True
+
+    # what the decision loop asks of its desk
+
+    @property
+    def has_reservations(self) -> int:
+        """How many reservations there are."""
+        return len(self.reservations)
+
+    def reserved_pass(self) -> bool:
+        """Try the reserved asks first (spec scheduling.md, section 3)."""
+        return self.reservations.try_all()
+
+    def may_be_tried(self, app: Application) -> bool:
+        """Maximum applications of queues and users, and the order by states."""
+        return self.lifecycle.may_be_tried(app)
+
+    def back_off(self, app: Application) -> None:
+        """Too many of its asks fit no node: leave it alone for a while (section 6.1)."""
+        app.backoff_until = self.now + app.queue.settings.backoff_delay_ns
+        self.timers.add(app.backoff_until, "backoff", app)
+
+    def predicate_holds(self, ask: Ask, node: Node, allocate: bool) -> bool:
+        """Ask the resource manager."""
+        return self.predicates is None or self.predicates(ask.key, node.id, allocate)
+
+    def reservation_candidate(self, ask: Ask) -> Node | None:
+        """The node that an old ask should reserve."""
+        return self.reservations.candidate(ask)
+
+    def reserve(self, ask: Ask, node: Node) -> None:
+        """Tie the ask to the node."""
+        self.reservations.reserve(ask, node)
+
+    def unreserve(self, ask: Ask) -> None:
+        """Untie it."""
+        self.reservations.cancel(ask)
+
+    def cancel_ordinary_reservations(self, node: Node) -> None:
+        """Others make way for an ask that requires the node."""
+        if node.reservations:
+            self.reservations.cancel_ordinary(node)
+
+    def split(self, ask: Ask) -> Ask:
+        """The next allocation of an ask of the seed's dialect, with a UUID; the last one uses the ask up."""
+        alloc = Ask(ask.key, ask.app, ask.shape, ask.priority, ask.created, ask.seq)
+        for name in ("tags", "task_group", "timeout_ns", "placeholder", "originator", "allow_self", "allow_other"):
+            setattr(alloc, name, getattr(ask, name))
+        alloc.required = ask.required
+        alloc.id = self.next_uuid()
+        alloc.repeats = 0
+        repeats = ask.repeats - 1
+        self.books.remove_ask(ask.app, ask)
+        if repeats:
+            ask.repeats = repeats
+            self.books.add_ask(ask.app, ask)
+        return alloc
+
+    def next_uuid(self) -> str:
+        """The UUID of the next allocation: made from the stream of decisions, never at random."""
+        self.decisions += 1
+        return decision_uuid(self.owner, self.name, self.decisions)
+
+    def allocated(self, app: Application, alloc: Ask) -> None:
+        """An allocation was made: states and timeouts follow."""
+        self.lifecycle.allocated(app, alloc)
+        if alloc.timeout_ns > 0:
+            self.timers.add(self.now + alloc.timeout_ns, "timeout", alloc)
+
+    # -- applications ----------------------------------------------------------------------------------
+
+    def next_application_number(self) -> int:
+        """Applications are numbered in the order of their arrival."""
+        self._applications_seen += 1
+        return self._applications_seen
+
+    def moment(self) -> int:
+        """The time of an application's creation (ns): now, but no two applications are created at the same moment."""
+        self._last_moment = max(self.now, self._last_moment + 1)
+        return self._last_moment
+
+    def drop_ask(self, app: Application, ask: Ask) -> None:
+        """The ask is gone, and with it its reservation."""
+        if ask.reserved is not None:
+            self.reservations.cancel(ask)
+        self.books.remove_ask(app, ask)
+
+    def retire(self, app: Application) -> None:
+        """A completed or failed application leaves its queue and is kept for a while."""
+        self.applications.pop(app.id, None)
+        app.queue.apps.pop(app.id, None)
+        self.timers.cancel(app.running_timer)
+        self.remember_terminated(app)
+        self.watch_empty_queues()
+
+    def remember_terminated(self, app: Application) -> None:
+        """Keep it, within the limit, until it expires."""
+        self.terminated[app] = None
+        if len(self.terminated) > TERMINATED_MAX:
+            self.forget_terminated(next(iter(self.terminated)))
+
+    def forget_terminated(self, app: Application) -> None:
+        """It expires."""
+        self.terminated.pop(app, None)
+        self.timers.cancel(app.timer)
+
+    def remove_application(self, app: Application) -> None:
+        """Take it out of its queue and the partition; it has nothing left."""
+        self.applications.pop(app.id, None)
+        app.queue.apps.pop(app.id, None)
+        for queue in app.queue.lineage():
+            queue.accepted.pop(app, None)
+            queue.blocked.pop(app, None)
+        self.timers.cancel(app.timer)
+        self.timers.cancel(app.running_timer)
+        self.watch_empty_queues()
+
+    # -- shapes ----------------------------------------------------------------------------------------
+
+    def shape_of(self, resource: dict[str, int], constraints: NodeConstraints) -> Shape:
+        """The shape of an ask: one object for equal resources and constraints, as long as one is pending."""
+        ident = (tuple(sorted(resource.items())), constraints)
+        known: Shape | None = self.books.shapes.get(ident)
+        if known is not None:
+            return known
+        wanted = {name: amount for name, amount in resource.items() if amount}
+        return Shape(self.types.vector(wanted), resource, self.needs.get(constraints), ident)
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def queues(self) -> list[object]:
+        """All queues by path, in byte order."""
+        return self.tree.queues()  # type: ignore[return-value]
+
+    def waiting(self) -> Iterator[tuple[str, str, list[explain.Reason]]]:
+        """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design)."""
+        for app in sorted(self.applications.values(), key=attrgetter("seq")):
+            for ask in app.requests.in_order():
+                yield ask.key, app.id, explain.reasons(self, app, ask)
+
+    def pending(self) -> Iterable[Ask]:
+        """All pending asks."""
+        return (ask for app in self.applications.values() for ask in app.asks.values())
+
+
+__all__ = ["UNLIMITED", "Partition", "PlacementConfigError", "Predicate"]

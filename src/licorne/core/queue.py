@@ -1,0 +1,293 @@
+"""A queue: what is counted in it, its share, its priority, and its place among its siblings.
+
+Spec scheduling.md, sections 2, 4 and 8. Siblings stand in their parent's `order` while something below them can be
+tried; the order is mended when a share or a priority changes. Names break ties here; the one tie-break that is no
+total order ("larger pending") is applied where a queue is picked, in `licorne.core.descent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import cython
+
+from licorne.config.acl import ACL
+from licorne.config.properties import QueueProperties, parse_properties
+
+from .states import ObjectState
+
+if cython.compiled:
+    from cython.cimports.licorne.core.asks import PriorityBag
+    from cython.cimports.licorne.core.order import Order, Ranked
+    from cython.cimports.licorne.core.vectors import Types, Vec
+else:
+    from .asks import PriorityBag
+    from .order import Order, Ranked
+    from .vectors import Types, Vec
+
+LOWEST = cython.declare(cython.longlong, -0x80000000)
+HIGHEST = cython.declare(cython.longlong, 0x7FFFFFFF)
+
+
+@cython.cclass
+class Queue(Ranked):
+    """A queue of the tree of a partition.
+
+    `allocated`, `pending` and `preempting` are sums over the subtree. `limit` is the queue's own max (root: the
+    cluster's size), `UNLIMITED` where nothing is said; `guaranteed` holds -1 for a type that is not listed;
+    `weights` is what `share` divides by: the guaranteed amount, else the fair maximum, -1 for neither.
+    `asks_pending` counts pending asks below, `active` the applications below that have something to try.
+    `running` and `accepted` are the applications that count against `max_apps` (section 10). `blocked` are the
+    applications that wait for something to be given back at this queue.
+    """
+
+    name: str
+    path: str
+    parent: Queue
+    children: dict
+    apps: dict
+    is_leaf: cython.bint
+    serves: cython.bint  # the descent comes to its applications: it is a leaf, and no ancestor is one
+    managed: cython.bint
+    state: object
+    allocated: Vec
+    pending: Vec
+    preempting: Vec
+    limit: Vec
+    guaranteed: Vec
+    weights: Vec
+    max_config: dict
+    guaranteed_config: dict
+    max_apps: cython.longlong
+    running: cython.longlong
+    accepted: dict
+    share: cython.double
+    priority: cython.longlong
+    bag: PriorityBag
+    offset: cython.longlong
+    fence: cython.bint
+    by_priority: cython.bint
+    fair: cython.bint
+    stateaware: cython.bint
+    backoff: cython.longlong
+    settings: object
+    properties: dict
+    submit_acl: object
+    admin_acl: object
+    template: object
+    inherited_template: cython.bint
+    order: Order
+    asks_pending: cython.longlong
+    with_pending: cython.longlong  # children (of a parent) that have pending asks
+    active: cython.longlong
+    blocked: dict
+    reserved: dict  # application -> number of its reservations (leaf)
+    by_name: list  # children in name order; built when it is asked for
+    types: Types
+
+    def __init__(self, name: str, parent: Queue | None, is_leaf: bool, managed: bool, types: Types) -> None:
+        self.place = -1
+        self.name = name
+        self.parent = parent
+        self.path = name if parent is None else f"{parent.path}.{name}"
+        self.is_leaf = is_leaf
+        self.serves = is_leaf
+        self.managed = managed
+        self.state = ObjectState.ACTIVE
+        self.types = types
+        self.children = {}
+        self.apps = {}
+        self.allocated = Vec()
+        self.pending = Vec()
+        self.preempting = Vec()
+        self.limit = Vec(0, 0x7FFFFFFFFFFFFFFF)
+        self.guaranteed = Vec(0, -1)
+        self.weights = Vec(0, -1)
+        self.max_config = None
+        self.guaranteed_config = None
+        self.max_apps = 0
+        self.running = 0
+        self.accepted = {}
+        self.share = 0.0
+        self.bag = PriorityBag()
+        self.priority = LOWEST
+        self.order = Order()
+        self.asks_pending = 0
+        self.with_pending = 0
+        self.active = 0
+        self.blocked = {}
+        self.reserved = {}
+        self.submit_acl = ACL.parse("")
+        self.admin_acl = ACL.parse("")
+        self.template = None
+        self.inherited_template = False
+        self.by_name = None
+        self.set_properties({})
+        if parent is not None:
+            parent.children[name] = self
+            parent.by_name = None
+
+    # -- configuration ---------------------------------------------------------------------------------
+
+    def set_properties(self, properties: dict[str, str]) -> None:
+        """Take over the properties (spec config.md, section 7); one that is gone has its default again."""
+        settings: QueueProperties = parse_properties(properties)
+        self.properties = properties
+        self.settings = settings
+        self.offset = settings.priority_offset
+        self.fence = settings.priority_fence
+        self.by_priority = settings.sort_by_priority
+        self.fair = settings.sort_policy == "fair"
+        self.stateaware = settings.sort_policy == "stateaware"
+        self.backoff = settings.backoff
+
+    def set_resources(self, maximum: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
+        """Take over max and guaranteed; None is "not set"."""
+        self.max_config = maximum
+        self.guaranteed_config = guaranteed
+        self.limit = self.types.vector(maximum, 0x7FFFFFFFFFFFFFFF)
+        self.guaranteed = self.types.vector(guaranteed, -1)
+
+    def set_weights(self, fair_max: Vec) -> None:
+        """Recompute `weights` and shares here and below; `fair_max` is the parent's, -1 where it lists nothing.
+
+        fairMax(child) is fairMax(parent) with every type of the child's own max in its place (section 4.1).
+        """
+        own: Vec = fair_max.clone()
+        child: Queue
+        d: cython.Py_ssize_t
+        if self.parent is not None and self.max_config and fair_max.n:
+            own.grow(self.limit.n)
+            for d in range(self.limit.n):
+                if self.limit.v[d] != 0x7FFFFFFFFFFFFFFF:
+                    own.v[d] = self.limit.v[d]
+        self.weights = own.clone()
+        self.weights.grow(self.guaranteed.n)
+        for d in range(self.guaranteed.n):
+            if self.guaranteed.v[d] >= 0:
+                self.weights.v[d] = self.guaranteed.v[d]
+        self.reshare()
+        if self.place >= 0:
+            self.parent.order.mend(self)
+        for child in self.children.values():
+            child.set_weights(own)
+
+    # -- order -----------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def same_rank(self, other: Queue) -> cython.bint:
+        """Neither priority nor share says who of two siblings comes first."""
+        return self.priority == other.priority and self.share == other.share
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def before(self, other: Ranked) -> cython.bint:
+        q: Queue = cython.cast(Queue, other)
+        if self.parent.by_priority:
+            if self.priority != q.priority:
+                return self.priority > q.priority
+            if self.share != q.share:
+                return self.share < q.share
+        else:
+            if self.share != q.share:
+                return self.share < q.share
+            if self.priority != q.priority:
+                return self.priority > q.priority
+        return self.name < q.name
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def reshare(self) -> cython.void:
+        """share = max over the types of allocated / weight; where the weight is 0: 1 if anything is allocated."""
+        share: cython.double = 0.0
+        x: cython.double
+        d: cython.Py_ssize_t
+        for d in range(min(self.allocated.n, self.weights.n)):
+            if self.weights.v[d] > 0:
+                x = cython.cast(cython.double, self.allocated.v[d]) / cython.cast(cython.double, self.weights.v[d])
+                if x > share:
+                    share = x
+            elif self.weights.v[d] == 0 and self.allocated.v[d] > 0 and share < 1.0:
+                share = 1.0
+        self.share = share
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def exported(self) -> cython.longlong:
+        """The priority that the parent sees (section 4.2)."""
+        if self.bag.top == LOWEST:
+            return LOWEST
+        if self.fence:
+            return self.offset
+        return max(LOWEST, min(HIGHEST, self.bag.top + self.offset))
+
+    def refresh_priority(self) -> None:
+        """Recompute `bag` and `priority` from the applications here and the children; orders are not mended."""
+        child: Queue
+        priorities: list[int] = [app.bag.top for app in self.apps.values()]
+        for child in self.children.values():
+            priorities.append(child.priority)
+        self.bag.refill(priorities)
+        self.priority = self.exported()
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def children_by_name(self) -> list:
+        if self.by_name is None or len(self.by_name) != len(self.children):
+            self.by_name = [self.children[name] for name in sorted(self.children)]
+        return self.by_name
+
+    @property
+    def draining(self) -> bool:
+        """It takes no new applications, and goes when it is empty."""
+        return self.state == ObjectState.DRAINING
+
+    def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
+        """Submit or admin access here or at an ancestor (spec config.md, section 8); never to the recovery queue."""
+        if self.path == "root.@recovery@":
+            return False
+        queue: Queue = self
+        while queue is not None:
+            if queue.submit_acl.allows(user, groups) or queue.admin_acl.allows(user, groups):
+                return True
+            queue = queue.parent
+        return False
+
+    def lineage(self) -> list[Queue]:
+        """This queue and its ancestors, up to root."""
+        found = []
+        queue: Queue = self
+        while queue is not None:
+            found.append(queue)
+            queue = queue.parent
+        return found
+
+    def walk(self) -> Iterator[Queue]:
+        """This queue and all below it, parents first, siblings by name."""
+        yield self
+        for name in sorted(self.children):
+            yield from self.children[name].walk()
+
+    def allocated_resource(self) -> dict[str, int]:
+        """What is allocated in the subtree; zeros left out."""
+        return self.allocated.named(self.types)
+
+    def pending_resource(self) -> dict[str, int]:
+        """What pending asks in the subtree want; zeros left out."""
+        return self.pending.named(self.types)
+
+    def preempting_resource(self) -> dict[str, int]:
+        """What is allocated to victims of preemption that have not ended yet."""
+        return self.preempting.named(self.types)
+
+    def max_resource(self) -> dict[str, int] | None:
+        """The queue's own max (root: the cluster's size); None where nothing is set."""
+        if self.parent is None:
+            return self.limit.named(self.types) or None
+        return self.max_config
+
+    def guaranteed_resource(self) -> dict[str, int] | None:
+        """The queue's own guaranteed resources; None where nothing is set."""
+        return self.guaranteed_config

@@ -1,0 +1,151 @@
+"""Reservations tie an ask to a node until it has room, so that small asks cannot starve a large one.
+
+Spec scheduling.md, sections 7.1.3, 7.3, 7.4 and 16.8. A node takes one ordinary reservation; asks that require the node
+may share it with each other, not with an ordinary one. A reserved node is closed to all other asks. An ordinary
+reservation older than 120 minutes is cancelled in any case, and its ask does not take that node again before it has
+tried another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import preemption
+from .nodes import OPEN_BIT
+from .states import SECOND_NS
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .asks import Ask
+    from .nodes import Node
+    from .partition import Partition
+    from .queue import Queue
+    from .timers import Timer
+
+RESERVATION_MAX_AGE_NS = 120 * 60 * SECOND_NS
+"""After this long an ordinary reservation is cancelled."""
+
+
+class Reservations:
+    """All reservations of one partition."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._timers: dict[Ask, Timer | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._timers)
+
+    def candidate(self, ask: Ask) -> Node | None:
+        """The node that an ask which fits nowhere should reserve, None if there is none."""
+        partition = self._partition
+        shape = ask.shape
+        node: Node | None = partition.index.best_to_reserve(shape.amounts, shape.need.mask, ask.shunned)
+        if node is None or not shape.need.matches(node):
+            return None
+        if partition.predicates is not None and not partition.predicate_holds(ask, node, False):
+            return None
+        return node
+
+    def reserve(self, ask: Ask, node: Node) -> None:
+        """Tie the ask to the node."""
+        if ask.reserved is not None:
+            self.cancel(ask)
+        partition = self._partition
+        app: Application = ask.app
+        ask.reserved = node
+        ask.reserved_ns = partition.now
+        ask.shunned = None
+        node.reservations[ask] = None
+        app.reservations[ask.key] = ask
+        app.queue.reserved[app] = app.queue.reserved.get(app, 0) + 1
+        due = None
+        if not ask.required:
+            due = partition.timers.add(partition.now + RESERVATION_MAX_AGE_NS + 1, "reservation", ask)
+        self._timers[ask] = due
+        self.mend_open(node)
+        partition.parking.reserved_stale = True
+
+    def cancel(self, ask: Ask) -> None:
+        """Untie the ask; the node is open again when nobody else reserves it."""
+        partition = self._partition
+        app: Application = ask.app
+        node: Node = ask.reserved
+        ask.reserved = None
+        del node.reservations[ask]
+        del app.reservations[ask.key]
+        left = app.queue.reserved[app] - 1
+        if left:
+            app.queue.reserved[app] = left
+        else:
+            del app.queue.reserved[app]
+        partition.timers.cancel(self._timers.pop(ask))
+        if node.block is not None and not node.reservations:
+            self.mend_open(node)
+            partition.parking.node_opened(node)
+        partition.parking.reserved_stale = True
+
+    def mend_open(self, node: Node) -> None:
+        """Whether asks in general may use the node: it is schedulable and not reserved."""
+        node.set_bit(OPEN_BIT, node.schedulable and not node.reservations)
+        self._partition.index.mended(node)
+
+    def cancel_ordinary(self, node: Node) -> None:
+        """An ask that requires the node displaces the others' reservations (section 7.4)."""
+        for ask in [a for a in node.reservations if not a.required]:
+            self.cancel(ask)
+            self._partition.parking.retry(ask)
+
+    def cancel_all(self, node: Node) -> None:
+        """The node goes."""
+        for ask in list(node.reservations):
+            self.cancel(ask)
+            self._partition.parking.retry(ask)
+
+    def too_old(self, ask: Ask) -> None:
+        """120 minutes have passed (section 16.8)."""
+        if ask.reserved is None:
+            return
+        node = ask.reserved
+        self.cancel(ask)
+        ask.shunned = node
+        self._partition.parking.retry(ask)
+
+    # -- the reserved pass (section 7.3) ---------------------------------------------------------------
+
+    def try_all(self) -> bool:
+        """Try to allocate one reserved ask; was one allocated?"""
+        self._partition.parking.reserved_stale = False
+        return self._try_queue(self._partition.tree.root)
+
+    def _try_queue(self, queue: Queue) -> bool:
+        if queue.is_leaf:
+            return any(self._try_app(app) for app in sorted(queue.reserved, key=lambda a: a.seq))
+        return any(self._try_queue(child) for child in self._partition.descent.children_in_order(queue))
+
+    def _try_app(self, app: Application) -> bool:
+        partition = self._partition
+        descent = partition.descent
+        if not app.group_chosen:
+            partition.limits.attach(app)
+        if not partition.lifecycle.may_be_tried(app):
+            return False
+        reserved = sorted(app.reservations.values(), key=lambda a: a.seq)
+        for ask in reserved:
+            if not descent.has_headroom(app, ask):
+                continue
+            node: Node = ask.reserved
+            if ask.required and not node.free.fits(ask.shape.amounts):
+                if not ask.triggered:
+                    preemption.make_room_on_required_node(partition, ask, node)
+                continue
+            if descent.try_node(app, ask, node):
+                return True
+        for ask in reserved:
+            if ask.required or not descent.has_headroom(app, ask):
+                continue
+            other = descent.open_node(ask)
+            if other is not None:
+                descent.allocate_on(app, ask, other)
+                return True
+        return False

@@ -1,0 +1,86 @@
+"""The settings of the scheduler that are not part of a queue configuration, read from flat text keys.
+
+They are given for each resource manager (its policy group, or the extra configuration of its registration), like the
+settings of the original's ConfigMap (spec config.md, section 12). Unknown keys are left to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from licorne.config.properties import parse_duration_ns
+
+from .states import SECOND_NS
+from .vectors import UNLIMITED
+
+PRIORITY_CLASS_PREFIX = "priority.class."
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+_FALSE = ("0", "f", "F", "false", "FALSE", "False")
+
+
+class SettingsError(ValueError):
+    """A setting that does not parse; the text names key, value and rule."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What the core reads.
+
+    `reservation_delay_ns`: how old an ask must be before it may reserve a node (setting `reservation.delay`, 2 s);
+    UNLIMITED where ordinary reservations are off (`reservation.enabled`). `starting`: whether Starting is a state of its
+    own (`application.state.starting`), None: as the dialect has it. `outstanding_inspection`: whether asks that wait for
+    resources are reported (`outstanding.inspection`). `parking`: off, every ask is tried again in every pass
+    (`scheduler.parking`), which decides the same and is slow: for tests. `priority_classes` as in seed 000.
+    """
+
+    reservation_delay_ns: int = 2 * SECOND_NS
+    starting: bool | None = None
+    outstanding_inspection: bool = True
+    parking: bool = True
+    priority_classes: dict[str, int] = {}
+
+
+def read_settings(texts: Mapping[str, str]) -> Settings:
+    """Parse the settings.
+
+    Raises:
+        SettingsError: a value that does not parse.
+    """
+    delay = texts.get("reservation.delay")
+    delay_ns = 2 * SECOND_NS if delay is None else parse_duration_ns(delay)
+    if delay_ns is None or delay_ns < 0:
+        raise SettingsError(f"reservation.delay: {delay!r}: must be a duration like 2s or 1m30s")
+    if not _flag(texts, "reservation.enabled", default=True):
+        delay_ns = UNLIMITED
+    starting = "application.state.starting"
+    return Settings(
+        reservation_delay_ns=delay_ns,
+        starting=_flag(texts, starting, default=False) if starting in texts else None,
+        outstanding_inspection=_flag(texts, "outstanding.inspection", default=True),
+        parking=_flag(texts, "scheduler.parking", default=True),
+        priority_classes={
+            key[len(PRIORITY_CLASS_PREFIX) :]: _int32(key, text)
+            for key, text in texts.items()
+            if key.startswith(PRIORITY_CLASS_PREFIX)
+        },
+    )
+
+
+def _flag(texts: Mapping[str, str], key: str, *, default: bool) -> bool:
+    text = texts.get(key)
+    if text is None:
+        return default
+    if text not in _TRUE + _FALSE:
+        raise SettingsError(f"{key}: {text!r}: must be true or false")
+    return text in _TRUE
+
+
+def _int32(key: str, text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 1 << 40
+    if not -(1 << 31) <= value < 1 << 31:
+        raise SettingsError(f"{key}: {text!r}: must be an integer of 32 bits")
+    return value

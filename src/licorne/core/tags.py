@@ -1,0 +1,69 @@
+"""What an application's tags say about the quota of its dynamic leaf queue (spec scheduling.md, section 12).
+
+A resource manager takes them from annotations of a namespace, where anybody may have written anything: what cannot
+be read counts as not there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+MAX_TAG: Final = "namespace.resourcequota"
+GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
+MAX_APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
+
+_MOST: Final = 2**63 - 1
+
+
+class Quota(NamedTuple):
+    """Resources are None and the number of applications is 0 where no tag says anything usable."""
+
+    max: dict[str, int] | None
+    guaranteed: dict[str, int] | None
+    max_applications: int
+
+
+def quota_of_tags(tags: Mapping[str, str]) -> Quota:
+    """Read the three tags."""
+    return Quota(
+        max=_resource(tag(tags, MAX_TAG)),
+        guaranteed=_resource(tag(tags, GUARANTEED_TAG)),
+        max_applications=_count(tag(tags, MAX_APPLICATIONS_TAG)),
+    )
+
+
+def tag(tags: Mapping[str, str], name: str) -> str:
+    """The value of a tag, "" if there is none. Names are compared ignoring case; an exact match goes before others."""
+    if name in tags:
+        return tags[name]
+    return next((tags[key] for key in sorted(tags) if key.lower() == name.lower()), "")
+
+
+def _count(text: str) -> int:
+    """Digits of a uint64, else 0."""
+    if not (text.isascii() and text.isdigit()):
+        return 0
+    number = int(text) if len(text) <= 20 else 2**64
+    return number if number < 2**64 else 0
+
+
+def _resource(text: str) -> dict[str, int] | None:
+    """`{"resources": {"vcore": {"value": 1000}}}` as a map; None unless something is above zero and nothing below."""
+    if not text:
+        return None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    resources = document.get("resources") if isinstance(document, dict) else None
+    if not isinstance(resources, dict):
+        return None
+    amounts: dict[str, int] = {}
+    for name, quantity in resources.items():
+        value = quantity.get("value", 0) if isinstance(quantity, dict) else None
+        if type(value) is not int or not 0 <= value <= _MOST:
+            return None
+        amounts[name] = value
+    return amounts if any(amounts.values()) else None

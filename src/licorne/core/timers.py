@@ -1,0 +1,60 @@
+"""Deadlines: what happens because time passes (design: a deadline is an event like any other).
+
+The core reads no clock; `due` is asked with the time that an input carries. A deadline that is no longer wanted is
+cancelled in place and swept out when such entries are the majority, so that the heap stays bounded by what is alive.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+Timer = list[Any]
+"""[due in ns, number, kind, subject]; the subject is None once it is cancelled."""
+
+
+class Timers:
+    """A heap of deadlines; equal ones come in the order in which they were set."""
+
+    def __init__(self) -> None:
+        self._heap: list[Timer] = []
+        self._count = 0
+        self._cancelled = 0
+
+    def __len__(self) -> int:
+        return len(self._heap) - self._cancelled
+
+    def add(self, due_ns: int, kind: str, subject: object) -> Timer:
+        """Set a deadline; the result serves to cancel it."""
+        self._count += 1
+        timer: Timer = [due_ns, self._count, kind, subject]
+        heappush(self._heap, timer)
+        return timer
+
+    def cancel(self, timer: Timer | None) -> None:
+        """Forget a deadline; nothing happens if there is none, or it has passed."""
+        if timer is None or timer[3] is None:
+            return
+        timer[3] = None
+        self._cancelled += 1
+        if self._cancelled > 64 and self._cancelled * 2 > len(self._heap):
+            self._heap = [t for t in self._heap if t[3] is not None]
+            heapify(self._heap)
+            self._cancelled = 0
+
+    def next_ns(self) -> int | None:
+        """When the next deadline is due, None if there is none."""
+        while self._heap and self._heap[0][3] is None:
+            heappop(self._heap)
+            self._cancelled -= 1
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now_ns: int) -> tuple[str, object] | None:
+        """Take the next deadline that is due by now: (kind, subject)."""
+        first = self.next_ns()
+        if first is None or first > now_ns:
+            return None
+        timer = heappop(self._heap)
+        subject = timer[3]
+        timer[3] = None
+        return timer[2], subject

@@ -1,0 +1,188 @@
+"""The invariants of a partition that its state can show (1 to 3 and 5 to 9), each checked from first principles.
+
+Every sum is computed anew from the allocations and asks themselves and compared with what is stored; every index is
+compared with what it repeats (design, rules 1 and 3). The numbers are those of the list of invariants in
+`docs/invariants.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .states import ApplicationState, ObjectState
+from .vectors import Vec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .application import Application
+    from .asks import Ask
+    from .nodes import Node
+    from .partition import Partition
+    from .queue import Queue
+
+
+class InvariantError(AssertionError):
+    """The state contradicts itself: a bug. The text names the invariant and the object."""
+
+
+def validate(partition: Partition) -> None:
+    """Check everything.
+
+    Raises:
+        InvariantError: the first contradiction found.
+    """
+    try:
+        partition.settle_size()
+        for node in partition.nodes.values():
+            _node(partition, node)
+        _total(partition)
+        for app in partition.applications.values():
+            _application(partition, app)
+        for queue in partition.tree.queues():
+            _queue(partition, queue)
+        _reservations(partition)
+        _waiting(partition)
+        partition.index.validate()
+        partition.needs.validate()
+        partition.tree.validate()
+        partition.limits.validate(partition.applications.values())
+    except AssertionError as error:
+        raise InvariantError(f"partition {partition.name}: {error}") from error
+
+
+def _sum(asks: Iterable[Ask]) -> Vec:
+    total = Vec()
+    for ask in asks:
+        total.plus(ask.shape.amounts)
+    return total
+
+
+def _expect(ok: bool, number: int, what: str) -> None:
+    if not ok:
+        raise AssertionError(f"invariant {number}: {what}")
+
+
+def _node(partition: Partition, node: Node) -> None:
+    _expect(node.allocated.same(_sum(node.allocations)), 1, f"allocated on node {node.id}")
+    occupied = node.base_occupied.clone()
+    for amounts in node.foreign.values():
+        occupied.plus(amounts)
+    _expect(node.occupied.same(occupied), 1, f"occupied on node {node.id}")
+    free = node.capacity.clone()
+    free.minus(occupied)
+    free.minus(node.allocated)
+    _expect(node.free.same(free), 1, f"available on node {node.id}")
+    for alloc in node.allocations:
+        _expect(alloc.node is node, 6, f"allocation {alloc.id} on node {node.id} thinks it is elsewhere")
+        app = partition.applications.get(alloc.app.id)
+        _expect(app is alloc.app, 6, f"orphan allocation {alloc.id} on node {node.id}")
+        _expect(alloc.app.allocations.get(alloc.id) is alloc, 6, f"allocation {alloc.id} unknown to its application")
+    for key in node.foreign:
+        _expect(partition.foreign.get(key) is node, 6, f"foreign allocation {key}")
+
+
+def _total(partition: Partition) -> None:
+    total = Vec()
+    for node in partition.nodes.values():
+        total.plus(node.capacity)
+    _expect(partition.total.same(total), 2, "total of the partition")
+    limit = {name: amount for name, amount in partition.tree.root.limit.named(partition.types).items() if amount}
+    named = {name: amount for name, amount in total.named(partition.types).items() if amount > 0}
+    _expect(limit == named, 2, "root's max")
+
+
+def _application(partition: Partition, app: Application) -> None:
+    _expect(app.queue.apps.get(app.id) is app, 6, f"application {app.id} unknown to its queue")
+    _expect(partition.tree.find(app.queue.path) is app.queue, 6, f"queue of application {app.id}")
+    real = [a for a in app.allocations.values() if not a.placeholder]
+    held = [a for a in app.allocations.values() if a.placeholder]
+    _expect(app.allocated.same(_sum(real)), 3, f"allocated of application {app.id}")
+    _expect(app.placeholders.same(_sum(held)), 3, f"placeholders of application {app.id}")
+    _expect(app.asks_pending == len(app.asks), 7, f"pending asks of application {app.id}")
+    pending = Vec()
+    for key, ask in app.asks.items():
+        _expect(ask.key == key and ask.app is app and ask.repeats > 0, 7, f"ask {key}")
+        for _ in range(min(ask.repeats, 1000)):
+            pending.plus(ask.shape.amounts)
+        for d, amount in enumerate(ask.shape.amounts.values()):
+            _expect(app.high.get(d) >= amount, 7, f"upper bound of application {app.id}")
+    if all(ask.repeats <= 1000 for ask in app.asks.values()):
+        _expect(app.pending.same(pending), 3, f"pending of application {app.id}")
+    _expect(app.bag.top == max((a.priority for a in app.asks.values()), default=app.bag.top), 3, "priority")
+    app.requests.validate()
+    _expect(app.requests.in_order() == sorted(app.asks.values(), key=_request_order), 3, "request order")
+    for alloc in app.allocations.values():
+        _expect(alloc in alloc.node.allocations, 6, f"allocation {alloc.id} unknown to its node")
+    _application_state(app)
+
+
+def _request_order(ask: Ask) -> tuple[int, int, int]:
+    return -ask.priority, ask.created, ask.seq
+
+
+def _application_state(app: Application) -> None:
+    state = ApplicationState(app.state)
+    idle = (ApplicationState.COMPLETING, ApplicationState.COMPLETED, ApplicationState.FAILED)
+    if state in idle or state is ApplicationState.NEW:
+        _expect(not app.asks, 8, f"application {app.id} is {state} with pending asks")
+    if state in idle:
+        _expect(not app.allocations, 8, f"application {app.id} is {state} with allocations")
+    ended = (ApplicationState.COMPLETED, ApplicationState.FAILED, ApplicationState.REJECTED, ApplicationState.EXPIRED)
+    _expect(state not in ended, 8, f"application {app.id} has ended ({state}) but is listed")
+
+
+def _queue(partition: Partition, queue: Queue) -> None:
+    if queue.is_leaf:
+        _expect(queue.allocated.same(_sum_of(queue, "allocated", "placeholders")), 3, f"allocated of {queue.path}")
+        _expect(queue.pending.same(_sum_of(queue, "pending")), 3, f"pending of {queue.path}")
+        victims = _sum(a for app in queue.apps.values() for a in app.allocations.values() if a.preempted)
+        _expect(queue.preempting.same(victims), 3, f"preempting of {queue.path}")
+    counted = sum(
+        app.state in (ApplicationState.RUNNING, ApplicationState.STARTING)
+        for app in partition.applications.values()
+        if queue in app.queue.lineage()
+    )
+    _expect(0 <= queue.running <= counted, 8, f"running applications of {queue.path}")
+    if not queue.max_apps:
+        _expect(queue.running <= counted, 8, f"running applications of {queue.path}")
+    for app in queue.accepted:
+        _expect(app.state is ApplicationState.ACCEPTED, 8, f"application {app.id} holds a slot in {queue.path}")
+    _expect(queue.state in tuple(ObjectState), 8, f"state of {queue.path}")
+
+
+def _sum_of(queue: Queue, *names: str) -> Vec:
+    total = Vec()
+    for app in queue.apps.values():
+        for name in names:
+            total.plus(getattr(app, name))
+    return total
+
+
+def _reservations(partition: Partition) -> None:
+    count = 0
+    for node in partition.nodes.values():
+        ordinary = [ask for ask in node.reservations if not ask.required]
+        _expect(len(ordinary) <= 1, 9, f"node {node.id} has {len(ordinary)} ordinary reservations")
+        _expect(not ordinary or len(node.reservations) == 1, 9, f"node {node.id} shares an ordinary reservation")
+        for ask in node.reservations:
+            count += 1
+            _expect(ask.reserved is node, 9, f"reservation of {ask.key} on {node.id}")
+            _expect(ask.app.asks.get(ask.key) is ask, 9, f"reservation without a live ask on {node.id}")
+            _expect(ask.app.reservations.get(ask.key) is ask, 9, f"reservation of {ask.key} unknown to its application")
+    _expect(count == len(partition.reservations), 9, "number of reservations")
+    held = sum(len(app.reservations) for app in partition.applications.values())
+    _expect(count == held, 9, "reservations of applications")
+    counted = sum(n for queue in partition.tree.queues() for n in queue.reserved.values())
+    _expect(count == counted, 9, "reservations of queues")
+
+
+def _waiting(partition: Partition) -> None:
+    """The register of shapes, and who is parked, agree with the pending asks (invariant 7)."""
+    waiting: dict[object, int] = {}
+    for ask in partition.pending():
+        waiting[ask.shape] = waiting.get(ask.shape, 0) + 1
+    for shape, number in waiting.items():
+        _expect(shape.waiting == number, 7, "asks waiting with a shape")  # type: ignore[attr-defined]
+    for shape in partition.parking.failed:
+        _expect(shape in waiting and shape.failed, 7, "a failed shape nobody waits with")

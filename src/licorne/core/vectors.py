@@ -1,0 +1,298 @@
+"""Amounts of resources: how they are held, added and compared (spec scheduling.md, section 1).
+
+A resource is a sparse map from type to int64. The core holds it as a `Vec`: one number for each resource type
+known to the cluster, in the order in which the types were first seen (`Types`). A vector may be shorter than the
+list of types; what it does not hold has its `fill` value: 0 for amounts, `UNLIMITED` for limits and headroom,
+where "not listed" means "without limit". So a new type of resource costs nothing to the vectors that exist, and
+there is no bound on the number of types.
+
+Sums cannot overflow: what would lift a sum of everything asked for over `SUM_MAX` is refused at the door
+(`licorne.core.intake`, `nodechanges`), so the additions here are plain.
+
+Compiled, `v` is a C array owned by the object; interpreted, it is a list.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.libc.stdlib import free, malloc
+
+UNLIMITED: int = 0x7FFFFFFFFFFFFFFF
+"""Stands for "no limit" in limits and headroom, and for "never" in times."""
+
+SUM_MAX: int = (1 << 62) - 1
+"""No sum of amounts may be larger; half of what int64 holds, so that differences of sums fit as well."""
+
+LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)  # the same, for the loops below
+
+
+@cython.cclass
+class Types:
+    """The resource types of a cluster, each with its place in every vector."""
+
+    names: list[str]
+    index: dict[str, int]
+
+    def __init__(self) -> None:
+        self.names = []
+        self.index = {}
+
+    def slot(self, name: str) -> int:
+        """The place of a type; a type not seen before gets the next free one."""
+        at = self.index.get(name)
+        if at is None:
+            at = self.index[name] = len(self.names)
+            self.names.append(name)
+        return at
+
+    def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
+        """Build a vector from a sparse map; types that are not in it have the value `fill`."""
+        if not amounts:
+            return Vec(0, fill)
+        slots: list[int] = [self.slot(name) for name in amounts]
+        vec: Vec = Vec(max(slots) + 1, fill)
+        at: cython.Py_ssize_t
+        for name, value in amounts.items():
+            at = self.index[name]
+            vec.v[at] = value
+        return vec
+
+
+@cython.cclass
+class Vec:
+    """A vector of int64 amounts, one for each resource type; see the module's text for `fill`."""
+
+    n: cython.Py_ssize_t
+    fill: cython.longlong
+    v: cython.p_longlong
+
+    def __init__(self, n: cython.Py_ssize_t = 0, fill: cython.longlong = 0) -> None:
+        d: cython.Py_ssize_t
+        self.n = n
+        self.fill = fill
+        if cython.compiled:
+            self.v = cython.cast(cython.p_longlong, malloc(max(n, 1) * 8))
+            if self.v == cython.NULL:
+                raise MemoryError
+            for d in range(n):
+                self.v[d] = fill
+        else:
+            self.v = [fill] * n
+
+    def __dealloc__(self) -> None:
+        if cython.compiled:
+            free(self.v)
+
+    @cython.cfunc
+    def grow(self, n: cython.Py_ssize_t) -> cython.void:
+        """Make room for n types; the new ones have the value `fill`."""
+        d: cython.Py_ssize_t
+        if n <= self.n:
+            return
+        if cython.compiled:
+            new: cython.p_longlong = cython.cast(cython.p_longlong, malloc(n * 8))
+            if new == cython.NULL:
+                raise MemoryError
+            for d in range(self.n):
+                new[d] = self.v[d]
+            for d in range(self.n, n):
+                new[d] = self.fill
+            free(self.v)
+            self.v = new
+        else:
+            self.v.extend([self.fill] * (n - self.n))
+        self.n = n
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def at(self, d: cython.Py_ssize_t) -> cython.longlong:
+        """The value of one type."""
+        return self.v[d] if d < self.n else self.fill
+
+    @cython.cfunc
+    def add(self, other: Vec) -> cython.void:
+        d: cython.Py_ssize_t
+        if self.n < other.n:
+            self.grow(other.n)
+        for d in range(other.n):
+            self.v[d] += other.v[d]
+
+    @cython.cfunc
+    def sub(self, other: Vec) -> cython.void:
+        d: cython.Py_ssize_t
+        if self.n < other.n:
+            self.grow(other.n)
+        for d in range(other.n):
+            self.v[d] -= other.v[d]
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def holds(self, ask: Vec) -> cython.bint:
+        """Every amount of the ask fits in here, a negative amount here being 0 (FitIn, FitInMaxUndef)."""
+        d: cython.Py_ssize_t
+        n: cython.Py_ssize_t = min(self.n, ask.n)
+        bad: cython.int = 0
+        for d in range(n):
+            bad |= (ask.v[d] > self.v[d]) & (ask.v[d] > 0)
+        if bad:
+            return False
+        for d in range(n, ask.n):
+            if ask.v[d] > self.fill and ask.v[d] > 0:
+                return False
+        return True
+
+    @cython.cfunc
+    def lower_to(self, other: Vec) -> cython.void:
+        """Componentwise minimum with the other, in place."""
+        d: cython.Py_ssize_t
+        if self.n < other.n:
+            self.grow(other.n)
+        for d in range(other.n):
+            self.v[d] = min(self.v[d], other.v[d])
+        for d in range(other.n, self.n):
+            self.v[d] = min(self.v[d], other.fill)
+
+    @cython.cfunc
+    def raise_to(self, other: Vec) -> cython.void:
+        """Componentwise maximum with the other, in place."""
+        d: cython.Py_ssize_t
+        if self.n < other.n:
+            self.grow(other.n)
+        for d in range(other.n):
+            self.v[d] = max(self.v[d], other.v[d])
+        for d in range(other.n, self.n):
+            self.v[d] = max(self.v[d], other.fill)
+
+    @cython.cfunc
+    def lower_to_rest(self, limit: Vec, used: Vec) -> cython.void:
+        """Componentwise minimum with limit - used, in place; a type without limit changes nothing."""
+        d: cython.Py_ssize_t
+        if self.n < limit.n:
+            self.grow(limit.n)
+        for d in range(limit.n):
+            if limit.v[d] != LIMITLESS:
+                self.v[d] = min(self.v[d], limit.v[d] - used.at(d))
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def binds(self, used: Vec, ask: Vec) -> cython.bint:
+        """As a limit with that much used: would an ask of up to this size not fit?"""
+        d: cython.Py_ssize_t
+        for d in range(min(self.n, ask.n)):
+            if ask.v[d] > 0 and self.v[d] != LIMITLESS and self.v[d] - used.at(d) < ask.v[d]:
+                return True
+        return False
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def exceeds(self, other: Vec) -> cython.bint:
+        """self - other is above zero: nothing less, something more (GTZero)."""
+        d: cython.Py_ssize_t
+        x: cython.longlong
+        more: cython.bint = False
+        for d in range(max(self.n, other.n)):
+            x = self.at(d) - other.at(d)
+            if x < 0:
+                return False
+            if x > 0:
+                more = True
+        return more
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def equals(self, other: Vec) -> cython.bint:
+        d: cython.Py_ssize_t
+        for d in range(max(self.n, other.n)):
+            if self.at(d) != other.at(d):
+                return False
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def is_zero(self) -> cython.bint:
+        d: cython.Py_ssize_t
+        for d in range(self.n):
+            if self.v[d] != 0:
+                return False
+        return True
+
+    @cython.cfunc
+    def copy_from(self, other: Vec) -> cython.void:
+        """Take over the other's values; its fill too."""
+        d: cython.Py_ssize_t
+        self.fill = other.fill
+        if self.n < other.n:
+            self.grow(other.n)
+        for d in range(other.n):
+            self.v[d] = other.v[d]
+        for d in range(other.n, self.n):
+            self.v[d] = other.fill
+
+    @cython.cfunc
+    def set_all(self, value: cython.longlong) -> cython.void:
+        """The same value for every type, known or not."""
+        d: cython.Py_ssize_t
+        self.fill = value
+        for d in range(self.n):
+            self.v[d] = value
+
+    # -- for code that is not compiled -----------------------------------------------------------------
+
+    def get(self, d: int) -> int:
+        """The value of one type, by its place."""
+        return self.at(d)
+
+    def plus(self, other: Vec) -> None:
+        """Add in place."""
+        self.add(other)
+
+    def minus(self, other: Vec) -> None:
+        """Subtract in place."""
+        self.sub(other)
+
+    def fits(self, ask: Vec) -> bool:
+        """Does the ask fit in here (FitIn; with fill UNLIMITED: FitInMaxUndef)?"""
+        return self.holds(ask)
+
+    def same(self, other: Vec) -> bool:
+        """Equal, what is missing being `fill`."""
+        return self.equals(other)
+
+    def zero(self) -> bool:
+        """No amount but 0."""
+        return self.is_zero()
+
+    def above(self, other: Vec) -> bool:
+        """self - other has an amount above zero and none below (GTZero)."""
+        return self.exceeds(other)
+
+    def crowded(self, more: Vec, beside: Vec | None = None, times: int = 1) -> bool:
+        """Would self + beside + times * more be larger than SUM_MAX in any type?"""
+        d: cython.Py_ssize_t
+        rest: cython.longlong
+        for d in range(more.n):
+            rest = 0x3FFFFFFFFFFFFFFF - self.at(d)
+            if beside is not None:
+                rest -= beside.at(d)
+            if more.v[d] > rest or (times > 1 and times * more.v[d] > rest):
+                return True
+        return False
+
+    def clone(self) -> Vec:
+        """A vector of its own with the same values."""
+        new: Vec = Vec(self.n, self.fill)
+        new.copy_from(self)
+        return new
+
+    def values(self) -> list[int]:
+        """The values that are held, in the order of the types."""
+        d: cython.Py_ssize_t
+        return [self.v[d] for d in range(self.n)]
+
+    def named(self, types: Types) -> dict[str, int]:
+        """As a map by type, keys sorted; what has the value `fill` is left out."""
+        d: cython.Py_ssize_t
+        found = {types.names[d]: self.v[d] for d in range(self.n) if self.v[d] != self.fill}
+        return dict(sorted(found.items()))

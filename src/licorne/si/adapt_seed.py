@@ -1,0 +1,353 @@
+"""Between the seed's dialect and the core.
+
+In: an `UpdateRequest` holds eight lists and says nothing about their order, so the order is decided here. It is the one
+in which a resource manager reports its state after a restart (spec section 6), as far as each list needs another one
+to be there first; what ends things comes last, as in 1.9:
+
+1. new nodes, then updated nodes: a node may be registered and drained in one request;
+2. new applications, after the nodes, because a gang is measured against what the cluster has;
+3. allocations that exist on the new nodes, after their applications;
+4. asks;
+5. releases of allocations, then of asks;
+6. removals of applications.
+
+So a request may end what it begins, and what is to be ended first and begun again takes two requests.
+
+Out: one `UpdateResponse` for a batch of outputs. Each list keeps their order; between lists there is none to keep,
+since the seed's text knows none. Scheduling states are a plugin's and travel beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from licorne.si import messages, seed
+from licorne.si._check import Fault, plain, salvaged
+from licorne.si._schema import INT32_MAX, INT32_MIN
+from licorne.si.adapt import (
+    ShortPartitions,
+    Translation,
+    accepted_application,
+    accepted_node,
+    application_input,
+    changed_attributes,
+    each,
+    each_row,
+    node_attributes,
+    qualified_partition,
+    refused_allocation,
+    refused_application,
+    refused_node,
+    rejected_application,
+    rejected_node,
+    removal_input,
+    short_partition,
+    updated_application,
+)
+from licorne.si.messages import NodeAction, Output, Termination
+
+Kind = Literal["update", "state"]
+Response = seed.UpdateResponse | seed.UpdateContainerSchedulingStateRequest
+
+_ACTIONS = {
+    seed.ActionFromRM.UPDATE: NodeAction.UPDATE,
+    seed.ActionFromRM.DRAIN_NODE: NodeAction.DRAIN_NODE,
+    seed.ActionFromRM.DECOMISSION: NodeAction.DECOMISSION,
+    seed.ActionFromRM.DRAIN_TO_SCHEDULABLE: NodeAction.DRAIN_TO_SCHEDULABLE,
+}
+_FROM_SEED = {
+    seed.TerminationType.STOPPED_BY_RM: Termination.STOPPED_BY_RM,
+    seed.TerminationType.TIMEOUT: Termination.TIMEOUT,
+    seed.TerminationType.PREEMPTED_BY_SCHEDULER: Termination.PREEMPTED_BY_SCHEDULER,
+    seed.TerminationType.PLACEHOLDER_REPLACED: Termination.PLACEHOLDER_REPLACED,
+}
+# The seed has no word for "unknown"; the original treats it as stopped by the resource manager.
+_TO_SEED = {theirs: ours for ours, theirs in _FROM_SEED.items()} | {
+    Termination.UNKNOWN: seed.TerminationType.STOPPED_BY_RM
+}
+
+
+# -- in --------------------------------------------------------------------------------------------------
+
+
+def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
+    """All of a request, in the order that the head of this module gives.
+
+    A node that cannot be read is refused together with the allocations that it reports.
+    """
+    result = Translation()
+    if not isinstance(req, seed.UpdateRequest):
+        result.ignored.append(str(Fault(req, "must be UpdateRequest")))
+        return result
+    rm_id = salvaged(req, "rm_id")
+    inputs = result.inputs
+    existing: list[messages.Allocation] = []
+
+    def new_node(value: object) -> None:
+        node = plain(value, seed.NewNodeInfo)
+        update = _new_node(node, rm_id)
+        existing.extend(_existing(node, update.partition, rm_id))  # may raise, so before the node itself is taken
+        inputs.append(update)
+
+    def updated_node(value: object) -> None:
+        inputs.append(_updated_node(plain(value, seed.UpdateNodeInfo), rm_id))
+
+    def application(value: object) -> None:
+        app = plain(value, seed.AddApplicationRequest)
+        inputs.append(application_input(app, rm_id, timeout_is_running_time=True))
+
+    def removal(value: object) -> None:
+        inputs.append(removal_input(plain(value, seed.RemoveApplicationRequest), rm_id))
+
+    each(result, "newSchedulableNodes", req.new_schedulable_nodes, new_node, refused_node)
+    each(result, "updatedNodes", req.updated_nodes, updated_node, refused_node)
+    each(result, "newApplications", req.new_applications, application, refused_application)
+    inputs.extend(existing)
+    each_row(result, "asks", req.asks, seed.AllocationAsk, _ask_reader(rm_id), refused_allocation)
+    if req.releases is not None:
+        _releases(result, req.releases, rm_id)
+    each(result, "removeApplications", req.remove_applications, removal, None)
+    return result
+
+
+def _new_node(node: seed.NewNodeInfo, rm_id: str) -> messages.NodeUpdate:
+    partition, attributes = node_attributes(node.attributes, rm_id)
+    return messages.NodeUpdate(
+        node_id=node.node_id,
+        action=NodeAction.CREATE,
+        partition=partition,
+        attributes=attributes,
+        capacity=node.schedulable_resource,
+        occupied=node.occupied_resource,
+        strict=True,
+    )
+
+
+def _existing(node: seed.NewNodeInfo, partition: str, rm_id: str) -> list[messages.Allocation]:
+    """The allocations that a new node reports. They need not repeat its name and its partition."""
+    result = []
+    for index, allocation in enumerate(node.existing_allocations):
+        try:
+            if allocation.node_id not in ("", node.node_id):
+                raise Fault(allocation.node_id, "must be the node that reports it").inside("nodeID")
+            number, name = _priority(allocation.priority)
+        except Fault as fault:
+            raise fault.inside(f"existingAllocations[{index}]") from None
+        key, application_id = allocation.allocation_key, allocation.application_id
+        result.append(
+            messages.Allocation(
+                key=key,
+                application_id=application_id or key,
+                partition=short_partition(allocation.partition_name, rm_id) if allocation.partition_name else partition,
+                resource=allocation.resource_per_alloc,
+                priority=number,
+                priority_class=name,
+                tags=allocation.allocation_tags or None,
+                node_id=node.node_id,
+                task_group=allocation.task_group_name,
+                placeholder=allocation.placeholder,
+                uuid=allocation.uuid,
+                independent=not application_id,
+            )
+        )
+    return result
+
+
+def _updated_node(node: seed.UpdateNodeInfo, rm_id: str) -> messages.NodeUpdate:
+    """Only an update says anything but which node is meant and what is to be done with it."""
+    partition, attributes = node_attributes(node.attributes, rm_id)
+    update = messages.NodeUpdate(node_id=node.node_id, action=_ACTIONS[node.action], partition=partition, strict=True)
+    if update.action is NodeAction.UPDATE:
+        update.attributes = changed_attributes(node.attributes, attributes)
+        update.capacity = node.schedulable_resource
+        update.occupied = node.occupied_resource
+    return update
+
+
+def _priority(priority: seed.Priority | None) -> tuple[int, str]:
+    """The number and the name of the class; 0 and empty where they are not said. Not looked into yet in an ask."""
+    if priority is None:
+        return 0, ""
+    if type(priority) is seed.Priority and priority.priority_class_name is None:
+        number = priority.priority_value
+        if type(number) is int and INT32_MIN <= number <= INT32_MAX:
+            return number, ""
+    try:
+        priority = plain(priority, seed.Priority)
+    except Fault as fault:
+        raise fault.inside("priority") from None
+    number, name = priority.priority_value, priority.priority_class_name
+    if number is not None and name is not None:
+        raise Fault(priority, "must be a number or the name of a class, not both").inside("priority")
+    if name == "":
+        raise Fault(name, "must be the name of a class").inside("priority.priorityClassName")
+    return number or 0, name or ""
+
+
+def _ask_reader(rm_id: str) -> Callable[..., messages.Allocation]:
+    """What turns the fields of an ask, in the order of their declaration, into an input."""
+    partitions = ShortPartitions(rm_id)
+
+    def ask(
+        key: str,
+        application_id: str,
+        partition: str,
+        resource: dict[str, int] | None,
+        max_allocations: int,
+        priority: seed.Priority | None,
+        timeout_ms: int,
+        tags: dict[str, str],
+        task_group: str,
+        placeholder: bool,
+    ) -> messages.Allocation:
+        if max_allocations < 0:
+            raise Fault(max_allocations, "must not be negative").inside("maxAllocations")
+        number, name = _priority(priority)
+        return messages.Allocation(
+            key=key,
+            application_id=application_id or key,
+            partition=partitions[partition],
+            resource=resource,
+            priority=number,
+            priority_class=name,
+            tags=tags or None,
+            task_group=task_group,
+            placeholder=placeholder,
+            # Zero is what the wire gives for a number that was not said: then it is one allocation.
+            max_allocations=max_allocations or 1,
+            timeout_ms=timeout_ms,
+            independent=not application_id,
+        )
+
+    return ask
+
+
+def _releases(result: Translation, releases: object, rm_id: str) -> None:
+    """Releases of allocations, then of asks. One that names neither an application nor an item releases nothing."""
+
+    def add(release: seed.AllocationRelease | seed.AllocationAskRelease, what: str, key: str, uuid: str) -> None:
+        if not (release.application_id or key or uuid):
+            raise Fault(release.application_id, "must name an application, or what is to be released")
+        result.inputs.append(
+            messages.Release(
+                partition=short_partition(release.partition_name, rm_id),
+                application_id=release.application_id,
+                key=key,
+                uuid=uuid,
+                termination=_FROM_SEED[release.termination_type],
+                message=release.message,
+                what=what,
+            )
+        )
+
+    def allocation(value: object) -> None:
+        release = plain(value, seed.AllocationRelease)
+        add(release, "allocation", "", release.uuid)
+
+    def ask(value: object) -> None:
+        release = plain(value, seed.AllocationAskRelease)
+        add(release, "ask", release.allocation_key, "")
+
+    if not isinstance(releases, seed.AllocationReleasesRequest):
+        result.ignored.append(str(Fault(releases, "must be AllocationReleasesRequest").inside("releases")))
+        return
+    each(result, "releases.allocationsToRelease", releases.allocations_to_release, allocation, None)
+    each(result, "releases.allocationAsksToRelease", releases.allocation_asks_to_release, ask, None)
+
+
+# -- out -------------------------------------------------------------------------------------------------
+
+
+def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:
+    """The core's outputs as one response, if there is anything to say, and the scheduling states after it."""
+    response = seed.UpdateResponse()
+    states: list[seed.UpdateContainerSchedulingStateRequest] = []
+    said = False
+    for output in outputs:
+        if isinstance(output, messages.WaitingForResources):
+            states.append(_state(output))
+        else:
+            _say(response, output, rm_id)
+            said = True
+    if said:
+        yield "update", response
+    for state in states:
+        yield "state", state
+
+
+def resync() -> seed.UpdateResponse:
+    """The response that tells a resource manager to stop and to register again."""
+    return seed.UpdateResponse(action=seed.ActionFromScheduler.RESYNC)
+
+
+def _say(response: seed.UpdateResponse, output: Output, rm_id: str) -> None:
+    """Add an output to the list it belongs to."""
+    match output:
+        case messages.NewAllocation():
+            response.new_allocations.append(_new(output, rm_id))
+        case messages.Released(ask=True):
+            response.released_allocation_asks.append(_released_ask(output, rm_id))
+        case messages.Released():
+            response.released_allocations.append(_released(output, rm_id))
+        case messages.RejectedAllocation():
+            response.rejected_allocations.append(
+                seed.RejectedAllocationAsk(
+                    allocation_key=output.key, application_id=output.application_id, reason=output.reason
+                )
+            )
+        case messages.RejectedApplication():
+            response.rejected_applications.append(rejected_application(output))
+        case messages.AcceptedApplication():
+            response.accepted_applications.append(accepted_application(output))
+        case messages.UpdatedApplication():
+            response.updated_applications.append(updated_application(output))
+        case messages.RejectedNode():
+            response.rejected_nodes.append(rejected_node(output))
+        case messages.AcceptedNode():
+            response.accepted_nodes.append(accepted_node(output))
+
+
+def _new(output: messages.NewAllocation, rm_id: str) -> seed.Allocation:
+    return seed.Allocation(
+        allocation_key=output.key,
+        allocation_tags=output.tags or {},
+        uuid=output.uuid,
+        resource_per_alloc=output.resource,
+        priority=seed.Priority(priority_value=output.priority),
+        queue_name=output.queue,
+        node_id=output.node_id,
+        application_id=output.application_id,
+        partition_name=qualified_partition(output.partition, rm_id),
+        task_group_name=output.task_group,
+        placeholder=output.placeholder,
+    )
+
+
+def _released(output: messages.Released, rm_id: str) -> seed.AllocationRelease:
+    return seed.AllocationRelease(
+        partition_name=qualified_partition(output.partition, rm_id),
+        application_id=output.application_id,
+        uuid=output.uuid,
+        termination_type=_TO_SEED[output.termination],
+        message=output.message,
+    )
+
+
+def _released_ask(output: messages.Released, rm_id: str) -> seed.AllocationAskRelease:
+    return seed.AllocationAskRelease(
+        partition_name=qualified_partition(output.partition, rm_id),
+        application_id=output.application_id,
+        allocation_key=output.key,
+        termination_type=_TO_SEED[output.termination],
+        message=output.message,
+    )
+
+
+def _state(output: messages.WaitingForResources) -> seed.UpdateContainerSchedulingStateRequest:
+    return seed.UpdateContainerSchedulingStateRequest(
+        application_id=output.application_id,
+        allocation_key=output.key,
+        state=seed.SchedulingState.FAILED,
+        reason=output.reason,
+    )

@@ -1,0 +1,97 @@
+"""The resource manager's side of the in-process API: what the scheduler may call, and when.
+
+One base class serves both dialects. A resource manager overrides the methods of the dialect in which it registered
+(three of 1.9, or one of the seed) and whichever plugins it offers. A plugin that is not offered must cost nothing: a
+predicate is asked for each ask and node, so the scheduler finds out once, with `overrides`, whether there is anything
+to call. An exception from a method is logged by the caller and changes nothing, save where a plugin says otherwise.
+
+Source: seed 000, "API Interface" and "Scheduler plugin"; spec scheduler-interface.md, section 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from licorne.si import seed, v19
+
+
+class ResourceManagerCallback:
+    """Base class of resource managers; every method does nothing here.
+
+    Methods must not call the scheduler's API back before they return: the step that called them is still under way.
+    """
+
+    # -- 1.9's dialect
+
+    def update_allocation(self, response: v19.AllocationResponse) -> None:
+        """Decisions, ends and refusals. A response holds items of one of the three kinds, in order of decision."""
+
+    def update_application(self, response: v19.ApplicationResponse) -> None:
+        """The verdicts on the new applications of one request, or applications that entered another state."""
+
+    def update_node(self, response: v19.NodeResponse) -> None:
+        """The verdicts on new nodes."""
+
+    # -- the seed's dialect
+
+    def recv_update_response(self, response: seed.UpdateResponse) -> None:
+        """All that the scheduler has to say after a step. RESYNC in `action`: stop, and register again."""
+
+    # -- plugins of both
+
+    def predicates(self, args: v19.PredicatesArgs) -> str | None:
+        """May this ask run on this node? None: yes. A text, or an exception: no, and why.
+
+        Called before an allocation (`args.allocate` true), and before a reservation or a placeholder's replacement
+        on the placeholder's own node (false). Must answer the same when asked the same between two inputs.
+        """
+        return None
+
+    def send_event(self, events: Sequence[v19.EventRecord] | Sequence[seed.EventRecord]) -> None:
+        """Events since the last call, in order. Called every two seconds, if there are any and tracking is on."""
+
+    def update_container_scheduling_state(
+        self, request: v19.UpdateContainerSchedulingStateRequest | seed.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        """A pending ask fits its quotas but no node has room for it (state FAILED): a reason to add nodes.
+
+        Called at most once for an ask, by a scan each second.
+        """
+
+    # -- plugins of 1.9
+
+    def preemption_predicates(self, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
+        """Would the ask fit on the node without the victims 0 to i? Called while preemption looks for victims.
+
+        Try first without all of `preempt_allocation_keys[:start_index]`, then without one more at a time; `index` is
+        the victim at which it fits. Called only if overridden; the answer here is that the resources alone decide.
+        """
+        return v19.PreemptionPredicatesResponse(success=True, index=args.start_index)
+
+    def get_state_dump(self) -> str:
+        """A JSON object that becomes `rmDiagnostics` in the full state dump. Called when such a dump is asked for."""
+        return "{}"
+
+    # -- plugins of the seed
+
+    def re_sync_scheduler_cache(self, args: seed.ReSyncSchedulerCacheArgs) -> None:
+        """Allocations to assume and to forget. Called after a step's decisions, before predicates are asked again."""
+
+    def update_configuration(
+        self,
+        request: seed.UpdateConfigurationRequest,
+    ) -> seed.UpdateConfigurationResponse:
+        """Save this configuration, and answer with the one it replaces. Called when the scheduler is to change it."""
+        return seed.UpdateConfigurationResponse(success=False, reason="this resource manager saves no configuration")
+
+
+def overrides(callback: object, method: str) -> bool:
+    """Whether the resource manager offers this method itself, rather than inherits the one that does nothing.
+
+    True also for an object of any other class that has the method, and for one set on the instance. Meant to be asked
+    once at registration, and not before each call.
+    """
+    if method in getattr(callback, "__dict__", ()):
+        return True
+    offered = getattr(type(callback), method, None)
+    return offered is not None and offered is not getattr(ResourceManagerCallback, method, None)

@@ -1,0 +1,233 @@
+"""The one internal set of messages: what the core takes in and gives out, whatever dialect its peer speaks.
+
+Two dialects of the Scheduler Interface exist, the seed's (document 000) and 1.9's, and no decoder can serve
+both (spec scheduler-interface.md, section 4). So neither is the core's own language: `licorne.si.seed` and
+`licorne.si.v19` describe what is on the wire, an adapter for each turns it into the messages below, and the
+core knows nothing else. The set is a superset: a field that one dialect lacks has the value that means
+"not said" there.
+
+Resources are plain dicts from resource type to an integer (vcore in milli, memory in bytes, others as
+counted). Times are integers in nanoseconds. Names of partitions are short (`default`) in inputs and outputs
+alike; an adapter qualifies them as `[rmID]name` where its dialect wants that.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+
+class Termination(IntEnum):
+    """Why an allocation ends (seed 000, TerminationType; numbers of 1.9)."""
+
+    UNKNOWN = 0
+    STOPPED_BY_RM = 1
+    TIMEOUT = 2
+    PREEMPTED_BY_SCHEDULER = 3
+    PLACEHOLDER_REPLACED = 4
+
+
+class NodeAction(IntEnum):
+    """What a resource manager wants done with a node (numbers of 1.9)."""
+
+    UNKNOWN = 0
+    CREATE = 1
+    UPDATE = 2
+    DRAIN_NODE = 3
+    DECOMISSION = 4
+    DRAIN_TO_SCHEDULABLE = 5
+    CREATE_DRAIN = 6
+
+
+# -- inputs ----------------------------------------------------------------------------------------------
+
+
+class AddApplication(msgspec.Struct, kw_only=True):
+    """A new application (seed 000, AddApplicationRequest).
+
+    `execution_timeout_ms` is the running time in the seed's dialect and the placeholder timeout in 1.9's;
+    the adapter says which by `timeout_is_running_time`.
+    """
+
+    application_id: str
+    partition: str = "default"
+    queue: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    tags: dict[str, str] = {}
+    execution_timeout_ms: int = 0
+    timeout_is_running_time: bool = False
+    placeholder_ask: dict[str, int] = {}
+    gang_style: str = ""
+
+
+class RemoveApplication(msgspec.Struct, kw_only=True):
+    """The end of an application and of all that it has."""
+
+    application_id: str
+    partition: str = "default"
+
+
+class Allocation(msgspec.Struct, kw_only=True, gc=False):
+    """An ask, or with `node_id` an allocation that exists already, or with the tag `foreign` another scheduler's.
+
+    `max_allocations` is the seed's repeat count; `priority_class` (seed) is resolved by the core from its
+    settings; `timeout_ms` is the seed's execution timeout of an ask, 0 or negative: never; `uuid` names one
+    allocation of a repeated ask in the seed's dialect. `resource` is None when the message carried none.
+    Both dialects send a known key again for a change, so it is the core that knows whether this is new.
+    `independent` (seed): the message named no application; `application_id` is then the key, and the core makes and
+    ends that application itself (spec section 9).
+    """
+
+    key: str
+    application_id: str = ""
+    partition: str = "default"
+    resource: dict[str, int] | None = None
+    priority: int = 0
+    priority_class: str = ""
+    tags: dict[str, str] | None = None
+    node_id: str = ""
+    task_group: str = ""
+    placeholder: bool = False
+    originator: bool = False
+    allow_preempt_self: bool = False
+    allow_preempt_other: bool = False
+    max_allocations: int = 1
+    timeout_ms: int = 0
+    uuid: str = ""
+    independent: bool = False
+
+
+class Release(msgspec.Struct, kw_only=True):
+    """The end of an allocation, an ask, or (key and uuid empty) of all that an application has.
+
+    `what` is "both" in 1.9's dialect, where one release serves asks and allocations; the seed's dialect
+    names either. An empty `application_id` means a foreign allocation where `what` is "both"; else that the key or
+    UUID alone tells which one, whatever its application.
+    """
+
+    partition: str = "default"
+    application_id: str = ""
+    key: str = ""
+    uuid: str = ""
+    termination: Termination = Termination.STOPPED_BY_RM
+    message: str = ""
+    what: str = "both"  # both | allocation | ask
+
+
+class NodeUpdate(msgspec.Struct, kw_only=True):
+    """A node is new, changes or goes. `capacity`, `attributes`, `occupied`: None leaves them as they are.
+
+    `strict`: the seed's rule that an unknown node, or DRAIN_TO_SCHEDULABLE without a drain, is an error.
+    """
+
+    node_id: str
+    action: NodeAction
+    partition: str = "default"
+    attributes: dict[str, str] | None = None
+    capacity: dict[str, int] | None = None
+    occupied: dict[str, int] | None = None
+    existing: tuple[Allocation, ...] = ()
+    strict: bool = False
+
+
+Input = AddApplication | RemoveApplication | Allocation | Release | NodeUpdate
+
+
+# -- outputs ---------------------------------------------------------------------------------------------
+
+
+class NewAllocation(msgspec.Struct, gc=False):
+    """A decision: this ask runs on this node."""
+
+    key: str
+    application_id: str
+    node_id: str
+    resource: dict[str, int]
+    partition: str = "default"
+    queue: str = ""
+    priority: int = 0
+    tags: dict[str, str] | None = None
+    task_group: str = ""
+    placeholder: bool = False
+    originator: bool = False
+    allow_preempt_self: bool = False
+    allow_preempt_other: bool = False
+    uuid: str = ""
+
+
+class Released(msgspec.Struct):
+    """An allocation has ended, or must be ended by the resource manager. `ask`: it was an ask (seed's dialect)."""
+
+    key: str
+    application_id: str
+    termination: Termination
+    message: str = ""
+    partition: str = "default"
+    uuid: str = ""
+    ask: bool = False
+
+
+class RejectedAllocation(msgspec.Struct):
+    """An ask or an allocation was refused, and why."""
+
+    key: str
+    application_id: str
+    reason: str
+
+
+class AcceptedApplication(msgspec.Struct):
+    """An application was taken."""
+
+    application_id: str
+
+
+class RejectedApplication(msgspec.Struct):
+    """An application was refused, and why."""
+
+    application_id: str
+    reason: str
+
+
+class UpdatedApplication(msgspec.Struct):
+    """An application has a new state (name as in spec states.md); the time is in nanoseconds."""
+
+    application_id: str
+    state: str
+    timestamp_ns: int
+    message: str = ""
+
+
+class AcceptedNode(msgspec.Struct):
+    """A node was taken."""
+
+    node_id: str
+
+
+class RejectedNode(msgspec.Struct):
+    """A node, or a change to one, was refused, and why."""
+
+    node_id: str
+    reason: str
+
+
+class WaitingForResources(msgspec.Struct):
+    """An ask was tried and fits its quotas, but no node has room (spec scheduler-interface.md, 7.4)."""
+
+    key: str
+    application_id: str
+    reason: str = "request is waiting for cluster resources become available"
+
+
+Output = (
+    NewAllocation
+    | Released
+    | RejectedAllocation
+    | AcceptedApplication
+    | RejectedApplication
+    | UpdatedApplication
+    | AcceptedNode
+    | RejectedNode
+    | WaitingForResources
+)

@@ -1,0 +1,101 @@
+"""Lines of a workload as messages to the core.
+
+The simulator hands in the internal messages (`si.messages`) and no dialect's: a workload can say more than either
+dialect can, and a million asks need not be translated twice. What a line leaves unsaid has the value that the
+messages have for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from licorne.si import messages
+from licorne.sim import lines
+
+PARTITION_ATTRIBUTE = "si/node-partition"
+FOREIGN_TAG = {"foreign": "default"}
+
+
+def ask(line: lines.Ask) -> messages.Allocation:
+    """An ask, or with a node an allocation that exists already."""
+    return messages.Allocation(
+        key=line.key,
+        application_id=line.app,
+        resource=line.res,
+        priority=line.prio,
+        tags=line.tags,
+        node_id=line.node,
+        task_group=line.group,
+        placeholder=line.ph,
+        originator=line.originator,
+        allow_preempt_self=line.pre_self,
+        allow_preempt_other=line.pre_other,
+        max_allocations=line.max,
+        timeout_ms=line.timeout_ms,
+    )
+
+
+def application(line: lines.App) -> messages.AddApplication:
+    """A new application. One with placeholders has their timeout, any other the limit of its running time.
+
+    The message has one field for both (as the dialects have), so the other of the two counts for nothing
+    (spec scheduling.md 16.9: an application with a placeholder ask has no limit of its running time).
+    """
+    gang = bool(line.ph_ask)
+    return messages.AddApplication(
+        application_id=line.id,
+        queue=line.queue,
+        user=line.user,
+        groups=line.groups,
+        tags=line.tags or {},
+        execution_timeout_ms=line.ph_timeout_ms if gang else line.timeout_ms,
+        timeout_is_running_time=not gang and line.timeout_ms > 0,
+        placeholder_ask=line.ph_ask or {},
+        gang_style=line.style,
+    )
+
+
+def node(line: lines.Node) -> messages.NodeUpdate:
+    """A new node, in the partition that its attribute names."""
+    attributes = line.attrs or {}
+    return messages.NodeUpdate(
+        node_id=line.id,
+        action=messages.NodeAction.CREATE_DRAIN if line.drain else messages.NodeAction.CREATE,
+        partition=attributes.get(PARTITION_ATTRIBUTE) or "default",
+        attributes=attributes,
+        capacity=line.res,
+    )
+
+
+def node_update(line: lines.NodeUpdate) -> messages.NodeUpdate:
+    """A change of a node; what the line does not name stays."""
+    return messages.NodeUpdate(
+        node_id=line.id, action=messages.NodeAction.UPDATE, attributes=line.attrs, capacity=line.res
+    )
+
+
+def foreign(line: lines.Foreign) -> messages.Allocation:
+    """An allocation of another scheduler."""
+    return messages.Allocation(key=line.key, resource=line.res, node_id=line.node, tags=dict(FOREIGN_TAG))
+
+
+def release(line: lines.Release) -> messages.Release:
+    """The end of an allocation or ask, as the resource manager's wish."""
+    return messages.Release(application_id=line.app, key=line.key)
+
+
+CONVERSIONS: dict[type[lines.Line], Callable[[Any], messages.Input]] = {
+    lines.Ask: ask,
+    lines.App: application,
+    lines.Node: node,
+    lines.NodeUpdate: node_update,
+    lines.NodeDrain: lambda line: messages.NodeUpdate(node_id=line.id, action=messages.NodeAction.DRAIN_NODE),
+    lines.NodeUndrain: lambda line: messages.NodeUpdate(
+        node_id=line.id, action=messages.NodeAction.DRAIN_TO_SCHEDULABLE
+    ),
+    lines.NodeRemove: lambda line: messages.NodeUpdate(node_id=line.id, action=messages.NodeAction.DECOMISSION),
+    lines.ReleaseApp: lambda line: messages.RemoveApplication(application_id=line.app),
+    lines.Foreign: foreign,
+    lines.Release: release,
+}

@@ -1,0 +1,106 @@
+"""What a simulation observes: waiting times, and how much of what was in use for how long.
+
+Quantities are read from the core, never counted a second time here: after each moment of virtual time the queues that
+changed are asked what they hold, and the value counts for as long as it stood. So states that lasted no time count
+neither for means nor for peaks; but where no time passes at all (a workload of version 1), the last state is what
+there is, and counts.
+
+Means over time are sums of integers divided once, at the end; percentiles are of the nearest rank: always a value
+that occurred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+
+class Gauge:
+    """An amount of each resource type over time: its integral and its peak."""
+
+    __slots__ = ("_integral", "_peak", "_since_ns", "_value", "start_ns")
+
+    def __init__(self, now_ns: int) -> None:
+        self.start_ns = now_ns
+        self._since_ns = now_ns
+        self._value: dict[str, int] = {}
+        self._integral: dict[str, int] = {}
+        self._peak: dict[str, int] = {}
+
+    def set(self, now_ns: int, value: dict[str, int]) -> None:
+        """From now on it is this much."""
+        self._settle(now_ns)
+        self._value = value
+
+    def _settle(self, now_ns: int) -> None:
+        lasted_ns = now_ns - self._since_ns
+        if lasted_ns <= 0:
+            return
+        self._since_ns = now_ns
+        for name, amount in self._value.items():
+            self._integral[name] = self._integral.get(name, 0) + amount * lasted_ns
+            if amount > self._peak.get(name, 0):
+                self._peak[name] = amount
+
+    def over(self, start_ns: int, end_ns: int) -> dict[str, Level]:
+        """Mean from `start_ns` to `end_ns` and peak of each type that ever was above zero, in order of name."""
+        self._settle(end_ns)
+        span_ns = end_ns - start_ns
+        names = sorted(self._value.keys() | self._integral.keys())
+        levels: dict[str, Level] = {}
+        for name in names:
+            last = self._value.get(name, 0)
+            mean = self._integral.get(name, 0) / span_ns if span_ns > 0 else float(last)
+            peak = self._peak.get(name, 0) if span_ns > 0 else last
+            if peak or last:
+                levels[name] = Level(mean=mean, peak=peak)
+        return levels
+
+
+class Level(msgspec.Struct, frozen=True):
+    """Mean and peak of an amount over time."""
+
+    mean: float
+    peak: int
+
+
+class Share:
+    """How much of the cluster was in use: used amount over capacity, for each type, as both change."""
+
+    def __init__(self, now_ns: int) -> None:
+        self.used = Gauge(now_ns)
+        self.capacity = Gauge(now_ns)
+        self._peak: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+        self._since_ns = now_ns
+
+    def set(self, now_ns: int, used: dict[str, int], capacity: dict[str, int]) -> None:
+        """From now on so much is used of so much."""
+        self._settle(now_ns)
+        self.used.set(now_ns, used)
+        self.capacity.set(now_ns, capacity)
+        self._last = {name: used.get(name, 0) / amount for name, amount in capacity.items() if amount > 0}
+
+    def _settle(self, now_ns: int) -> None:
+        if now_ns > self._since_ns:
+            self._since_ns = now_ns
+            for name, share in self._last.items():
+                if share > self._peak.get(name, 0.0):
+                    self._peak[name] = share
+
+    def peak(self, name: str, *, lasting: bool) -> float:
+        """The highest share that lasted; where no time passed at all (not `lasting`), the last one."""
+        return self._peak.get(name, 0.0) if lasting else self._last.get(name, 0.0)
+
+    def finish(self, now_ns: int) -> None:
+        """The last state stood until now."""
+        self._settle(now_ns)
+
+
+def percentiles(values: Iterable[int], ranks: Sequence[int]) -> list[int]:
+    """The values of the nearest rank for percentages from 1 to 100; zeros if there are no values."""
+    ordered = sorted(values)
+    if not ordered:
+        return [0] * len(ranks)
+    return [ordered[-(-len(ordered) * rank // 100) - 1] for rank in ranks]

@@ -1,0 +1,321 @@
+"""A model of a resource manager: what it hands in, what it remembers, and how it answers the scheduler.
+
+Like a real one it knows its pods: when each arrived, where it runs, when it ends by itself. It confirms a release
+that the scheduler starts (a timeout, a preempted victim) by sending the same release back, at the same moment of
+virtual time; in scripts it does not, for there a victim stays until a line of the script names it.
+
+Answers of the core are collected while a call runs and taken after it has returned, so that nothing is handed in
+while the core is at work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+import msgspec
+
+from licorne import ConfigurationError, SchedulerAPI
+from licorne.si import messages, v19
+from licorne.sim import lines
+from licorne.sim.inputs import CONVERSIONS
+from licorne.sim.measure import Gauge, Share
+from licorne.sim.workload import Workload, WorkloadError
+
+RM_ID = "simulator"
+PARTITION = "default"
+CONFIRMED = frozenset(
+    (
+        messages.Termination.TIMEOUT,
+        messages.Termination.PREEMPTED_BY_SCHEDULER,
+        messages.Termination.PLACEHOLDER_REPLACED,
+    )
+)
+
+
+class Observer(Protocol):
+    """Sees every answer of the core, in order; `deciding` says whether it was asked to decide."""
+
+    def take(self, outputs: Sequence[messages.Output], *, deciding: bool) -> None:
+        """Take what the scheduler has said."""
+
+
+class Pod(msgspec.Struct, gc=False):
+    """What the resource manager remembers of an ask. A duration of -1: it stays until something ends it."""
+
+    app: str
+    arrived_ns: int
+    duration_ns: int
+    wanted: int = 1
+    placed: int = 0
+
+
+class Running(msgspec.Struct, gc=False):
+    """An allocation that lives: of which pod, and which of its incarnations."""
+
+    key: str
+    pod: Pod
+    uuid: str
+    number: int
+
+
+class ResourceManager:
+    """Hands a workload's lines to the scheduler and keeps account of what becomes of them."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        config: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        defaults: Mapping[str, str] | None = None,
+        follows: bool = False,
+    ) -> None:
+        """Register with a new scheduler. `follows`: pods end, and releases are confirmed (timed simulations).
+
+        `settings` go before those of the workload, and these before `defaults`.
+        """
+        self.api = SchedulerAPI(settings=dict(defaults or {}), on_output=self._on_output)
+        self.now_ns = 0
+        self.changed_ns = 0
+        self.follows = follows
+        self.observers: tuple[Observer, ...] = ()
+        self.extra = {**workload.extra, **(settings or {})}
+        self.pods: dict[str, Pod] = {}
+        self.keys_of: defaultdict[str, list[str]] = defaultdict(list)
+        self.running: dict[str, Running] = {}
+        self.ends: list[tuple[int, int, str]] = []
+        self.counts: Counter[str] = Counter()
+        self.rejections: Counter[tuple[str, str]] = Counter()
+        self.rejected_apps: dict[str, str] = {}
+        self.waits_ns: defaultdict[str, list[int]] = defaultdict(list)
+        self.share = Share(0)
+        self.gauges: dict[str, Gauge] = {}
+        self._numbered = 0
+        self._outputs: list[messages.Output] = []
+        self._queue_of: dict[str, Any] = {}
+        self._dirty: set[Any] = set()
+        self._capacity_changed = True
+        request = v19.RegisterResourceManagerRequest(
+            rm_id=RM_ID,
+            version="1",
+            config=config if config is not None else workload.config or "",
+            extra_config=self.extra,
+        )
+        self.api.register_resource_manager(request, None, now_ns=0)
+        partition = self.api.cluster.partition(RM_ID, PARTITION)
+        if partition is None:
+            raise WorkloadError(f"the configuration has no partition {PARTITION!r}, where a workload's applications go")
+        self.partition = partition
+        self._root = next(iter(partition.queues()))
+
+    # -- what goes in ----------------------------------------------------------------------------------------
+
+    def hand_in(self, given: Iterable[lines.Line]) -> None:
+        """Submit lines, in order, at the present moment. A `run` is not a message and is left to the caller."""
+        batch: list[messages.Input] = []
+        for line in given:
+            kind = type(line)
+            if kind is lines.Ask:
+                self._note_ask(line)  # type: ignore[arg-type]
+            elif kind is lines.Reload:
+                self._submit(batch)
+                batch = []
+                self.reload(line.yaml)  # type: ignore[attr-defined]
+                continue
+            elif kind is lines.Run:
+                continue
+            elif kind is not lines.App:
+                self._note_other(line)
+            batch.append(CONVERSIONS[kind](line))
+        self._submit(batch)
+
+    def reload(self, text: str) -> str | None:
+        """Replace the configuration; what the scheduler has against it, or None."""
+        request = v19.UpdateConfigurationRequest(rm_id=RM_ID, config=text, extra_config=self.extra)
+        try:
+            self.api.update_configuration(request, now_ns=self.now_ns)
+        except ConfigurationError as error:
+            self.counts["reloads refused"] += 1
+            return str(error)
+        finally:
+            self._take(deciding=False)
+        self._dirty.update(self._queue_of.values())
+        self.changed_ns = self.now_ns
+        return None
+
+    def decide(self, limit: int | None = None) -> int:
+        """Let the scheduler decide, until nothing more is possible or up to a limit; how many allocations it made."""
+        made = self.api.schedule(now_ns=self.now_ns, limit=limit)
+        self._take(deciding=True)
+        return made
+
+    def end_due(self) -> int:
+        """End the pods whose time is over; how many there were."""
+        batch: list[messages.Input] = []
+        while self.ends and self.ends[0][0] <= self.now_ns:
+            _, number, name = heappop(self.ends)
+            run = self.running.get(name)
+            if run is not None and run.number == number:
+                batch.append(self._release(run, messages.Termination.STOPPED_BY_RM))
+        self.counts["ended"] += len(batch)
+        self._submit(batch)
+        return len(batch)
+
+    def _submit(self, batch: list[messages.Input]) -> None:
+        if batch:
+            self.api.submit(RM_ID, batch, now_ns=self.now_ns)
+            self.changed_ns = self.now_ns
+        self._take(deciding=False)
+
+    def _release(self, run: Running, termination: messages.Termination) -> messages.Release:
+        return messages.Release(
+            application_id=run.pod.app,
+            key=run.key,
+            uuid=run.uuid,
+            termination=termination,
+            what="allocation" if run.pod.wanted > 1 else "both",
+        )
+
+    def _note_ask(self, line: lines.Ask) -> None:
+        """Remember a new ask; a known key only changes resources."""
+        if line.key in self.pods:
+            queue = self._queue_of.get(line.app)
+            if queue is not None:
+                self._dirty.add(queue)
+            return
+        duration_ns = -1 if line.duration_s is None else lines.to_ns(line.duration_s)
+        self.pods[line.key] = Pod(line.app, self.now_ns, duration_ns, line.max)
+        self.keys_of[line.app].append(line.key)
+        if not line.node:
+            self.counts["asked"] += line.max
+
+    def _note_other(self, line: lines.Line) -> None:
+        """Forget what a line takes back; note what changes the cluster's size."""
+        if isinstance(line, lines.Release):
+            pod = self.pods.get(line.key)
+            if pod is not None and pod.app == line.app:
+                del self.pods[line.key]
+            if not line.key:
+                self._forget(line.app)
+        elif isinstance(line, lines.ReleaseApp):
+            self._forget(line.app)
+        else:
+            self._capacity_changed = True
+
+    def _forget(self, app: str) -> None:
+        for key in self.keys_of.pop(app, ()):
+            pod = self.pods.get(key)
+            if pod is not None and pod.app == app:
+                del self.pods[key]
+
+    # -- what comes back -------------------------------------------------------------------------------------
+
+    def _on_output(self, rm_id: str, outputs: list[messages.Output]) -> None:
+        del rm_id
+        self._outputs += outputs
+
+    def _take(self, *, deciding: bool) -> None:
+        """Take what the core has said, and confirm what it wants confirmed."""
+        while self._outputs:
+            outputs, self._outputs = self._outputs, []
+            for observer in self.observers:
+                observer.take(outputs, deciding=deciding)
+            confirmations: list[messages.Input] = []
+            for output in outputs:
+                if isinstance(output, messages.NewAllocation):
+                    self._allocated(output, deciding)
+                elif isinstance(output, messages.Released):
+                    self._released(output, confirmations)
+                else:
+                    self._other(output)
+            if confirmations:
+                self.api.submit(RM_ID, confirmations, now_ns=self.now_ns)
+
+    def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
+        self.changed_ns = self.now_ns
+        queue = self._queue_of.get(new.application_id)
+        if queue is not None:
+            self._dirty.add(queue)
+        pod = self.pods.get(new.key)
+        if pod is None:
+            return
+        pod.placed += 1
+        if deciding:
+            self.counts["placed"] += 1
+            self.waits_ns[queue.path if queue is not None else new.queue].append(self.now_ns - pod.arrived_ns)
+        else:
+            self.counts["recovered"] += 1
+        if self.follows:
+            self._numbered += 1
+            name = new.uuid or new.key
+            self.running[name] = Running(new.key, pod, new.uuid, self._numbered)
+            if pod.duration_ns >= 0:
+                heappush(self.ends, (self.now_ns + pod.duration_ns, self._numbered, name))
+
+    def _released(self, released: messages.Released, confirmations: list[messages.Input]) -> None:
+        self.changed_ns = self.now_ns
+        queue = self._queue_of.get(released.application_id)
+        if queue is not None:
+            self._dirty.add(queue)
+        if not self.follows or released.ask:
+            return
+        run = self.running.pop(released.uuid or released.key, None)
+        if run is None:
+            return
+        if run.pod.wanted == 1 and self.pods.get(run.key) is run.pod:
+            del self.pods[run.key]
+        if released.termination in CONFIRMED:
+            self.counts[released.termination.name.lower()] += 1
+            confirmations.append(self._release(run, released.termination))
+
+    def _other(self, output: messages.Output) -> None:
+        if isinstance(output, messages.AcceptedApplication):
+            self.counts["applications accepted"] += 1
+            application = self.partition.applications.get(output.application_id)
+            if application is not None:
+                self._queue_of[output.application_id] = application.queue
+        elif isinstance(output, messages.RejectedApplication):
+            self.counts["applications rejected"] += 1
+            self.rejected_apps[output.application_id] = output.reason
+        elif isinstance(output, messages.RejectedNode):
+            self.counts["nodes rejected"] += 1
+        elif isinstance(output, messages.RejectedAllocation):
+            pod = self.pods.get(output.key)
+            if pod is not None and pod.app == output.application_id and not pod.placed:
+                del self.pods[output.key]
+                reason = self.rejected_apps.get(output.application_id, output.reason)
+                self.rejections[(_general(reason, output), output.key)] += pod.wanted
+
+    def unsettled(self) -> bool:
+        """Whether a deadline can still change what a result says: an ask waits, or an allocation lives."""
+        return bool(self.running) or self.counts["placed"] < self.counts["asked"]
+
+    # -- what is observed ------------------------------------------------------------------------------------
+
+    def observe(self) -> None:
+        """Read what has changed at this moment: how much the queues hold, how large the cluster is."""
+        if not self._dirty and not self._capacity_changed:
+            return
+        changed = {self._root}
+        for leaf in self._dirty:
+            queue = leaf
+            while queue is not None and queue not in changed:
+                changed.add(queue)
+                queue = queue.parent
+        self._dirty.clear()
+        self._capacity_changed = False
+        for queue in changed:
+            gauge = self.gauges.get(queue.path)
+            if gauge is None:
+                gauge = self.gauges[queue.path] = Gauge(self.now_ns)
+            gauge.set(self.now_ns, queue.allocated_resource())
+        self.share.set(self.now_ns, self._root.allocated_resource(), self._root.max_resource() or {})
+
+
+def _general(reason: str, output: messages.RejectedAllocation) -> str:
+    """A reason without the names that differ from ask to ask, so that equal ones can be counted."""
+    reason = reason.replace(output.key, "…")
+    return reason.replace(output.application_id, "…") if output.application_id else reason

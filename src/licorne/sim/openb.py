@@ -1,0 +1,259 @@
+"""The openb trace as a workload: 1,523 nodes and 8,152 pods of a GPU cluster (Alibaba; USENIX ATC 2023).
+
+What decides here is how a table of pods becomes arrivals and durations. A pod arrives when it was created, and runs
+from its scheduling to its deletion, or from its creation where it never was scheduled. But the recorded times leave
+the cluster 99 % idle, which tests nothing, so there are three readings of them:
+
+* `recorded`: as they are;
+* `fill`: pods arrive in order and stay;
+* a load F (the default, 0.9): the arrival times are squeezed until the peak demand of the scarcest resource, if every
+  pod started on arrival, is F times what the cluster has. Durations stay. The factor is found by bisection on a
+  grid of 2^-30, in integers throughout, so that it is the same on every machine.
+
+Every pod is an application of its own, for the trace does not say which pods belong together; the queue is that of
+its QoS class (`root.ls`), and the user is named as the class. GPU models are node constraints
+(`spec/scheduler-interface.md` section 9). GPUs count as thousandths per node: that a pod's share must come from one
+device, or its whole GPUs from several, is not modelled, and the result says so.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from licorne.sim.lines import NANOSECONDS, App, Ask, Line, Node
+from licorne.sim.workload import Mode, Workload, WorkloadError
+
+DEFAULT_PODS = "openb_pod_list_default.csv"
+NODES = "openb_node_list_all_node.csv"
+GPU = "alibabacloud.com/gpu-milli"
+"""The resource type of GPUs, in thousandths of a device."""
+GPU_MODEL = "alibabacloud.com/gpu-card-model"
+"""The node label with the model of its GPUs."""
+CONSTRAINTS_TAG = "licorne/node-constraints"
+NOT_MODELLED = "GPUs count as thousandths per node: which device a share comes from is not modelled"
+_MIB = 1 << 20
+_GRID = 30
+_NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+_POD_COLUMNS = (
+    "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos",
+    "creation_time", "deletion_time", "scheduled_time",
+)  # fmt: skip
+
+
+class Pod(msgspec.Struct, gc=False):
+    """A row of a pod list: when it came and how long it ran (seconds), what it needs and where it may run."""
+
+    name: str
+    qos: str
+    created_s: int
+    duration_s: int
+    resource: dict[str, int]
+    models: tuple[str, ...]
+
+
+def is_openb(path: Path) -> bool:
+    """Whether a path is meant as the trace: a folder, or a CSV file."""
+    return path.is_dir() or path.suffix == ".csv"
+
+
+def read_openb(path: Path, *, how: str = "load", load: float = 0.9) -> Workload:
+    """The trace as a timed workload. `path`: its folder, or one of its pod lists with the node list beside it.
+
+    `how` is `recorded`, `fill` or `load`. Raises WorkloadError (file:line: column: what is wrong) and OSError.
+    """
+    pods_file = path / DEFAULT_PODS if path.is_dir() else path
+    nodes = _read_nodes(pods_file.parent / NODES)
+    pods = sorted(_read_pods(pods_file), key=lambda pod: pod.created_s)
+    notes = [NOT_MODELLED]
+    arrivals_ns = [pod.created_s * NANOSECONDS for pod in pods]
+    if how == "load":
+        capacity = _total(node.res for node in nodes)
+        arrivals_ns, note = squeeze(pods, capacity, load)
+        notes.append(note)
+    elif how == "fill":
+        notes.append("pods arrive at their recorded times and stay")
+    elif how != "recorded":
+        raise WorkloadError(f"the trace can be read as recorded, fill or load, not as {how!r}")
+    lines: list[Line] = [*nodes]
+    for pod, at_ns in zip(pods, arrivals_ns, strict=True):
+        lines += _lines_of(pod, at_ns, stays=how == "fill")
+    return Workload(
+        name=f"{pods_file.stem} ({f'load {load:g}' if how == 'load' else how})",
+        mode=Mode.TIMED,
+        config=default_config(pod.qos for pod in pods),
+        lines=lines,
+        notes=notes,
+    )
+
+
+def squeeze(pods: list[Pod], capacity: dict[str, int], load: float) -> tuple[list[int], str]:
+    """Arrival times in nanoseconds at which peak demand is at most, and nearly, `load` of capacity; and a note.
+
+    Arrivals can be squeezed to nothing at most, and are never stretched; the note says when a load is out of reach.
+    """
+    if not 0 < load <= 100:
+        raise WorkloadError(f"load must be above 0 and at most 100, not {load:g}")
+    whole = 1 << _GRID
+
+    def at_scale(scale: int) -> list[int]:
+        return [pod.created_s * NANOSECONDS * scale >> _GRID for pod in pods]
+
+    low, high = 0, whole
+    if peak_share(pods, at_scale(0), capacity)[0] <= load:
+        high = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if peak_share(pods, at_scale(middle), capacity)[0] <= load:
+            high = middle
+        else:
+            low = middle
+    arrivals_ns = at_scale(high)
+    share, resource = peak_share(pods, arrivals_ns, capacity)
+    factor = f"arrival times × {high / whole:.6f}"
+    if high == whole:
+        factor = "arrival times as recorded"
+    elif high == 0:
+        factor = "all pods at once"
+    return arrivals_ns, f"{factor}: peak demand would be {share:.1%} of {resource} if every pod started on arrival"
+
+
+def peak_share(pods: list[Pod], arrivals_ns: list[int], capacity: dict[str, int]) -> tuple[float, str]:
+    """The highest demand over time as a share of capacity, over all resource types, and the type that has it.
+
+    Pods are in order of arrival; each needs its resources from its arrival up to, and not at, its end.
+    """
+    started = [(at, pod) for at, pod in zip(arrivals_ns, pods, strict=True) if pod.duration_s > 0]
+    ends = [(at + pod.duration_s * NANOSECONDS, index) for index, (at, pod) in enumerate(started)]
+    ends.sort()
+    demand = dict.fromkeys(capacity, 0)
+    peak = dict(demand)
+    ended = 0
+    for at_ns, pod in started:
+        # Whoever has ended by now started before: nobody here ends when it starts.
+        while ends[ended][0] <= at_ns:
+            for name, amount in started[ends[ended][1]][1].resource.items():
+                demand[name] -= amount
+            ended += 1
+        for name, amount in pod.resource.items():
+            level = demand.get(name, 0) + amount
+            demand[name] = level
+            if level > peak.get(name, 0):
+                peak[name] = level
+    return max((peak[name] / total if total > 0 else 0.0, name) for name, total in capacity.items())
+
+
+def default_config(classes: Iterable[str]) -> str:
+    """Queues for the trace: one for each QoS class under root, without quotas, each with itself as user."""
+    queues = "".join(
+        f"          - name: {name.lower()}\n            submitacl: {name}\n" for name in sorted(set(classes))
+    )
+    return f"partitions:\n  - name: default\n    queues:\n      - name: root\n        queues:\n{queues}"
+
+
+def _lines_of(pod: Pod, at_ns: int, *, stays: bool) -> list[Line]:
+    """A pod as an application of its own, and its ask."""
+    at = at_ns // NANOSECONDS if at_ns % NANOSECONDS == 0 else at_ns / NANOSECONDS
+    tags = None
+    if pod.models:
+        expression = {"key": GPU_MODEL, "operator": "In", "values": list(pod.models)}
+        tags = {CONSTRAINTS_TAG: msgspec.json.encode({"nodeAffinity": [[expression]]}).decode()}
+    application = App(at=at, id=pod.name, queue=f"root.{pod.qos.lower()}", user=pod.qos, tags={"namespace": pod.qos})
+    ask = Ask(
+        at=at,
+        key=pod.name,
+        app=pod.name,
+        res=pod.resource,
+        tags=tags,
+        duration_s=None if stays else pod.duration_s,
+    )
+    return [application, ask]
+
+
+def _read_nodes(path: Path) -> list[Node]:
+    nodes: list[Node] = []
+    for row in _rows(path, _NODE_COLUMNS, "the node list must lie beside the pod list"):
+        resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
+        devices = row.count("gpu")
+        if devices:
+            resource[GPU] = devices * 1000
+        name = row.text("sn")
+        attributes = {"si/hostname": name}
+        if row.values["model"]:
+            attributes[f"label/{GPU_MODEL}"] = row.values["model"]
+        nodes.append(Node(id=name, res=resource, attrs=attributes))
+    return nodes
+
+
+def _read_pods(path: Path) -> list[Pod]:
+    pods: list[Pod] = []
+    for row in _rows(path, _POD_COLUMNS, "give the trace's folder or one of its pod lists"):
+        resource = {"vcore": row.count("cpu_milli"), "memory": row.count("memory_mib") * _MIB}
+        milli = row.count("num_gpu") * row.count("gpu_milli")
+        if milli:
+            resource[GPU] = milli
+        created_s = row.count("creation_time")
+        started_s = row.count("scheduled_time") if row.values["scheduled_time"] else created_s
+        duration_s = row.count("deletion_time") - started_s
+        if duration_s < 0:
+            raise row.fault("deletion_time", "is before the pod's start")
+        # Alternatives are separated by a bar, and some are named twice.
+        models = tuple(dict.fromkeys(model for model in row.values["gpu_spec"].split("|") if model))
+        pods.append(Pod(row.text("name"), row.text("qos"), created_s, duration_s, resource, models))
+    return pods
+
+
+class _Row:
+    """A row of a table, which complains with file, line and column."""
+
+    def __init__(self, file: Path, line: int, values: dict[str, str]) -> None:
+        self.file = file
+        self.line = line
+        self.values = values
+
+    def text(self, column: str) -> str:
+        if not self.values[column]:
+            raise self.fault(column, "is empty")
+        return self.values[column]
+
+    def count(self, column: str) -> int:
+        text = self.values[column]
+        if not (text.isascii() and text.isdigit() and len(text) <= 12):
+            raise self.fault(column, f"{text!r} is not a whole number from 0 up")
+        return int(text)
+
+    def fault(self, column: str, what: str) -> WorkloadError:
+        return WorkloadError(f"{self.file}:{self.line}: {column}: {what}")
+
+
+def _rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[_Row]:
+    """The rows of a CSV file that has at least these columns."""
+    try:
+        stream = path.open(encoding="utf-8", newline="")
+    except FileNotFoundError:
+        raise WorkloadError(f"{path}: no such file; {advice}") from None
+    with stream:
+        table = csv.DictReader(stream)
+        try:
+            missing = [name for name in columns if name not in (table.fieldnames or ())]
+            if missing:
+                raise WorkloadError(f"{path}:1: {', '.join(missing)}: no such column; {advice}")
+            for values in table:
+                row = _Row(path, table.line_num, values)
+                short = next((name for name in columns if values[name] is None), None)
+                if short is not None:
+                    raise row.fault(short, "is missing: the row is too short")
+                yield row
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise WorkloadError(f"{path}: not a CSV text: {error}") from None
+
+
+def _total(resources: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for resource in resources:
+        for name, amount in resource.items():
+            total[name] = total.get(name, 0) + amount
+    return total

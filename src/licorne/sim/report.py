@@ -1,0 +1,195 @@
+"""The result of a simulation, as data: what `--json` prints and what the tables are drawn from.
+
+Durations are in seconds of virtual time, amounts as the workload counts them (vcore in milli, memory in bytes), shares
+as fractions of 1. Only `real_s` differs between two runs on the same input.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from licorne.core import compiled
+from licorne.sim.measure import percentiles
+from licorne.sim.reasons import describe
+from licorne.sim.workload import Mode, Workload
+
+if TYPE_CHECKING:
+    from licorne.sim.model import ResourceManager
+
+NANOSECONDS = 1_000_000_000
+
+
+class ReasonCount(msgspec.Struct, frozen=True):
+    """Why asks were never placed: a reason, how many it holds for, and one of them."""
+
+    reason: str
+    asks: int
+    example: str
+
+
+class QueueWaits(msgspec.Struct, frozen=True):
+    """How long the placed asks of a queue waited: nearest-rank percentiles, in seconds of virtual time."""
+
+    queue: str
+    placed: int
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    longest_s: float
+
+
+class Utilisation(msgspec.Struct, frozen=True):
+    """How much of a resource was in use: mean over time and peak, as amounts and as shares of the capacity."""
+
+    resource: str
+    mean_capacity: float
+    mean_used: float
+    peak_used: int
+    mean: float
+    peak: float
+
+
+class QueueUsage(msgspec.Struct, frozen=True):
+    """How much of a resource a queue and all below it used, against what it is guaranteed and may use at most."""
+
+    queue: str
+    resource: str
+    mean: float
+    peak: int
+    guaranteed: int | None
+    max: int | None
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a workload.
+
+    `asks` counts an ask that repeats as often as it does; `placed` the allocations that the scheduler decided for
+    them; `never_placed` the rest, each with a reason. `recovered` allocations were reported, not decided. `ended` pods
+    came to their end; `timed_out`, `preempted` ones were ended by the scheduler. `digest` is SHA-256 over the decision
+    lines (`ask<TAB>node<LF>`).
+    """
+
+    workload: str
+    mode: str
+    notes: list[str]
+    applications_accepted: int
+    applications_rejected: int
+    nodes_rejected: int
+    asks: int
+    placed: int
+    never_placed: int
+    recovered: int
+    ended: int
+    timed_out: int
+    preempted: int
+    reasons: list[ReasonCount]
+    waiting_times: list[QueueWaits]
+    utilisation: list[Utilisation]
+    queues: list[QueueUsage]
+    simulated_s: float
+    real_s: float
+    digest: str
+    compiled: bool
+
+
+def summarise(workload: Workload, manager: ResourceManager, *, digest: str, real_s: float) -> Result:
+    """Put together what a resource manager has seen."""
+    counts = manager.counts
+    reasons = _reasons(manager)
+    return Result(
+        workload=workload.name,
+        mode=workload.mode.value,
+        notes=[*workload.notes, *_notes(workload, manager)],
+        applications_accepted=counts["applications accepted"],
+        applications_rejected=counts["applications rejected"],
+        nodes_rejected=counts["nodes rejected"],
+        asks=counts["asked"],
+        placed=counts["placed"],
+        never_placed=counts["asked"] - counts["placed"],
+        recovered=counts["recovered"],
+        ended=counts["ended"],
+        timed_out=counts["timeout"],
+        preempted=counts["preempted_by_scheduler"],
+        reasons=reasons,
+        waiting_times=_waiting_times(manager),
+        utilisation=_utilisation(manager),
+        queues=_queues(manager),
+        simulated_s=manager.changed_ns / NANOSECONDS,
+        real_s=real_s,
+        digest=digest,
+        compiled=compiled,
+    )
+
+
+def _notes(workload: Workload, manager: ResourceManager) -> Iterable[str]:
+    if workload.mode is not Mode.TIMED:
+        yield "time stands still: nothing waits and nothing ends"
+    refused = manager.counts["reloads refused"]
+    if refused:
+        yield f"{refused} changed configuration(s) were refused, and the one before stayed"
+
+
+def _reasons(manager: ResourceManager) -> list[ReasonCount]:
+    """Why asks were never placed, the most frequent reason first."""
+    counts: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    for (reason, key), number in manager.rejections.items():
+        text = f"rejected: {reason}"
+        counts[text] += number
+        examples.setdefault(text, key)
+    for key, _, why in manager.partition.waiting():
+        text = describe(why)
+        pod = manager.pods.get(key)
+        counts[text] += pod.wanted - pod.placed if pod is not None else 1
+        examples.setdefault(text, key)
+    left = manager.counts["asked"] - manager.counts["placed"] - counts.total()
+    if left > 0:
+        counts["taken back before it was placed"] = left
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [ReasonCount(reason, number, examples.get(reason, "")) for reason, number in ordered]
+
+
+def _waiting_times(manager: ResourceManager) -> list[QueueWaits]:
+    """A row for each queue in which something was placed, and one for all together, named `*`."""
+    groups = sorted(manager.waits_ns.items())
+    if len(groups) > 1:
+        groups.append(("*", [wait for _, waits in groups for wait in waits]))
+    rows: list[QueueWaits] = []
+    for queue, waits in groups:
+        p50, p95, p99, longest = (value / NANOSECONDS for value in percentiles(waits, (50, 95, 99, 100)))
+        rows.append(QueueWaits(queue, len(waits), p50, p95, p99, longest))
+    return rows
+
+
+def _utilisation(manager: ResourceManager) -> list[Utilisation]:
+    end_ns = manager.changed_ns
+    manager.share.finish(end_ns)
+    used = manager.share.used.over(0, end_ns)
+    rows: list[Utilisation] = []
+    for name, capacity in manager.share.capacity.over(0, end_ns).items():
+        level = used.get(name)
+        mean, peak = (level.mean, level.peak) if level is not None else (0.0, 0)
+        share = mean / capacity.mean if capacity.mean > 0 else 0.0
+        rows.append(Utilisation(name, capacity.mean, mean, peak, share, manager.share.peak(name, lasting=end_ns > 0)))
+    return rows
+
+
+def _queues(manager: ResourceManager) -> list[QueueUsage]:
+    """A row for each queue and resource that was used, guaranteed or limited, queues in order of path."""
+    end_ns = manager.changed_ns
+    known: dict[str, Any] = {queue.path: queue for queue in manager.partition.queues()}
+    rows: list[QueueUsage] = []
+    for path in sorted(manager.gauges.keys() | known.keys(), key=str.encode):
+        gauge, queue = manager.gauges.get(path), known.get(path)
+        levels = gauge.over(0, end_ns) if gauge is not None else {}
+        guaranteed = (queue.guaranteed_resource() or {}) if queue is not None else {}
+        limit = (queue.max_resource() or {}) if queue is not None else {}
+        for name in sorted(levels.keys() | guaranteed.keys() | limit.keys()):
+            level = levels.get(name)
+            mean, peak = (level.mean, level.peak) if level is not None else (0.0, 0)
+            rows.append(QueueUsage(path, name, mean, peak, guaranteed.get(name), limit.get(name)))
+    return rows

@@ -1,0 +1,78 @@
+"""The trace of a script: one line for each thing that the scheduler announces, in the form of the recordings.
+
+Only the form is decided here (`spec/workload-format.md`, version 2). The one subtlety is the order of release lines:
+those of one message are sorted by key, because the original announces them in the order of a map. A message is what
+the scheduler says about one cause, so neighbours with the same type and text belong together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+from licorne.si.messages import (
+    AcceptedApplication,
+    NewAllocation,
+    Output,
+    RejectedAllocation,
+    RejectedApplication,
+    RejectedNode,
+    Released,
+)
+
+Write = Callable[[str], object]
+
+
+class ScriptTrace:
+    """An observer of a resource manager that writes trace lines (without line ends)."""
+
+    def __init__(self, write: Write, partition: Any) -> None:
+        self._write = write
+        self.partition = partition
+
+    def take(self, outputs: Sequence[Output], *, deciding: bool) -> None:
+        """Write what the scheduler has said."""
+        for cause, group in groupby(outputs, key=_cause):
+            if cause is None:
+                for output in group:
+                    line = self._line(output, deciding)
+                    if line is not None:
+                        self._write(line)
+            else:
+                released = [output for output in group if isinstance(output, Released)]
+                for output in sorted(released, key=lambda released: released.key):
+                    self._write(f"R\t{output.key}\t{output.termination.name}")
+
+    def _line(self, output: Output, deciding: bool) -> str | None:
+        match output:
+            case NewAllocation():
+                return f"{'A' if deciding else 'N'}\t{output.key}\t{output.node_id}"
+            case AcceptedApplication():
+                application = self.partition.applications[output.application_id]
+                return f"Q\t{output.application_id}\t{application.queue.path}"
+            case RejectedApplication():
+                return f"X\t{output.application_id}\t"
+            case RejectedAllocation():
+                return f"J\t{output.key}"
+            case RejectedNode():
+                return f"Y\t{output.node_id}"
+        return None
+
+    def refused(self) -> None:
+        """A configuration was refused."""
+        self._write("C\trejected")
+
+    def sums(self) -> None:
+        """What each queue holds, after a run."""
+        for queue in self.partition.queues():
+            held = {name: amount for name, amount in queue.allocated_resource().items() if amount}
+            self._write(f"S\t{queue.path}\t{json.dumps(held, sort_keys=True, separators=(',', ':'))}")
+
+
+def _cause(output: Output) -> tuple[int, str] | None:
+    """What makes releases one message; None for everything that is no release of an allocation."""
+    if isinstance(output, Released) and not output.ask:
+        return output.termination, output.message
+    return None

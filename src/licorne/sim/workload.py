@@ -1,0 +1,275 @@
+"""Reads workload files: JSON lines in, a checked `Workload` out, or an error that names file, line and field.
+
+A file is checked whole before anything of it is simulated: an error on the last line of a million must not appear
+after a minute of decisions. So all lines are kept, as the slim objects of `lines.py`. Decoding and checking are one
+step: msgspec builds the object of the right class from the bytes of a line and refuses what the class does not
+allow; only what spans lines (order of kinds, time, version) is checked here.
+
+Two versions are read (`spec/workload-format.md`). Version 1 knows five kinds of line, submitted kind by kind.
+Version 2 is a script, executed line by line; and if any of its lines says when (`at`) or how long (`duration_s`), it
+is a timed one: the clock moves and decisions are made as time passes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from licorne.sim.lines import App, Ask, Config, Line, Meta, Version1, Version2, to_ns
+
+Progress = Callable[[int, int], None]
+"""Told from time to time how much is done, of how much."""
+
+_BATCH = 1 << 14
+_FIELD = re.compile(r"\s*- at `(?:key in )?\$\.?(.*)`$")
+_NAMED = re.compile(r"(?:missing required|contains unknown) field `([^`]*)`")
+_VERSION_2_FIELDS: dict[type[Line], tuple[str, ...]] = {
+    Ask: ("at", "node", "duration_s", "max", "timeout_ms", "originator"),
+    App: ("at", "timeout_ms", "ph_timeout_ms", "ph_ask", "style"),
+}
+
+
+class WorkloadError(ValueError):
+    """A workload that cannot be used; the text names file, line and field, and says what is wrong."""
+
+
+class Mode(StrEnum):
+    """How a workload is driven."""
+
+    BATCH = "batch"
+    """version 1: everything is handed in, then decided; time stands still"""
+    SCRIPT = "script"
+    """version 2 without times: message by message, decisions at `run`; time stands still"""
+    TIMED = "timed"
+    """version 2 with times, and traces: the clock moves, pods end, decisions are made as time passes"""
+
+
+class Workload(msgspec.Struct, kw_only=True):
+    """What a simulation is fed: the configuration, and the lines in the order in which they are handed in.
+
+    `config` is None where the file has none: the scheduler's built-in configuration then counts. `notes` are
+    sentences for whoever reads the result, such as what the workload does not model.
+    """
+
+    name: str
+    mode: Mode
+    config: str | None = None
+    extra: dict[str, str] = {}
+    expect: int = 0
+    lines: list[Line]
+    notes: list[str] = []
+
+
+def read_workload(path: Path | str, *, progress: Progress | None = None) -> Workload:
+    """Read a workload file (`-`: standard input; `.gz`: compressed).
+
+    Raises WorkloadError for content that the format does not allow, and OSError for a file that cannot be read.
+    """
+    path = Path(path)
+    name = "<stdin>" if str(path) == "-" else str(path)
+    with _opened(path) as (stream, size):
+        return parse_workload(stream, file=name, progress=progress, size=size)
+
+
+def parse_workload(
+    stream: Iterable[bytes], *, file: str = "<workload>", progress: Progress | None = None, size: int = 0
+) -> Workload:
+    """Read a workload from lines of bytes; `file` is its name in messages, `size` its length in bytes, if known."""
+    reader = _Reader(file)
+    done = 0
+    try:
+        for number, text in enumerate(stream, 1):
+            reader.take(number, text)
+            if progress is not None:
+                done += len(text)
+                if number % _BATCH == 0:
+                    progress(done, size)
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise WorkloadError(f"{file}: not a readable gzip file: {error}") from None
+    return reader.finish()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
+    """The bytes of a file and how many there are (0: not known beforehand)."""
+    if str(path) == "-":
+        yield sys.stdin.buffer, 0
+    elif path.suffix == ".gz":
+        with gzip.open(path) as unpacked:
+            yield unpacked, 0  # type: ignore[misc]  # a GzipFile reads as a stream of bytes
+    else:
+        with path.open("rb", buffering=1 << 20) as stream:
+            yield stream, path.stat().st_size
+
+
+class _Reader:
+    """Takes line after line, and complains with file and number."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.meta: Meta | None = None
+        self.config: Config | None = None
+        self.lines: list[Line] = []
+        self.timed = False
+        self.last_ns = 0
+        self.version_1 = msgspec.json.Decoder(Version1)
+        self.version_2 = msgspec.json.Decoder(Version2)
+        self.decode = self.version_2.decode
+        self.names: dict[str, str] = {}
+
+    def take(self, number: int, text: bytes) -> None:
+        """Decode and check one line."""
+        try:
+            line = self.decode(text)
+        except msgspec.MsgspecError as error:
+            if not text.strip():
+                return
+            raise self.fault(number, *self.explain(str(error), text)) from None
+        except UnicodeDecodeError:
+            raise self.fault(number, "", "is not UTF-8 text") from None
+        if type(line) is Ask:
+            # One text for all asks of an application, instead of one for each.
+            line.app = self.names.setdefault(line.app, line.app)
+            if line.duration_s is not None:
+                self.timed = True
+        elif type(line) is Meta or type(line) is Config:
+            self.head(number, line)
+            return
+        if self.meta is None:
+            raise self.fault(number, "t", 'the first line must be of kind "meta"')
+        if self.meta.version == 1:
+            self.check_version_1(number, line)
+        elif line.at is not None:
+            self.clock(number, line.at)
+        self.lines.append(line)
+
+    def explain(self, message: str, text: bytes) -> tuple[str, str]:
+        """Field and complaint for a line that could not be decoded."""
+        field, complaint = explain(message)
+        if self.decode == self.version_1.decode and complaint.startswith("unknown kind"):
+            try:
+                self.version_2.decode(text)
+            except msgspec.MsgspecError:
+                return field, complaint
+            return field, complaint.replace("unknown kind of line", 'needs "version":2 in meta: kind')
+        return entry(field, text), complaint
+
+    def head(self, number: int, line: Meta | Config) -> None:
+        """The two kinds that stand before all others and are no steps of their own."""
+        if isinstance(line, Meta):
+            if self.meta is not None:
+                raise self.fault(number, "t", 'there is a "meta" line already')
+            if self.lines or self.config is not None:
+                raise self.fault(number, "t", 'the "meta" line must be the first')
+            if line.version not in (1, 2):
+                raise self.fault(number, "version", f"{line.version} is unknown; versions 1 and 2 can be read")
+            self.meta = line
+            if line.version == 1:
+                self.decode = self.version_1.decode
+            return
+        if self.meta is None:
+            raise self.fault(number, "t", 'the first line must be of kind "meta"')
+        if self.config is not None:
+            raise self.fault(number, "t", 'there is a "config" line already; a change of it is a "reload"')
+        if self.meta.version == 2 and self.lines:
+            raise self.fault(number, "t", '"config" must stand before every other line but "meta"')
+        if self.meta.version == 1 and line.at is not None:
+            raise self.fault(number, "at", 'needs "version":2 in meta')
+        self.config = line
+        if line.at is not None:
+            self.clock(number, line.at)
+
+    def check_version_1(self, number: int, line: Line) -> None:
+        """Refuse what only version 2 knows."""
+        if type(line) is Ask:
+            if (
+                line.at is None
+                and line.duration_s is None
+                and line.max == 1
+                and not (line.node or line.timeout_ms or line.originator)
+            ):
+                return
+        elif line.at is None and type(line) is not App and not getattr(line, "drain", False):
+            return
+        for name in _VERSION_2_FIELDS.get(type(line), ("at", "drain")):
+            value = getattr(line, name)
+            unset = (None,) if name in ("at", "duration_s") else (None, "", 1 if name == "max" else 0)
+            if value not in unset:
+                raise self.fault(number, name, 'needs "version":2 in meta')
+
+    def clock(self, number: int, at: float) -> None:
+        """Time may stand still but never goes back."""
+        now_ns = to_ns(at)
+        if now_ns < self.last_ns:
+            raise self.fault(number, "at", f"{at} is before the time of an earlier line; times may not decrease")
+        self.last_ns = now_ns
+        self.timed = True
+
+    def fault(self, number: int, field: str, what: str) -> WorkloadError:
+        place = f"{self.file}:{number}: "
+        return WorkloadError(f"{place}{field}: {what}" if field else f"{place}{what}")
+
+    def finish(self) -> Workload:
+        """The workload, once the last line is in."""
+        if self.meta is None:
+            raise WorkloadError(f'{self.file}: there is no "meta" line; is this a workload file?')
+        if self.meta.version == 1:
+            mode, lines = Mode.BATCH, by_kind(self.lines)
+        else:
+            mode, lines = (Mode.TIMED if self.timed else Mode.SCRIPT), self.lines
+        return Workload(
+            name=self.meta.name,
+            mode=mode,
+            config=self.config.yaml if self.config is not None else None,
+            extra=self.config.extra if self.config is not None else {},
+            expect=self.meta.expect,
+            lines=lines,
+        )
+
+
+def by_kind(lines: list[Line]) -> list[Line]:
+    """The lines of version 1 in the order in which they are handed in: nodes, applications, asks."""
+    rank: dict[type, int] = {Ask: 2, App: 1}
+    return sorted(lines, key=lambda line: rank.get(type(line), 0))
+
+
+def explain(message: str) -> tuple[str, str]:
+    """Field and complaint, from what the decoder says."""
+    where = _FIELD.search(message)
+    field = where.group(1) if where is not None else ""
+    text = message[: where.start()] if where is not None else message
+    named = _NAMED.search(text)
+    if named is not None:
+        field = f"{field}.{named.group(1)}" if field else named.group(1)
+        return field, "is missing" if "missing" in text else "is not a field of this kind of line"
+    if field == "t" and text.startswith("Invalid value"):
+        return field, f"unknown kind of line {text.removeprefix('Invalid value ')}"
+    if text == "Expected `str` of length >= 1":
+        return field, "must not be empty"
+    if text.startswith(("JSON is malformed", "Input data was truncated")):
+        return field, f"not JSON: {text.removeprefix('JSON is malformed: ')}"
+    return field, text[:1].lower() + text[1:].replace("`", "")
+
+
+def entry(field: str, text: bytes) -> str:
+    """The field, with the entry of a map named that the decoder only counted as `[...]`."""
+    if not field.endswith("[...]"):
+        return field
+    name = field.removesuffix("[...]")
+    expected = str if name in ("tags", "attrs", "extra") else int
+    try:
+        entries = msgspec.json.decode(text)[name].items()
+    except (msgspec.MsgspecError, KeyError, AttributeError):
+        return name
+    wrong = (
+        key for key, value in entries if type(value) is not expected or (isinstance(value, int) and abs(value) >= 2**63)
+    )
+    return f"{name}.{next(wrong, '')}".rstrip(".")

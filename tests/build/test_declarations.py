@@ -1,0 +1,172 @@
+"""What tools/pxd.py derives from a hot module: the recipe by which modules compile, kept as tables.
+
+That Cython accepts these declarations is shown by the build itself, for every hot module.
+"""
+
+from __future__ import annotations
+
+import ast
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pxd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("annotation", "attribute", "argument"),
+    [
+        ("cython.longlong", "long long", "long long"),
+        ("cython.bint", "bint", "bint"),
+        ("cython.Py_ssize_t", "Py_ssize_t", "Py_ssize_t"),
+        ("cython.p_longlong", "long long*", "long long*"),
+        ("cython.ulonglong[64]", "unsigned long long[64]", "unsigned long long[64]"),
+        ("Annotated[list[int], cython.longlong[64]]", "long long[64]", "long long[64]"),
+        ("cython.void", "void", "void"),
+        ("None", "object", "object"),
+        ("int", "object", "cython.py_int"),
+        ("int | None", "object", "cython.py_int"),
+        ("float", "double", "double"),
+        ("float | None", "object", "cython.py_float"),
+        ("bool", "bint", "bint"),
+        ("bool | None", "object", "bool"),
+        ("str", "str", "str"),
+        ("str | None", "str", "str"),
+        ("str | int", "object", "object"),
+        ("list[Any]", "list", "list[Any]"),
+        ("list[int]", "list", "list[cython.py_int]"),
+        ("dict[str, float]", "dict", "dict[str, cython.double]"),
+        ("dict[str, tuple[int, ...]]", "dict", "dict[str, tuple[cython.py_int, ...]]"),
+        ("Hot", "Hot", "Hot"),
+        ("Hot | None", "Hot", "Hot"),
+        ("'Hot'", "Hot", "Hot"),
+        ("Plain", "object", "object"),
+        ("Callable[[int], int]", "object", "object"),
+        ("messages.Ask", "object", "object"),
+    ],
+)
+def test_type(annotation: str, attribute: str, argument: str) -> None:
+    tree = ast.parse(annotation, mode="eval").body
+    assert pxd.c_type(tree, {"Hot"}, attribute=True) == attribute
+    assert pxd.c_type(tree, {"Hot"}) == argument
+
+
+BASE = '''
+    """A base."""
+    from __future__ import annotations
+    import cython
+    if cython.compiled:
+        from cython.cimports.libc.stdlib import free
+        from cython.cimports.hot.leaf import Leaf, helper
+
+    LIMIT = cython.declare(cython.longlong, 9)
+
+    @cython.cclass
+    class Base:
+        names: list[str]
+        leaf: Leaf | None
+        v: cython.p_longlong
+        def __init__(self) -> None: ...
+        @cython.cfunc
+        @cython.exceptval(check=False)
+        def before(self, other: Base) -> cython.bint: ...
+        @cython.ccall
+        def count(self, by: cython.longlong) -> cython.longlong: ...
+        def plain(self, x: int = 3) -> int: ...
+
+    @cython.cfunc
+    @cython.inline
+    def double(x: cython.double) -> cython.double: ...
+'''
+LEAF = '''
+    """A leaf."""
+    import cython
+    if cython.compiled:
+        from cython.cimports.hot.base import Base
+
+    @cython.cclass
+    class Leaf(Base):
+        @cython.cfunc
+        @cython.exceptval(check=False)
+        def before(self, other: Base) -> cython.bint: ...
+        @cython.cfunc
+        def grow(self) -> cython.void: ...
+'''
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> dict[str, Path]:
+    paths = {"hot.base": tmp_path / "base.py", "hot.leaf": tmp_path / "leaf.py"}
+    paths["hot.base"].write_text(dedent(BASE), encoding="utf-8")
+    paths["hot.leaf"].write_text(dedent(LEAF), encoding="utf-8")
+    return paths
+
+
+def test_module_with_a_base_class(modules: dict[str, Path]) -> None:
+    pxd.generate(modules)
+    text = modules["hot.base"].with_suffix(".pxd").read_text(encoding="utf-8")
+    assert text == dedent("""\
+        # Derived from hot.base at build time; do not edit.
+        cimport cython
+
+        cdef class Base
+
+        from hot.leaf cimport Leaf
+
+        cdef class Base:
+            cdef public list names
+            cdef public Leaf leaf
+            cdef long long* v
+            cdef bint before(self, Base other) noexcept
+            cpdef long long count(self, long long by)
+
+        cdef double double(double x)
+        """)
+
+
+def test_subclass_is_final_and_does_not_declare_again_what_it_overrides(modules: dict[str, Path]) -> None:
+    pxd.generate(modules)
+    text = modules["hot.leaf"].with_suffix(".pxd").read_text(encoding="utf-8")
+    assert text == dedent("""\
+        # Derived from hot.leaf at build time; do not edit.
+        cimport cython
+
+        cdef class Leaf
+
+        from hot.base cimport Base
+
+        @cython.final
+        cdef class Leaf(Base):
+            cdef void grow(self)
+        """)
+
+
+def test_what_is_right_already_is_not_written_again(modules: dict[str, Path]) -> None:
+    assert len(pxd.generate(modules)) == len(modules)
+    assert pxd.generate(modules) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x: cython.wrong", "line 5: no C type is known for `cython.wrong`"),
+        ("x: cython.int = 3", "line 5: `x`: an attribute gets its value in `__init__`"),
+        ("@cython.cfunc\n    def f(self, x: int = 3) -> int: ...", "line 6: `f`: a C function has plain arguments"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused_with_its_place(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(f'"""Odd."""\nimport cython\n@cython.cclass\nclass Odd:\n    {text}\n', encoding="utf-8")
+    with pytest.raises(pxd.DeclarationError) as refusal:
+        pxd.generate({"odd": path})
+    assert reason in str(refusal.value)
+    assert str(path) in str(refusal.value)
+
+
+def test_hot_classes_have_names_of_their_own(modules: dict[str, Path]) -> None:
+    with pytest.raises(pxd.DeclarationError, match="a hot class named Base exists already"):
+        pxd.generate({**modules, "hot.again": modules["hot.base"]})

@@ -1,0 +1,96 @@
+"""What all commands have in common: help, version, errors without tracebacks, a quick start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from licorne import __version__
+
+Command = Callable[..., Any]
+COMMANDS = ("simulate", "bench", "generate", "place", "config", "config check", "version")
+
+
+def test_help_lists_the_commands(licorne: Command) -> None:
+    outcome = licorne("--help")
+    assert outcome.status == 0
+    for name in ("simulate", "bench", "generate", "place", "config", "version"):
+        assert name in outcome.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself(licorne: Command, command: str) -> None:
+    outcome = licorne(*command.split(), "--help")
+    assert outcome.status == 0
+    assert f"Usage: licorne {command}" in outcome.out
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("version",)])
+def test_the_version_says_whether_it_is_compiled(licorne: Command, arguments: tuple[str, ...]) -> None:
+    outcome = licorne(*arguments)
+    assert outcome.status == 0
+    assert outcome.out.startswith(f"licorne {__version__} (")
+    assert ("(compiled," in outcome.out) != ("(interpreted," in outcome.out)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("simulate",), ("simulat",), ("config", "chek"), ("generate", "z"), ("bench", "t", "--shape", "round")],
+)
+def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -> None:
+    assert licorne(*arguments).status == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("simulate", "{}/none"), "none: no such file; give a workload"),
+        (("simulate", "{}"), "openb_pod_list_default.csv: no such file; give the trace's folder"),
+        (("simulate", "{}/binary"), "binary:1: not JSON"),
+        (("simulate", "{}/good", "--load", "0.5"), "--as and --load are for traces"),
+        (("simulate", "{}/good", "--config", "{}/none"), "none: no such file; give the path of a queue configuration"),
+        (("simulate", "{}/good", "--config", "{}"), "is a folder; give the path of a queue configuration"),
+        (("simulate", "{}/good", "--config", "{}/binary"), "is not UTF-8 text"),
+        (("simulate", "{}/good", "--setting", "x"), "a setting is written KEY=VALUE"),
+        (("simulate", "{}/good", "--decisions", "{}/none/x"), "none/x: No such file or directory"),
+        (("bench", "{}/none"), "none: no such file, and none of the cases a, b"),
+        (("bench", "{}/good", "--seed", "2"), "is no case of `licorne generate`, and only those have options"),
+        (("bench", "{}/script"), "only workloads of version 1 can be measured"),
+        (("bench", "t", "--demand", "0"), "demand: 0 is not between"),
+        (("generate", "week", "--shape", "same"), "the case week has no options but --seed"),
+        (("generate", "t", "{}/none/x"), "none/x: No such file or directory"),
+        (("config", "check", "{}/none"), "none: no such file; give the path of a queue configuration"),
+        (("place", "--config", "{}/none", "--user", "u"), "none: no such file"),
+    ],
+)
+def test_an_error_says_what_to_do(licorne: Command, tmp_path: Path, arguments: tuple[str, ...], complaint: str) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\x00")
+    (tmp_path / "good").write_text('{"t":"meta"}\n')
+    (tmp_path / "script").write_text('{"t":"meta","version":2}\n')
+    outcome = licorne(*(argument.replace("{}", str(tmp_path)) for argument in arguments))
+    assert outcome.status == 1
+    assert outcome.err.startswith("licorne: ")
+    assert complaint in outcome.err
+
+
+def test_help_does_not_wait_for_the_scheduler() -> None:
+    """Start-up is quick because nothing is imported that is not needed; time itself depends on the machine."""
+    script = (
+        "import sys\nfrom licorne.cli import run\nrun(['--help'])\n"
+        "heavy = [name for name in sys.modules if name.startswith(('licorne.core', 'licorne.sim', 'licorne.si.', 'ruamel'))]\n"
+        "sys.exit(', '.join(heavy))"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    command = f"'{sys.executable}' -m licorne.cli generate a | head -c 10"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert result.stderr == ""
+    assert result.stdout == '{"t":"meta'

@@ -1,0 +1,97 @@
+"""`licorne place`: the queue, or why none, and what each rule said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+CONFIG = """
+partitions:
+  - name: default
+    placementrules:
+      - name: tag
+        value: namespace
+        create: true
+        parent: {name: user, create: true}
+      - name: provided
+      - name: fixed
+        value: last
+        filter: {type: allow, groups: [dev]}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: batch
+            queues:
+              - name: night
+          - name: last
+  - name: gpu
+    queues:
+      - name: root
+        queues:
+          - name: default
+            submitacl: ada
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "queues.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "queue"),
+    [
+        (("--user", "ada", "--tag", "namespace=blue"), "root.ada.blue"),
+        (("--user", "ada", "--queue", "root.batch.night"), "root.batch.night"),
+        (("--user", "ada", "--group", "ops", "--group", "dev"), "root.last"),
+        (("--user", "ada"), None),
+        (("--user", "ada", "--force"), "root.@recovery@"),
+        (("--user", ""), None),
+        (("--user", "", "--force"), "root.@recovery@"),
+        (("--user", "ada", "--partition", "gpu", "--queue", "root.default"), "root.default"),
+        (("--user", "bob", "--partition", "gpu", "--queue", "root.default"), None),
+    ],
+)
+def test_the_queue_or_none(licorne: Command, config: Path, arguments: tuple[str, ...], queue: str | None) -> None:
+    outcome = licorne("place", "--config", config, *arguments)
+    assert outcome.status == (0 if queue is not None else 1)
+    first = outcome.out.splitlines()[0]
+    assert first.startswith(queue if queue is not None else "none: ")
+    answer = json.loads(licorne("place", "--config", config, *arguments, "--json").out)
+    assert answer["queue"] == queue
+    assert (answer["reason"] == "") == (queue is not None)
+
+
+def test_each_rule_says_what_it_thinks(licorne: Command, config: Path) -> None:
+    outcome = licorne("place", "--config", config, "--user", "ada", "--queue", "root.batch")
+    rules = [line.split(":")[0].strip() for line in outcome.out.splitlines()[1:]]
+    assert rules == ["1. tag", "2. provided", "3. fixed", "4. recovery"]
+    assert "the application has no tag 'namespace'" in outcome.out
+    assert "queue root.batch is not a leaf" in outcome.out
+    assert "its filter keeps out user 'ada'" in outcome.out
+
+
+def test_an_unknown_partition_is_an_error(licorne: Command, config: Path) -> None:
+    outcome = licorne("place", "--config", config, "--user", "ada", "--partition", "tpu")
+    assert outcome.status == 1
+    assert "there is no partition 'tpu'; there is: default, gpu" in outcome.err
+
+
+def test_a_tag_is_key_and_value(licorne: Command, config: Path) -> None:
+    assert "a tag is written KEY=VALUE" in licorne("place", "--config", config, "--user", "a", "--tag", "x").err
+
+
+def test_a_refused_configuration_is_explained(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text("partitions:\n  - name: default\n    quues: []\n")
+    outcome = licorne("place", "--config", path, "--user", "ada")
+    assert outcome.status == 1
+    assert f"{path}:3:" in outcome.err

@@ -1,0 +1,67 @@
+"""What all tests share: where the data beside the repository are, how Hypothesis runs, what is being tested.
+
+The hot modules exist twice, compiled and as text, and the report's head says which of them a run tests. Where an
+extension is older than its text, the text is tested: the extension would be yesterday's code. `make test` compiles
+first and sets LICORNE_REQUIRE_COMPILED=1, and then such a run is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+
+# Times depend on the machine, so there is no deadline; a failure prints how to run it again.
+hypothesis.settings.register_profile("licorne", deadline=None, print_blob=True, derandomize=False)
+hypothesis.settings.register_profile("long", parent=hypothesis.settings.get_profile("licorne"), max_examples=2000)
+hypothesis.settings.load_profile(os.environ.get("LICORNE_HYPOTHESIS", "licorne"))
+
+
+def stale_extensions() -> list[str]:
+    """List the hot modules that were changed after they were compiled."""
+    source = ROOT / "src"
+    texts = {
+        extension: extension.with_name(extension.name.partition(".")[0] + ".py")
+        for extension in source.rglob("*" + EXTENSION_SUFFIXES[0])
+    }
+    return sorted(
+        text.relative_to(source).as_posix()
+        for extension, text in texts.items()
+        if not text.exists() or text.stat().st_mtime > extension.stat().st_mtime
+    )
+
+
+INTERPRETED_WANTED = os.environ.get("LICORNE_INTERPRETED") == "1"
+if STALE := stale_extensions():
+    os.environ.setdefault("LICORNE_INTERPRETED", "1")  # read when the package is first imported, that is, from here on
+
+from licorne import core  # noqa: E402  see above
+
+
+def pytest_configure() -> None:
+    """Refuse a run that should test the compiled modules and would not."""
+    compiled_wanted = os.environ.get("LICORNE_REQUIRE_COMPILED") == "1" and not INTERPRETED_WANTED
+    if compiled_wanted and not core.compiled:
+        reason = f"compiled before they were last changed: {', '.join(STALE)}" if STALE else "nothing is compiled"
+        message = f"{reason}; run `make compile`"
+        raise pytest.UsageError(message)
+
+
+def pytest_report_header() -> str:
+    """Say which version of the hot modules is tested."""
+    reason = f", as they changed after they were compiled: {', '.join(STALE)}" if STALE else ""
+    return f"licorne: hot modules {'compiled' if core.compiled else 'interpreted' + reason}"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of recorded data beside the repository; a test that needs it is skipped where it is missing."""
+    if not SHARED.is_dir():
+        pytest.skip(f"the recorded data are not here: {SHARED.name}/ beside the repository")
+    return SHARED

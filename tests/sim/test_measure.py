@@ -1,0 +1,82 @@
+"""What is observed over time: means, peaks, percentiles."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from licorne.sim.measure import Gauge, Level, Share, percentiles
+
+
+def test_a_gauge_weighs_by_time() -> None:
+    gauge = Gauge(0)
+    gauge.set(0, {"vcore": 4})
+    gauge.set(10, {"vcore": 1, "gpu": 2})
+    gauge.set(10, {"vcore": 9, "gpu": 9})  # lasts no time
+    gauge.set(10, {"vcore": 2, "gpu": 1})
+    assert gauge.over(0, 20) == {"gpu": Level(mean=0.5, peak=1), "vcore": Level(mean=3.0, peak=4)}
+
+
+def test_where_no_time_passes_the_last_state_counts() -> None:
+    gauge = Gauge(0)
+    gauge.set(0, {"vcore": 4})
+    gauge.set(0, {"vcore": 3})
+    assert gauge.over(0, 0) == {"vcore": Level(mean=3.0, peak=3)}
+
+
+def test_a_share_follows_use_and_capacity() -> None:
+    share = Share(0)
+    share.set(0, {"vcore": 5}, {"vcore": 10})
+    share.set(10, {"vcore": 4}, {"vcore": 5})
+    share.set(20, {}, {"vcore": 5})
+    share.finish(30)
+    assert share.peak("vcore", lasting=True) == 0.8
+    assert share.peak("vcore", lasting=False) == 0.0
+    assert share.peak("gpu", lasting=True) == 0.0
+
+
+changes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100)), max_size=20)
+
+
+@given(changes, st.integers(0, 5))
+def test_mean_and_peak_are_those_of_every_moment(steps: list[tuple[int, int]], tail: int) -> None:
+    gauge = Gauge(0)
+    now, value = 0, 0
+    moments: list[int] = []
+    for wait, level in steps:
+        moments += [value] * wait
+        now += wait
+        value = level
+        gauge.set(now, {"x": value})
+    moments += [value] * tail
+    got = gauge.over(0, now + tail).get("x", Level(mean=0.0, peak=0))
+    if moments:
+        assert got.mean == pytest.approx(float(Fraction(sum(moments), len(moments))))
+        assert got.peak == max(moments)
+    else:
+        assert got == Level(mean=float(value), peak=value)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], [0, 0, 0]),
+        ([7], [7, 7, 7]),
+        ([1, 2], [1, 2, 2]),
+        (list(range(1, 101)), [50, 95, 99]),
+        (list(range(1, 202)), [101, 191, 199]),
+    ],
+)
+def test_percentiles_are_of_the_nearest_rank(values: list[int], expected: list[int]) -> None:
+    assert percentiles(reversed(values), (50, 95, 99)) == expected
+
+
+@given(st.lists(st.integers(), min_size=1), st.integers(1, 100))
+def test_a_percentile_has_so_many_values_at_or_below(values: list[int], rank: int) -> None:
+    (value,) = percentiles(values, (rank,))
+    below = sum(other <= value for other in values)
+    strictly = sum(other < value for other in values)
+    assert below * 100 >= rank * len(values) > strictly * 100

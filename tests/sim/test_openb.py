@@ -1,0 +1,198 @@
+"""The openb trace: small tables by hand, and facts of the real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from licorne.sim.lines import App, Ask, Node, to_ns
+from licorne.sim.openb import (
+    CONSTRAINTS_TAG,
+    DEFAULT_PODS,
+    GPU,
+    GPU_MODEL,
+    NODES,
+    NOT_MODELLED,
+    Pod,
+    is_openb,
+    peak_share,
+    read_openb,
+    squeeze,
+)
+from licorne.sim.workload import Mode, Workload, WorkloadError
+
+NODE_TABLE = "sn,cpu_milli,memory_mib,gpu,model\nn0,32000,1024,0,\nn1,8000,2048,2,T4\n"
+POD_HEAD = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+)
+POD_TABLE = POD_HEAD + (
+    "p0,1000,512,0,0,,LS,Running,10,110,20\n"
+    "p1,2000,256,1,460,T4|P100|T4,BE,Pending,5,65,\n"
+    "p2,500,128,2,1000,,Burstable,Failed,30,30,30\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / NODES).write_text(NODE_TABLE)
+    (tmp_path / DEFAULT_PODS).write_text(POD_TABLE)
+    return tmp_path
+
+
+def asks_of(workload: Workload) -> dict[str, Ask]:
+    return {line.key: line for line in workload.lines if isinstance(line, Ask)}
+
+
+def test_the_tables_become_nodes_applications_and_asks(folder: Path) -> None:
+    workload = read_openb(folder, how="recorded")
+    assert workload.mode is Mode.TIMED
+    assert workload.lines[:2] == [
+        Node(id="n0", res={"vcore": 32000, "memory": 1 << 30}, attrs={"si/hostname": "n0"}),
+        Node(
+            id="n1",
+            res={"vcore": 8000, "memory": 2 << 30, GPU: 2000},
+            attrs={"si/hostname": "n1", f"label/{GPU_MODEL}": "T4"},
+        ),
+    ]
+    # In order of arrival; p0 from scheduling to deletion, p1 from creation, as it never was scheduled.
+    asks = asks_of(workload)
+    assert [(ask.key, ask.at, ask.duration_s) for ask in asks.values()] == [("p1", 5, 60), ("p0", 10, 90), ("p2", 30, 0)]
+    assert asks["p1"].res == {"vcore": 2000, "memory": 256 << 20, GPU: 460}
+    assert asks["p2"].res == {"vcore": 500, "memory": 128 << 20, GPU: 2000}
+    assert asks["p0"].res == {"vcore": 1000, "memory": 512 << 20}
+    apps = [line for line in workload.lines if isinstance(line, App)]
+    assert [(app.id, app.queue, app.user) for app in apps] == [
+        ("p1", "root.be", "BE"),
+        ("p0", "root.ls", "LS"),
+        ("p2", "root.burstable", "Burstable"),
+    ]
+    assert NOT_MODELLED in workload.notes
+
+
+def test_gpu_models_are_node_constraints(folder: Path) -> None:
+    tags = asks_of(read_openb(folder, how="recorded"))["p1"].tags
+    assert tags is not None
+    assert msgspec.json.decode(tags[CONSTRAINTS_TAG]) == {
+        "nodeAffinity": [[{"key": GPU_MODEL, "operator": "In", "values": ["T4", "P100"]}]]
+    }
+
+
+def test_fill_lets_pods_stay(folder: Path) -> None:
+    assert {ask.duration_s for ask in asks_of(read_openb(folder, how="fill")).values()} == {None}
+
+
+def test_without_a_configuration_each_class_has_a_queue(folder: Path) -> None:
+    config = read_openb(folder).config
+    assert config is not None
+    for name in ("be", "burstable", "ls"):
+        assert f"- name: {name}\n" in config
+
+
+def test_a_folder_or_a_pod_list_is_meant_as_the_trace(folder: Path) -> None:
+    assert is_openb(folder)
+    assert is_openb(folder / DEFAULT_PODS)
+    assert not is_openb(folder / "workload.jsonl")
+    assert read_openb(folder / DEFAULT_PODS) == read_openb(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        (NODES, None, f"{NODES}: no such file; the node list must lie beside the pod list"),
+        (NODES, "sn,cpu_milli\n", f"{NODES}:1: memory_mib, gpu, model: no such column"),
+        (DEFAULT_PODS, None, f"{DEFAULT_PODS}: no such file; give the trace's folder or one of its pod lists"),
+        (DEFAULT_PODS, POD_TABLE.replace(",512,", ",half,"), f"{DEFAULT_PODS}:2: memory_mib: 'half' is not a whole"),
+        (DEFAULT_PODS, POD_TABLE.replace("10,110,20", "10,15,20"), f"{DEFAULT_PODS}:2: deletion_time: is before"),
+        (DEFAULT_PODS, POD_HEAD + "p0,1000\n", f"{DEFAULT_PODS}:2: memory_mib: is missing: the row is too short"),
+        (DEFAULT_PODS, POD_TABLE.replace("p0,", ","), f"{DEFAULT_PODS}:2: name: is empty"),
+    ],
+)
+def test_a_refusal_names_file_line_and_column(folder: Path, name: str, text: str | None, complaint: str) -> None:
+    if text is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(text)
+    with pytest.raises(WorkloadError) as refusal:
+        read_openb(folder)
+    assert complaint in str(refusal.value)
+
+
+@pytest.mark.parametrize("load", [0, -1, 101, float("nan")])
+def test_a_load_must_make_sense(folder: Path, load: float) -> None:
+    with pytest.raises(WorkloadError, match="load must be above 0"):
+        read_openb(folder, load=load)
+
+
+pods = st.lists(
+    st.builds(
+        Pod,
+        name=st.just("p"),
+        qos=st.just("LS"),
+        created_s=st.integers(0, 40),
+        duration_s=st.integers(0, 15),
+        resource=st.fixed_dictionaries({"vcore": st.integers(1, 9)}, optional={"gpu": st.integers(1, 3)}),
+        models=st.just(()),
+    ),
+    min_size=1,
+    max_size=25,
+).map(lambda given: sorted(given, key=lambda pod: pod.created_s))
+CAPACITY = {"vcore": 30, "gpu": 4}
+
+
+@given(pods)
+def test_peak_demand_is_the_largest_of_all_moments(given_pods: list[Pod]) -> None:
+    arrivals = [pod.created_s * 10**9 for pod in given_pods]
+    expected = max(
+        sum(pod.resource.get(name, 0) for pod in given_pods if pod.created_s <= second < pod.created_s + pod.duration_s)
+        / CAPACITY[name]
+        for name in CAPACITY
+        for second in range(60)
+    )
+    assert peak_share(given_pods, arrivals, CAPACITY)[0] == pytest.approx(expected)
+
+
+@given(pods, st.floats(0.05, 3))
+def test_squeezing_reaches_the_load_and_keeps_the_order(given_pods: list[Pod], load: float) -> None:
+    arrivals, note = squeeze(given_pods, CAPACITY, load)
+    assert arrivals == sorted(arrivals)
+    assert all(at <= pod.created_s * 10**9 for at, pod in zip(arrivals, given_pods, strict=True))
+    recorded = peak_share(given_pods, [pod.created_s * 10**9 for pod in given_pods], CAPACITY)[0]
+    if recorded <= load:
+        assert peak_share(given_pods, arrivals, CAPACITY)[0] <= load
+    else:
+        assert "as recorded" in note
+
+
+def test_the_real_trace_is_what_its_readme_says(shared: Path) -> None:
+    trace = shared / "traces" / "openb"
+    recorded = read_openb(trace, how="recorded")
+    nodes = [line for line in recorded.lines if isinstance(line, Node)]
+    asks = list(asks_of(recorded).values())
+    assert (len(nodes), len(asks)) == (1523, 8152)
+    assert sum(node.res.get(GPU, 0) for node in nodes) == 6_212_000
+    assert round(sum(ask.res.get(GPU, 0) for ask in asks) / 1000) == 6087
+    changes = sorted(
+        change
+        for ask in asks
+        if ask.duration_s
+        for change in ((to_ns(ask.at or 0), 1), (to_ns((ask.at or 0) + ask.duration_s), -1))
+    )
+    alive = peak = 0
+    for _, change in changes:
+        alive += change
+        peak = max(peak, alive)
+    assert peak == 56
+
+
+def test_a_third_of_the_gpu_pods_name_models_in_the_other_list(shared: Path) -> None:
+    asks = asks_of(read_openb(shared / "traces" / "openb" / "openb_pod_list_gpuspec33.csv")).values()
+    assert sum(ask.tags is not None for ask in asks) == 2388
+
+
+def test_the_default_load_is_reached(shared: Path) -> None:
+    workload = read_openb(shared / "traces" / "openb")
+    assert any("peak demand would be 90.0% of alibabacloud.com/gpu-milli" in note for note in workload.notes)

@@ -1,0 +1,77 @@
+"""The house rules that no other tool checks: short files, short functions, argued modules, nothing of one machine."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import licorne
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("*.py"))
+MAX_FILE_LINES = 420
+MAX_FUNCTION_LINES = 75
+PATHS_OF_ONE_MACHINE = re.compile(r"(?<![\w.<])/(?:home|root|Users|work|tmp|opt|mnt)/[\w.]+")
+
+
+def repository_texts() -> list[Path]:
+    """List the text files that belong to the repository: those that git knows, or would if they were added."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not in a git checkout")
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    return [path for path in paths if path.is_file() and b"\0" not in path.read_bytes()[:8192]]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_file_is_short_enough_to_read_at_a_sitting(module: str) -> None:
+    lines = (ROOT / module).read_text(encoding="utf-8").count("\n")
+    assert lines <= MAX_FILE_LINES
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_functions_are_short(module: str) -> None:
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lengths = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
+    assert {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_module_says_what_it_is(module: str) -> None:
+    assert ast.get_docstring(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+
+
+def test_nothing_names_a_path_of_one_machine() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for path in repository_texts()
+        if path != Path(__file__).resolve()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if PATHS_OF_ONE_MACHINE.search(line)
+    ]
+    assert found == []
+
+
+def test_changelog_tells_of_this_version() -> None:
+    assert f"## {licorne.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_all_that_is_public_is_listed_and_there() -> None:
+    names = getattr(licorne, "__all__", [])
+    assert sorted(set(names)) == sorted(names)
+    assert [name for name in names if not hasattr(licorne, name)] == []
+
+
+def test_every_dependency_has_a_lower_bound() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(item for extra in extras for item in extra)]
+    assert [item for item in wanted if ">=" not in item] == []
