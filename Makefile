@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # What the demonstration simulates, and what the benchmark runs.
-DEMO ?= examples/demo/week.jsonl --config examples/demo/queues.yaml
+DEMO ?= examples/demo/week.jsonl
 BENCH ?= b
 # How the tests run, and which of them run a second time on the hot modules as plain Python.
-PYTEST ?= $(BIN)/python -m pytest --numprocesses auto --dist worksteal --quiet
+PYTEST ?= $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 INTERPRETED ?= tests/core
 
 HOT := setup.py tools/pxd.py $(wildcard src/licorne/core/*.py)

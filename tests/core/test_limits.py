@@ -122,9 +122,9 @@ def test_the_first_configured_group_from_the_leaf_upwards_counts(
     )
     app = bench.app("x", "u", path, *groups)
     bench.limits.attach(app)
-    assert app.group == expected
     depth = path.count(".") + 1
     assert len(app.trackers) == depth * (1 if expected is None else 2)
+    assert app.group == expected
     assert all(t.name == expected for t in app.trackers[depth:])
     bench.validate()
 
@@ -157,7 +157,7 @@ def test_each_user_may_run_one_application_under_a_wildcard() -> None:
         assert bench.limits.first_refusal(app) is None
         bench.use(app, vcore=1)
     refusals = [bench.limits.first_refusal(app) for app in apps]
-    assert [None if r is None else (r.name, r.path) for r in refusals] == [
+    assert [(r.name, r.path) if r else None for r in refusals] == [
         None,
         ("alice", "root"),
         None,

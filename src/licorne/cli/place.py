@@ -13,7 +13,8 @@ import msgspec
 from cyclopts import Parameter
 
 from licorne.cli.errors import CommandError, read_text
-from licorne.config import ConfigError, PartitionConfig, load
+from licorne.config import ConfigError, load
+from licorne.config.model import PartitionConfig
 from licorne.core.placement import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep
 from licorne.core.static_tree import StaticTree
 

@@ -52,7 +52,7 @@ def _partition(partition: RawPartition, root: RawQueue, quantities: Quantities) 
         root=_queue(root, quantities),
         placement_rules=tuple(_rule(rule) for rule in partition.placementrules or ()),
         node_sort=NodeSortConfig(
-            policy=cast(NodePolicy, (policy and policy.type) or "fair"), weights=weights or dict(DEFAULT_WEIGHTS)
+            policy=cast("NodePolicy", (policy and policy.type) or "fair"), weights=weights or dict(DEFAULT_WEIGHTS)
         ),
         preemption_enabled=True if enabled is None else enabled,
         quota_preemption_enabled=bool(preemption is not None and preemption.quotapreemptionenabled),
@@ -112,7 +112,7 @@ def _rule(rule: RawRule) -> RuleConfig:
 def _filter(rule_filter: RawFilter | None) -> FilterConfig:
     if rule_filter is None:
         return FilterConfig()
-    kind = cast(FilterType, rule_filter.type.lower() or "allow")
+    kind = cast("FilterType", rule_filter.type.lower() or "allow")
     return FilterConfig(type=kind, users=_names(rule_filter.users), groups=_names(rule_filter.groups))
 
 

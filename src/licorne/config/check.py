@@ -49,8 +49,8 @@ def check(text: str, *, file: str = "<config>") -> Report:
     notes = Notes(file)
     found = _read(text, notes)
     if found is not None:
-        config, roots, quantities = found
-        lint(config, roots, quantities, notes)
+        config, roots, _ = found
+        lint(config, roots, notes)
     return notes.report()
 
 

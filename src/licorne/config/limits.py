@@ -104,7 +104,9 @@ def check_limit_hierarchy(root: RawQueue, quantities: Quantities, notes: Notes) 
         own = quantities.of(limit.maxresources)
         over = beyond(above, own)
         if over:
-            message = f"{who[:-1]} '{name.text}' may use more in queue '{queue.name}' than {_above(who, nearest)}: {over}"
+            message = (
+                f"{who[:-1]} '{name.text}' may use more in queue '{queue.name}' than {_above(who, nearest)}: {over}"
+            )
             notes.fault("limit-above-parent-max", limit.spot("maxresources"), message)
         return tighter(own, above) if nearest == name.text else own
 
@@ -112,7 +114,9 @@ def check_limit_hierarchy(root: RawQueue, quantities: Quantities, notes: Notes) 
         own = limit.maxapplications
         if above != 0 and (own > above or own == 0) and "maxapplications" not in limit.broken:
             many = "unlimited applications" if own == 0 else f"{own} applications"
-            message = f"{who[:-1]} '{name.text}' may have {many} in queue '{queue.name}', {_above(who, nearest)} {above}"
+            message = (
+                f"{who[:-1]} '{name.text}' may have {many} in queue '{queue.name}', {_above(who, nearest)} {above}"
+            )
             notes.fault("limit-above-parent-applications", limit.spot("maxapplications"), message)
         return own
 

@@ -1,2 +1,133 @@
+"""What is legal but surely not meant, or means something else in the original: queues, limits and their maps.
+
+A warning changes no verdict. Each says what will happen, since the author believes something else. Placement
+rules have a file of their own, `licorne.config.lint_rules`; some warnings are noted where their cause is met
+(`number-spelling` in the reader, `guaranteed-sum-lost` among the sums).
+"""
+
 from __future__ import annotations
-def lint(config, roots, quantities, notes): pass
+
+from collections.abc import Mapping
+from typing import Final
+
+from licorne.config.acl import ACL, ACLError
+from licorne.config.lint_rules import lint_rules
+from licorne.config.problems import Notes
+from licorne.config.properties import APPLICATION_SORT_POLICY, PROPERTIES, QUOTA_PREEMPTION_DELAY, bad_properties
+from licorne.config.quantity import QuantityError, parse_quantity
+from licorne.config.raw import RawConfig, RawPartition, RawQueue, RawResources, Value
+from licorne.config.structure import is_empty_template, is_parent
+
+_RECOVERY: Final = "@recovery@"
+_RESOLVERS: Final = ("", "os", "ldap", "test")
+
+
+def lint(config: RawConfig, roots: Mapping[int, RawQueue], notes: Notes) -> None:
+    """Note the warnings of a configuration, faulty or not."""
+    for index, partition in enumerate(config.partitions or ()):
+        _lint_partition(partition, notes)
+        lint_rules(partition, notes)
+        root = roots.get(index)
+        if root is not None:
+            quota_preemption = bool(partition.preemption and partition.preemption.quotapreemptionenabled)
+            if root.maxapplications:
+                message = (
+                    "a reload that changes root's maxapplications takes effect; the original keeps the first value"
+                )
+                notes.warn("root-max-applications", root.spot("maxapplications"), message)
+            _lint_queue(root, False, quota_preemption, notes)
+
+
+def _lint_partition(partition: RawPartition, notes: Notes) -> None:
+    if partition.name.startswith("["):
+        message = "a name that starts with '[' is taken as qualified with a resource manager's id"
+        notes.warn("partition-name-qualified", partition.spot("name"), message)
+    resolver = partition.usergroupresolver
+    if resolver is not None and resolver.type not in _RESOLVERS:
+        message = f"'{resolver.type}' is no user group resolver: os, ldap or test; each user is in a group of that name"
+        notes.warn("resolver-unknown", resolver.spot("type"), message)
+    weights = partition.nodesortpolicy.resourceweights if partition.nodesortpolicy is not None else None
+    if weights and not any(weight for weight, _ in weights.values()):
+        assert partition.nodesortpolicy is not None
+        message = "all weights are zero, so all nodes have the same score; leave the weights out for the default"
+        notes.warn("weights-zero", partition.nodesortpolicy.spot("resourceweights"), message)
+
+
+def _lint_queue(queue: RawQueue, below_capitals: bool, quota_preemption: bool, notes: Notes) -> None:
+    if queue.name.lower() == _RECOVERY:
+        message = f"'{_RECOVERY}' is the scheduler's own queue for recovered applications; give this one another name"
+        notes.warn("queue-recovery", queue.spot("name"), message)
+    below_capitals = below_capitals or queue.name != queue.name.lower()
+    if below_capitals and queue.limits:
+        message = "these limits are applied; in the original limits on or below a queue spelled with capitals never are"
+        notes.warn("limit-capitals", queue.spot("limits"), message)
+    _lint_resources(queue.resources, notes)
+    _lint_properties(queue.properties, quota_preemption, notes)
+    _lint_acls(queue, notes)
+    _lint_template(queue, quota_preemption, notes)
+    for child in queue.queues or ():
+        _lint_queue(child, below_capitals, quota_preemption, notes)
+
+
+def _lint_resources(resources: RawResources | None, notes: Notes) -> None:
+    if resources is None:
+        return
+    for key in ("guaranteed", "max"):
+        amounts: dict[str, Value] | None = getattr(resources, key)
+        if amounts and all(_is_zero(value.text, resource_type) for resource_type, value in amounts.items()):
+            message = f"a {key} of zeros alone counts as not set" + (": the queue is unlimited" if key == "max" else "")
+            notes.warn("resources-zero", resources.spot(key), message)
+
+
+def _is_zero(text: str, resource_type: str) -> bool:
+    try:
+        return parse_quantity(text, resource_type) == 0
+    except QuantityError:
+        return False
+
+
+def _lint_properties(properties: dict[str, Value] | None, quota_preemption: bool, notes: Notes) -> None:
+    if not properties:
+        return
+    for key, value in properties.items():
+        if key not in PROPERTIES:
+            notes.warn("property-unknown", value.spot, f"the property '{key}' is unknown and says nothing")
+    texts = {key: value.text for key, value in properties.items()}
+    for key, text, expects in bad_properties(texts):
+        message = f"'{text}' is no value of {key}, so the default stands; expected is {expects}"
+        notes.warn("property-value", properties[key].spot, message)
+    if texts.get(APPLICATION_SORT_POLICY) == "stateaware":
+        message = "stateaware is fifo, unless the resource manager has application.state.starting on"
+        notes.warn("sort-policy-stateaware", properties[APPLICATION_SORT_POLICY].spot, message)
+    if QUOTA_PREEMPTION_DELAY in texts and not quota_preemption:
+        message = "the delay does nothing, because the partition's preemption.quotapreemptionenabled is not set"
+        notes.warn("quota-preemption-off", properties[QUOTA_PREEMPTION_DELAY].spot, message)
+
+
+def _lint_acls(queue: RawQueue, notes: Notes) -> None:
+    for key in ("adminacl", "submitacl"):
+        text = getattr(queue, key)
+        try:
+            acl = ACL.parse(text)
+        except ACLError:
+            continue
+        if acl.dropped:
+            names = ", ".join(f"'{name}'" for name in acl.dropped)
+            notes.warn("acl-name-dropped", queue.spot(key), f"no legal names, left out of the list: {names}")
+        users, _, groups = text.partition(" ")
+        if users == "*" and groups.strip():
+            message = "'*' lets everybody in, so the groups say nothing"
+            notes.warn("acl-groups-ignored", queue.spot(key), message)
+
+
+def _lint_template(queue: RawQueue, quota_preemption: bool, notes: Notes) -> None:
+    template = queue.childtemplate
+    if template is None:
+        return
+    if not is_parent(queue):
+        notes.warn("template-on-leaf", queue.spot("childtemplate"), "the queue is a leaf, so its template does nothing")
+    elif is_empty_template(template) and not template.broken:
+        message = "the template says nothing and counts as not written: that of a queue above is used"
+        notes.warn("template-empty", queue.spot("childtemplate"), message)
+    _lint_resources(template.resources, notes)
+    _lint_properties(template.properties, quota_preemption, notes)

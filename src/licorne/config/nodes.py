@@ -54,6 +54,7 @@ class Node:
         self.target: Node | None = None
 
     def spot(self, path: str) -> Spot:
+        """The node's place, under the path by which it was reached."""
         return Spot(self.line, self.column, path, self.text if self.kind != "alias" else f"*{self.text}")
 
 

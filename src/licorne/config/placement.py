@@ -29,8 +29,10 @@ def is_regexp(text: str) -> bool:
 
 
 def compiles(text: str) -> bool:
-    """Whether RE2 accepts the expression. RE2 because the original uses its syntax, and because the time of a
-    match is bounded whatever the author wrote."""
+    """Whether RE2 accepts the expression.
+
+    RE2 because the original uses its syntax, and because the time of a match is bounded whatever the author wrote.
+    """
     options = re2.Options()
     options.log_errors = False
     try:
@@ -50,11 +52,11 @@ def check_rules(partition: RawPartition, root: RawQueue, notes: Notes) -> None:
         path = _static_path(rule, notes)
         if path is not None:
             walkable.append((number, rule, path))
-    for number, rule, (path, has_dynamic_rest) in walkable:
-        fault = _walk(path.lower().split("."), root, rule.create, has_dynamic_rest)
+    for number, rule, (static, has_dynamic_rest) in walkable:
+        fault = _walk(static.lower().split("."), root, rule.create, has_dynamic_rest)
         if fault is not None:
             identifier, message = fault
-            notes.fault(identifier, rule.spot("value"), f"rule {number} leads to '{path}': {message}")
+            notes.fault(identifier, rule.spot("value"), f"rule {number} leads to '{static}': {message}")
 
 
 def _check_rule(rule: RawRule, notes: Notes) -> None:
@@ -82,8 +84,10 @@ def _is_fit(entry: Value, pattern: re.Pattern[str]) -> bool:
 
 
 def _static_path(rule: RawRule, notes: Notes) -> tuple[str, bool] | None:
-    """The path that the leading `fixed` rules of a chain make, outermost parent first, and whether other rules
-    come after them. None if the chain starts with another rule, or is at fault."""
+    """The path that the leading `fixed` rules of a chain make, outermost parent first.
+
+    Also, whether other rules come after them. None if the chain starts with another rule, or is at fault.
+    """
     chain = [rule]
     while chain[-1].parent is not None:
         chain.append(chain[-1].parent)

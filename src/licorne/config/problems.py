@@ -87,6 +87,7 @@ class Notes:
 
     @property
     def fault_count(self) -> int:
+        """How many faults there are so far."""
         return len(self._faults)
 
     def report(self) -> Report:

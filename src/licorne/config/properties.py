@@ -34,9 +34,9 @@ MAX_DURATION_NS: Final = 2**63 - 1
 
 
 class QueueProperties(msgspec.Struct, frozen=True):
-    """The meaning of a queue's merged properties. Delays in nanoseconds; `backoff` and
-    `quota_preemption_delay_ns` are 0 where they are off.
+    """The meaning of a queue's merged properties.
 
+    Delays are in nanoseconds; `backoff` and `quota_preemption_delay_ns` are 0 where they are off.
     `sort_policy` is what a leaf was told; a parent sorts its queues fairly whatever it says, and `stateaware`
     is fifo where the resource manager has no Starting state (spec states.md, section 4).
     """

@@ -31,7 +31,9 @@ _FACTORS: Final = {
 _LONGEST_DIGITS: Final = len(str(MAX_QUANTITY))
 
 # What Go's unicode.IsSpace takes for a blank: Python's str.strip() also takes U+001C to U+001F.
-BLANKS: Final = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+BLANKS: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 class QuantityError(ValueError):

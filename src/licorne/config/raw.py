@@ -55,12 +55,16 @@ ResourceMap = dict[str, Value]
 
 @dataclass(slots=True, kw_only=True)
 class RawResources(Item):
+    """The quotas of a queue or of a template."""
+
     guaranteed: ResourceMap | None = None
     max: ResourceMap | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class RawLimit(Item):
+    """What users and groups may use."""
+
     limit: str = ""
     users: list[Value] | None = None
     groups: list[Value] | None = None
@@ -70,6 +74,8 @@ class RawLimit(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawTemplate(Item):
+    """What dynamic leaves get."""
+
     maxapplications: int = 0
     properties: dict[str, Value] | None = None
     resources: RawResources | None = None
@@ -77,6 +83,8 @@ class RawTemplate(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawQueue(Item):
+    """A queue and those below it."""
+
     name: str = ""
     parent: bool = False
     queues: list[RawQueue] | None = None
@@ -91,6 +99,8 @@ class RawQueue(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawFilter(Item):
+    """Whom a rule serves."""
+
     type: str = ""
     users: list[Value] | None = None
     groups: list[Value] | None = None
@@ -98,6 +108,8 @@ class RawFilter(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawRule(Item):
+    """A placement rule and the one that makes its parent queue."""
+
     name: str = ""
     create: bool = False
     filter: RawFilter | None = None
@@ -107,23 +119,31 @@ class RawRule(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawPreemption(Item):
+    """Whether anything may be preempted; None is the default."""
+
     enabled: bool | None = None
     quotapreemptionenabled: bool | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class RawNodeSort(Item):
+    """In which order nodes are tried."""
+
     type: str = ""
     resourceweights: dict[str, tuple[float, Spot]] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class RawResolver(Item):
+    """How the groups of a user are found."""
+
     type: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
 class RawPartition(Item):
+    """A partition."""
+
     name: str = ""
     queues: list[RawQueue] | None = None
     placementrules: list[RawRule] | None = None
@@ -135,6 +155,8 @@ class RawPartition(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawConfig(Item):
+    """The document."""
+
     partitions: list[RawPartition] | None = None
     checksum: str = ""
 

@@ -13,8 +13,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from licorne.config import scalars
-from licorne.config.nodes import MAX_DEPTH, Node
+from licorne.config.nodes import Node
 from licorne.config.problems import Notes, Spot
 from licorne.config.raw import (
     Item,
@@ -32,8 +31,7 @@ from licorne.config.raw import (
     Value,
     join,
 )
-
-MAX_VALUES: Final = 1_000_000
+from licorne.config.values import LimitError, ValueReader, behind, is_merge, is_null, is_text
 
 _ItemT = TypeVar("_ItemT", bound=Item)
 _T = TypeVar("_T")
@@ -41,14 +39,16 @@ _Decode = Callable[["Reader", Node, str, int], Any]
 
 
 def read(root: Node | None, notes: Notes) -> RawConfig | None:
-    """The whole configuration; None if not even its outermost mapping could be read. An empty document is an
-    empty configuration. Faults go to `notes`."""
+    """The whole configuration; faults go to `notes`.
+
+    None if not even its outermost mapping could be read. An empty document is an empty configuration.
+    """
     if root is None:
         return None
     reader = Reader(notes)
     try:
         config = reader.item(root, "", 0, RawConfig)
-    except _LimitError as limit:
+    except LimitError as limit:
         notes.fault(limit.rule, limit.spot, limit.message)
         return None
     if config is None and notes.fault_count == 0:
@@ -56,111 +56,8 @@ def read(root: Node | None, notes: Notes) -> RawConfig | None:
     return config
 
 
-class _LimitError(Exception):
-    """A bound on the size of the expanded document was passed: nothing more is read."""
-
-    def __init__(self, rule: str, spot: Spot, message: str) -> None:
-        super().__init__(message)
-        self.rule, self.spot, self.message = rule, spot, message
-
-
-class Reader:
+class Reader(ValueReader):
     """Reads one document. The methods return None for null and for values at fault alike."""
-
-    def __init__(self, notes: Notes) -> None:
-        self.notes = notes
-        self._values = 0
-        self._alias_values = 0
-        self._alias_depth = 0
-        self._open_aliases: set[Node] = set()
-
-    # -- bounds ---------------------------------------------------------------------------------------
-
-    def _count(self, node: Node, path: str, depth: int) -> None:
-        """Bound what aliases can make of a small text, at the original's ratio and at a number of our own."""
-        self._values += 1
-        self._alias_values += self._alias_depth > 0
-        if depth > MAX_DEPTH:
-            raise _LimitError("yaml-depth", node.spot(path), f"nested deeper than {MAX_DEPTH} levels")
-        if self._values > MAX_VALUES:
-            message = f"more than {MAX_VALUES} values, aliases written out"
-            raise _LimitError("yaml-size", node.spot(path), message)
-        if self._alias_values > 100 and self._values > 1000:
-            # 99 % of the values may come from aliases in a document of up to 400,000 values, 10 % at 4 million.
-            allowed = 0.99 - 0.89 * min(1.0, max(0.0, (self._values - 400_000) / 3_600_000))
-            if self._alias_values / self._values > allowed:
-                raise _LimitError("yaml-aliases", node.spot(path), "the document consists of aliases almost wholly")
-
-    def _through(self, node: Node, path: str, depth: int, decode: Callable[[Node], _T]) -> _T | None:
-        """Call `decode` on the node, or on what it is an alias of."""
-        self._count(node, path, depth)
-        if node.kind != "alias":
-            return decode(node)
-        if node in self._open_aliases:
-            self.notes.fault("yaml-anchor", node.spot(path), f"the value of the anchor '{node.text}' contains itself")
-            return None
-        assert node.target is not None
-        self._open_aliases.add(node)
-        self._alias_depth += 1
-        try:
-            self._count(node.target, path, depth)
-            return decode(node.target)
-        finally:
-            self._alias_depth -= 1
-            self._open_aliases.discard(node)
-
-    # -- scalars ----------------------------------------------------------------------------------------
-
-    def _scalar(self, node: Node, path: str, depth: int, expected: str) -> scalars.Resolved | None:
-        """Tag and value of a scalar; None for null and for what is none."""
-
-        def decode(node: Node) -> scalars.Resolved | None:
-            if node.kind != "scalar":
-                self._wrong_type(node, path, expected)
-                return None
-            try:
-                tag, value = scalars.resolve(node)
-            except scalars.ScalarError as error:
-                self.notes.fault("yaml-type", node.spot(path), str(error))
-                return None
-            return None if tag == "!!null" else (tag, value)
-
-        return self._through(node, path, depth, decode)
-
-    def text(self, node: Node, path: str, depth: int) -> str | None:
-        """A text: any scalar as it is spelled."""
-        found = self._scalar(node, path, depth, "a text")
-        if found is None:
-            return None
-        scalar = _behind(node)
-        return str(found[1]) if scalar.tag == "!!binary" else scalar.text
-
-    def flag(self, node: Node, path: str, depth: int) -> bool | None:
-        found = self._scalar(node, path, depth, "true or false")
-        return None if found is None else self._converted(scalars.as_bool(found[1]), node, path, "true or false")
-
-    def unsigned(self, node: Node, path: str, depth: int) -> int | None:
-        expected = "a whole number, not negative"
-        found = self._scalar(node, path, depth, expected)
-        if found is None:
-            return None
-        number = scalars.as_unsigned(found[1])
-        if number is not None and str(number) != _behind(node).text:
-            self.notes.warn("number-spelling", node.spot(path), f"this spelling means {number}")
-        return self._converted(number, node, path, expected)
-
-    def _number(self, node: Node, path: str, depth: int) -> float | None:
-        found = self._scalar(node, path, depth, "a number")
-        return None if found is None else self._converted(scalars.as_float(found[1]), node, path, "a number")
-
-    def _converted(self, value: _T | None, node: Node, path: str, expected: str) -> _T | None:
-        if value is None:
-            self._wrong_type(_behind(node), path, expected)
-        return value
-
-    def _wrong_type(self, node: Node, path: str, expected: str) -> None:
-        found = {"mapping": "a mapping", "sequence": "a list"}.get(node.kind) or f"'{node.spot(path).text[:40]}'"
-        self.notes.fault("yaml-type", node.spot(path), f"{expected} is expected here, not {found}")
 
     # -- lists and maps ---------------------------------------------------------------------------------
 
@@ -168,10 +65,10 @@ class Reader:
         """A list without its null elements and those at fault. Paths count the elements as they are written."""
 
         def decode(node: Node) -> list[_T] | None:
-            if _is_null(node):
+            if is_null(node):
                 return None
             if node.kind != "sequence":
-                self._wrong_type(node, path, "a list")
+                self.wrong_type(node, path, "a list")
                 return None
             elements = []
             for index, item in enumerate(node.items):
@@ -179,20 +76,23 @@ class Reader:
                 value = element(item, place)
                 if value is not None:
                     elements.append(value)
-                elif _is_null(_behind(item)):
+                elif is_null(behind(item)):
                     self.notes.warn("null-dropped", item.spot(place), "an empty element of a list is left out")
             return elements
 
-        return self._through(node, path, depth, decode)
+        return self.through(node, path, depth, decode)
 
     def texts(self, node: Node, path: str, depth: int) -> list[Value] | None:
+        """A list of texts."""
+
         def element(item: Node, place: str) -> Value | None:
             text = self.text(item, place, depth + 1)
-            return None if text is None else Value(text, _behind(item).spot(place))
+            return None if text is None else Value(text, behind(item).spot(place))
 
         return self._list(node, path, depth, element)
 
     def items(self, node: Node, path: str, depth: int, kind: type[_ItemT]) -> list[_ItemT] | None:
+        """A list of records."""
         return self._list(node, path, depth, lambda item, place: self.item(item, place, depth + 1, kind))
 
     def text_map(self, node: Node, path: str, depth: int) -> dict[str, Value] | None:
@@ -200,38 +100,40 @@ class Reader:
 
         def value(item: Node, place: str) -> Value | None:
             text = self.text(item, place, depth + 1)
-            if text is None and not _is_null(_behind(item)):
+            if text is None and not is_null(behind(item)):
                 return None
             return Value(text or "", item.spot(place))
 
         return self._map(node, path, depth, value)
 
     def weights(self, node: Node, path: str, depth: int) -> dict[str, tuple[float, Spot]] | None:
+        """A map of numbers; a null is 0."""
+
         def value(item: Node, place: str) -> tuple[float, Spot] | None:
-            if _is_null(_behind(item)):
+            if is_null(behind(item)):
                 return 0.0, item.spot(place)
-            number = self._number(item, place, depth + 1)
+            number = self.number(item, place, depth + 1)
             return None if number is None else (number, item.spot(place))
 
         return self._map(node, path, depth, value)
 
     def _map(self, node: Node, path: str, depth: int, value: Callable[[Node, str], _T | None]) -> dict[str, _T] | None:
         def decode(node: Node) -> dict[str, _T] | None:
-            if _is_null(node):
+            if is_null(node):
                 return None
             if node.kind != "mapping":
-                self._wrong_type(node, path, "a mapping")
+                self.wrong_type(node, path, "a mapping")
                 return None
             found: dict[str, _T] = {}
             for key, _, item in self._pairs(node, path, depth, is_record=False):
-                if key in found and _is_null(_behind(item)):
+                if key in found and is_null(behind(item)):
                     continue  # a null that comes in by a merge key does not replace what is there
                 content = value(item, join(path, key))
                 if content is not None:
                     found[key] = content
             return found
 
-        return self._through(node, path, depth, decode)
+        return self.through(node, path, depth, decode)
 
     # -- records ----------------------------------------------------------------------------------------
 
@@ -240,10 +142,10 @@ class Reader:
         fields = _FIELDS[kind]
 
         def decode(node: Node) -> _ItemT | None:
-            if _is_null(node):
+            if is_null(node):
                 return None
             if node.kind != "mapping":
-                self._wrong_type(node, path, "a mapping with the keys " + ", ".join(fields))
+                self.wrong_type(node, path, "a mapping with the keys " + ", ".join(fields))
                 return None
             record = kind(path=path, node=node)
 
@@ -260,7 +162,7 @@ class Reader:
                     record.broken.add(key)
             return record
 
-        return self._through(node, path, depth, decode)
+        return self.through(node, path, depth, decode)
 
     def _unknown_key(self, key: str, node: Node, path: str, fields: dict[str, _Decode]) -> None:
         close = difflib.get_close_matches(key.lower()[:80], fields, n=1, cutoff=0.75)
@@ -285,7 +187,7 @@ class Reader:
             if earlier is not key_node:
                 self._duplicate_key(key_node, path, earlier.line)
                 continue
-            if _is_merge(key_node):
+            if is_merge(key_node):
                 merge = value
                 continue
             key = self.text(key_node, path, depth + 1)
@@ -299,7 +201,7 @@ class Reader:
         if merge is not None:
             if merged is None:
                 # Only keys that are texts by their spelling are kept from a merge: as the original compares them.
-                merged = {item.text for item in map(_behind, node.items[::2]) if _is_text(item)}
+                merged = {item.text for item in map(behind, node.items[::2]) if is_text(item)}
             else:
                 merged |= names
             found += self._merged(merge, path, depth, is_record, merged)
@@ -310,14 +212,14 @@ class Reader:
     ) -> list[tuple[str, Node, Node]]:
         found: list[tuple[str, Node, Node]] = []
         for source in merge.items if merge.kind == "sequence" else [merge]:
-            if _behind(source).kind != "mapping":
+            if behind(source).kind != "mapping":
                 self.notes.fault("yaml-merge", source.spot(path), "a merge key takes a mapping or a list of mappings")
                 continue
 
             def pairs(mapping: Node) -> list[tuple[str, Node, Node]]:
                 return self._pairs(mapping, path, depth + 1, is_record=is_record, merged=merged)
 
-            brought = self._through(source, path, depth + 1, pairs) or []
+            brought = self.through(source, path, depth + 1, pairs) or []
             merged.update(key for key, _, _ in brought)
             found += brought
         return found
@@ -325,31 +227,6 @@ class Reader:
     def _duplicate_key(self, node: Node, path: str, line: int) -> None:
         message = f"the key '{node.text[:80]}' is there already, see line {line}"
         self.notes.fault("yaml-key-duplicate", node.spot(path), message)
-
-
-def _behind(node: Node) -> Node:
-    """The node itself, or what it is an alias of."""
-    return node if node.target is None else node.target
-
-
-def _is_null(node: Node) -> bool:
-    if node.kind != "scalar" or len(node.text) > 4:
-        return False
-    try:
-        return scalars.resolve(node)[0] == "!!null"
-    except scalars.ScalarError:
-        return False
-
-
-def _is_text(node: Node) -> bool:
-    try:
-        return node.kind == "scalar" and scalars.resolve(node)[0] == "!!str"
-    except scalars.ScalarError:
-        return False
-
-
-def _is_merge(node: Node) -> bool:
-    return node.kind == "scalar" and node.text == "<<" and (node.tag == "!!merge" or (node.plain and not node.tag))
 
 
 def _items(kind: type[Item]) -> _Decode:

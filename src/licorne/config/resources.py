@@ -7,8 +7,6 @@ limits reach through queues that say nothing. Sums saturate at 2**63 - 1, as in 
 
 from __future__ import annotations
 
-
-
 from licorne.config.problems import Notes, Spot
 from licorne.config.quantity import MAX_QUANTITY, QuantityError, parse_quantity
 from licorne.config.raw import RawQueue, ResourceMap
@@ -42,9 +40,11 @@ class Quantities:
         return amounts
 
     def guaranteed(self, queue: RawQueue) -> Amounts:
+        """What a queue itself is guaranteed."""
         return self.of(queue.resources.guaranteed) if queue.resources else {}
 
     def maximum(self, queue: RawQueue) -> Amounts:
+        """The max of a queue itself."""
         return self.of(queue.resources.max) if queue.resources else {}
 
 
@@ -123,5 +123,3 @@ def _check_sum(queue: RawQueue, guaranteed: Amounts, maximum: Amounts, total: Am
 
 def _spot(queue: RawQueue, key: str) -> Spot:
     return queue.spot() if queue.resources is None else queue.resources.spot(key)
-
-

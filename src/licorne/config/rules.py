@@ -6,6 +6,7 @@ The names are part of the public interface: they stay as they are. `docs/config-
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 import msgspec
@@ -113,9 +114,13 @@ _WARNINGS: Final = (
         "config 7, states 4",
     ),
     ("quota-preemption-off", "A quota preemption delay needs the partition's quotapreemptionenabled.", "config 7"),
-    ("filter-type-case", "A filter type in capitals is taken at its word; the original takes it for allow.", "placement 3"),
-    ("filter-deny-everybody", "A deny filter without a legal entry blocks everybody.", "placement 3"),
-    ("filter-allow-everybody", "A filter of which no entry is legal lets everybody pass.", "placement 3"),
+    (
+        "filter-type-case",
+        "A filter type in capitals is taken at its word; the original takes it for allow.",
+        "placement 3",
+    ),
+    ("filter-deny-everybody", "A deny filter without lists blocks everybody.", "placement 3"),
+    ("filter-nothing-legal", "A filter of which no entry is legal finds nobody.", "placement 3"),
     ("filter-entry-dropped", "In a list of several entries those that are no legal names are left out.", "placement 3"),
     ("filter-unanchored", "A regular expression matches anywhere in a name unless it is anchored.", "placement 3"),
     (
@@ -125,8 +130,16 @@ _WARNINGS: Final = (
     ),
     ("rule-recovery", "The rule `recovery` is not for configurations; the rules are unusable with it.", "config 5.11"),
     ("rule-value-missing", "`fixed` and `tag` need a value; the rules are unusable without it.", "config 5.11"),
-    ("rule-value-name", "Each part of a fixed value is a legal queue name, else the rules are unusable.", "placement 2"),
-    ("rule-full-path-parent", "A fixed value that starts with `root` with a parent makes the rules unusable.", "placement 2"),
+    (
+        "rule-value-name",
+        "Each part of a fixed value is a legal queue name, else the rules are unusable.",
+        "placement 2",
+    ),
+    (
+        "rule-full-path-parent",
+        "A fixed value that starts with `root` with a parent makes the rules unusable.",
+        "placement 2",
+    ),
     ("rule-value-outside-root", "A fixed path that starts with `root` but not at root leads nowhere.", "placement 5"),
 )
 
@@ -155,4 +168,4 @@ def rules_page() -> str:
 
 
 if __name__ == "__main__":
-    print(rules_page(), end="")
+    sys.stdout.write(rules_page())

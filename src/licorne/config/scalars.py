@@ -16,7 +16,8 @@ from typing import Final
 
 from licorne.config.nodes import Node
 
-Resolved = tuple[str, str | bool | int | float | None]
+Scalar = str | bool | int | float | None
+Resolved = tuple[str, Scalar]
 
 _WORDS: Final[dict[str, Resolved]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), ("!!null", None)),
@@ -30,6 +31,7 @@ _WORDS: Final[dict[str, Resolved]] = {
 _INTEGER: Final = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|(?:0[oO]|0)([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _TIMESTAMP: Final = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9.]+.*)?")
+_KNOWN_TAGS: Final = frozenset(("!!bool", "!!int", "!!float", "!!null", "!!timestamp"))
 _TRUE_WORDS: Final = frozenset(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"))
 _FALSE_WORDS: Final = frozenset(("n", "N", "no", "No", "NO", "off", "Off", "OFF"))
 _TWO_63: Final = 2**63
@@ -51,6 +53,8 @@ def resolve(node: Node) -> Resolved:
         return "!!str", node.text
     if tag == "!!binary":
         return "!!str", _binary(node.text)
+    if tag and tag not in _KNOWN_TAGS:
+        return tag, node.text  # an unknown tag says nothing, but the text is no number or truth value any more
     found, value = _resolve_plain(node.text)
     if tag in ("", found):
         return found, value
@@ -74,7 +78,8 @@ def _resolve_plain(text: str) -> Resolved:
     match = _INTEGER.fullmatch(digits)
     if match is not None:
         sign, hexadecimal, binary, octal, decimal = match.groups()
-        number = int(hexadecimal or binary or octal or decimal, 16 if hexadecimal else 2 if binary else 8 if octal else 10)
+        base = 16 if hexadecimal else 2 if binary else 8 if octal else 10
+        number = int(hexadecimal or binary or octal or decimal, base)
         number = -number if sign == "-" else number
         # Above 63 bits only numbers without a sign are integers there.
         if -_TWO_63 <= number < (_TWO_63 if sign else _TWO_64):
@@ -97,7 +102,7 @@ def _binary(text: str) -> str:
         raise ScalarError("not base64 text, as !!binary says") from None
 
 
-def as_bool(value: str | bool | int | float | None) -> bool | None:
+def as_bool(value: Scalar) -> bool | None:
     """A truth value, also from the words of YAML 1.1; None if it is none."""
     if isinstance(value, bool):
         return value
@@ -106,7 +111,7 @@ def as_bool(value: str | bool | int | float | None) -> bool | None:
     return None
 
 
-def as_unsigned(value: str | bool | int | float | None) -> int | None:
+def as_unsigned(value: Scalar) -> int | None:
     """An integer of 64 bits without sign; None if it is none.
 
     Fractions are cut. A negative fraction is no error in the original but wraps around to a huge number
@@ -123,6 +128,6 @@ def as_unsigned(value: str | bool | int | float | None) -> int | None:
     return _TWO_63
 
 
-def as_float(value: str | bool | int | float | None) -> float | None:
+def as_float(value: Scalar) -> float | None:
     """A number; None if it is none."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -25,8 +25,10 @@ NODE_POLICIES: Final = ("", "fair", "binpacking")
 
 
 def check_config(config: RawConfig, quantities: Quantities, notes: Notes) -> dict[int, RawQueue]:
-    """All that decides whether the configuration is accepted. Returns the root queue of each partition that has
-    one, by the partition's position."""
+    """All that decides whether the configuration is accepted.
+
+    Returns the root queue of each partition that has one, by the partition's position.
+    """
     names: dict[str, str] = {}
     roots: dict[int, RawQueue] = {}
     for index, partition in enumerate(config.partitions or ()):

@@ -41,8 +41,10 @@ def _take_in(partition: Partition, message: Allocation) -> str:
         return f"partition {partition.name} is stopped; cannot process allocation {message.key}"
     resource = message.resource
     app = partition.applications.get(message.application_id)
-    if app is None and not (partition.seed_dialect and not message.application_id):
+    if app is None and not message.independent:
         return f"failed to find application {message.application_id}"
+    if app is not None and message.independent and not app.independent:
+        return f"allocationKey: {message.key!r}: an application has this ID"
     if not resource or not any(resource.values()):
         return "allocation contains no resources"
     for amount in resource.values():
@@ -195,11 +197,6 @@ def _placed_outside(
 
 def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, str]:
     """An ask without an application (seed's dialect): an application of its own (spec scheduler-interface.md, 9)."""
-    known = partition.applications.get(message.key)
-    if known is not None:
-        if known.independent:
-            return known, ""
-        return None, f"allocationKey: {message.key!r}: an application has this ID"
     add = AddApplication(
         application_id=message.key, user="nobody", groups=("nogroup",), tags=message.tags or {}
     )
@@ -219,10 +216,10 @@ def _independent(partition: Partition, message: Allocation) -> tuple[Application
 def release(partition: Partition, message: Release) -> None:
     """An allocation, an ask, or all that an application has, ends; what is unknown is ignored."""
     app_id = message.application_id
-    if not app_id and not partition.seed_dialect:
+    if not app_id and message.what == "both":
         remove_foreign(partition, message.key)
         return
-    app = partition.applications.get(app_id or message.key)
+    app = partition.applications.get(app_id) if app_id else _owner(partition, message)
     if app is None:
         return
     if message.what != "ask":
@@ -242,6 +239,14 @@ def release(partition: Partition, message: Release) -> None:
         if asks:
             partition.lifecycle.emptied(app)
     partition.touched()
+
+
+def _owner(partition: Partition, message: Release) -> Application | None:
+    """Whose ask or allocation it is that a release of the seed's dialect names by key or UUID alone."""
+    for app in partition.applications.values():
+        if (message.what == "ask" and message.key in app.asks) or (message.uuid and message.uuid in app.allocations):
+            return app
+    return None
 
 
 def end_allocation(partition: Partition, app: Application, alloc: Ask, termination: Termination) -> None:

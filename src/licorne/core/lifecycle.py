@@ -75,6 +75,7 @@ class Lifecycle:
         if new in _ENDED:
             app.finished_ns = partition.now
             app.message = message
+            self.leave_limits(app, gone=True)
             partition.retire(app)
 
     def _started(self, app: Application) -> None:
@@ -156,18 +157,21 @@ class Lifecycle:
             self.fire(app, ApplicationEvent.RUN)
         elif app.state is not ApplicationState.COMPLETING:
             self.fire(app, ApplicationEvent.COMPLETE)
-        for other in self._partition.limits.left(app):
-            self._partition.parking.wake_app(other)
+        self.leave_limits(app)
         if app.independent and app.id in self._partition.applications:
             self._partition.remove_application(app)
+
+    def leave_limits(self, app: Application, *, gone: bool = False) -> None:
+        """Nothing of it is allocated or pending: its user's and group's slots are free for others."""
+        for other in self._partition.limits.left(app, gone=gone):
+            self._partition.parking.wake_app(other)
 
     def removed(self, app: Application) -> None:
         """The resource manager has removed it: nobody waits for its slot any longer."""
         if app.state in _COUNTED:
             self._count_running(app, -1)
         self._leave_accepted(app)
-        for other in self._partition.limits.left(app):
-            self._partition.parking.wake_app(other)
+        self.leave_limits(app, gone=True)
         if app.queue.stateaware:
             self._partition.parking.wake_blocked(app.queue.blocked)
 

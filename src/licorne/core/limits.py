@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 from licorne.config.model import LimitConfig, QueueConfig
 
 from .application import Application
+from .states import TERMINATED_STATES
 from .usage import Tracker
 from .vectors import UNLIMITED, Types, Vec
 
@@ -108,12 +109,12 @@ class Limits:
     def left(self, app: Application, *, gone: bool = False) -> list[Application]:
         """Nothing of the application is allocated or pending any more: it leaves all sets, and its group (16.11, 16.12).
 
-        An application that never had an allocation keeps its group and trackers, unless it is `gone`, which it is
-        when the partition forgets it, or it is completed, failed or rejected. Returned are those who waited at its
-        trackers: they may run now. They are taken out of `blocked`.
+        An application that never had an allocation keeps its group and trackers, unless it is removed (`gone`) or has
+        terminated. Returned are those who waited at its trackers: they may run now. They are taken out of `blocked`.
         """
         if not app.group_chosen:
             return []
+        gone = gone or app.state in TERMINATED_STATES
         if not gone and not any(app in tracker.apps for tracker in app.trackers):
             return []
         assert app.allocated.zero() and app.placeholders.zero(), f"{app.id}: leaves its trackers with allocations"
@@ -230,7 +231,7 @@ class Limits:
         """Give the tracker the limit that applies; did it change?"""
         limit, wildcard = self._applying(tracker.kind, tracker.name, tracker.path)
         same = _same(tracker.limit, limit.resources) and tracker.max_apps == limit.max_apps
-        tracker.limit = limit.resources
+        tracker.limit = limit.resources  # type: ignore[assignment]
         tracker.max_apps = limit.max_apps
         tracker.wildcard = wildcard
         return not same

@@ -230,7 +230,7 @@ class Parking:
 
     # -- events on nodes -------------------------------------------------------------------------------
 
-    @cython.cfunc
+    @cython.ccall
     def node_freed(self, node: Node) -> cython.void:
         """Room was freed on the node."""
         self.freed[node] = None

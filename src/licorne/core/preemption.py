@@ -6,7 +6,6 @@ on the node counts before anybody is evicted. The other kinds of preemption are 
 
 from __future__ import annotations
 
-from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 from licorne.si.messages import Termination
@@ -54,24 +53,16 @@ def _candidates(ask: Ask, node: Node) -> list[Ask]:
         and not a.released
         and any(d in wanted and amount for d, amount in enumerate(a.shape.amounts.values()))
     ]
-    return sorted(found, key=cmp_to_key(_compare))
+    return sorted(found, key=_rank)
 
 
-def _compare(left: Ask, right: Ask) -> int:
-    """Class (ordinary, refuses preemption, originator), lower priority, newest, smaller, last arrival first."""
-    a, b = _rank(left), _rank(right)
-    if a != b:
-        return -1 if a < b else 1
-    if left.shape.amounts.above(right.shape.amounts):
-        return 1
-    if right.shape.amounts.above(left.shape.amounts):
-        return -1
-    return right.seq - left.seq
+def _rank(ask: Ask) -> tuple[int, int, int, int]:
+    """Class (ordinary, refuses preemption, originator), lower priority, newest first, of equally old the last to come.
 
-
-def _rank(ask: Ask) -> tuple[int, int, int]:
+    The original's next criterion, the smaller one first, is never reached: arrival is a total order.
+    """
     if ask.originator:
         kind = 3
     else:
         kind = 1 if ask.allow_self else 2
-    return kind, ask.priority, -ask.created
+    return kind, ask.priority, -ask.created, -ask.seq

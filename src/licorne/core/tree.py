@@ -43,10 +43,15 @@ class Tree:
     root: Queue
     types: Types
     stale: bool
+    stateaware: bool
 
-    def __init__(self, config: QueueConfig, types: Types) -> None:
-        """Build the managed queues; the cluster is empty as yet, which leaves root without a limit."""
+    def __init__(self, config: QueueConfig, types: Types, *, stateaware: bool = True) -> None:
+        """Build the managed queues; the cluster is empty as yet, which leaves root without a limit.
+
+        Without `stateaware` that sort policy is fifo, as where applications are never Starting (spec states.md, 4).
+        """
         self.types = types
+        self.stateaware = stateaware
         self.root = Queue(config.name, None, False, True, types)
         self._by_path: dict[str, Queue] = {self.root.path: self.root}
         self._sorted: list[Queue] | None = None
@@ -80,18 +85,18 @@ class Tree:
 
     def _apply(self, queue: Queue, config: QueueConfig) -> None:
         """Set everything that this queue takes from its configuration and its parent; then the same below."""
-        parent = queue.parent
+        is_root = queue is self.root
         queue.managed = True
         if queue.draining:
             _fire(queue, ObjectEvent.START)
-        queue.is_leaf = parent is not None and not (config.parent or config.children)
+        queue.is_leaf = not (is_root or config.parent or config.children)
         queue.submit_acl = ACL.parse(config.submit_acl)
         queue.admin_acl = ACL.parse(config.admin_acl)
         queue.max_apps = min(config.max_applications, _MOST)
-        if parent is None:  # its limit is the size of the cluster
-            queue.set_properties(dict(config.properties))
+        if is_root:  # its limit is the size of the cluster
+            self._set_properties(queue, dict(config.properties))
         else:
-            queue.set_properties(inherit_properties(parent.properties, config.properties))
+            self._set_properties(queue, inherit_properties(queue.parent.properties, config.properties))
             queue.set_resources(config.max, config.guaranteed)
         self._set_template(queue, None if queue.is_leaf else config.template)
         named = set()
@@ -105,10 +110,13 @@ class Tree:
             if child.managed and name not in named:
                 _drain(child)
 
-    @staticmethod
-    def _set_template(queue: Queue, own: TemplateConfig | None) -> None:
+    def _set_properties(self, queue: Queue, properties: dict[str, str]) -> None:
+        queue.set_properties(properties)
+        queue.stateaware = queue.stateaware and self.stateaware
+
+    def _set_template(self, queue: Queue, own: TemplateConfig | None) -> None:
         """A parent without a template has that of its nearest ancestor; they are not merged (config.md, section 9)."""
-        inherits = own is None and not queue.is_leaf and queue.parent is not None
+        inherits = own is None and not queue.is_leaf and queue is not self.root
         queue.template = queue.parent.template if inherits else own
         queue.inherited_template = queue.template is not None and inherits
 
@@ -144,8 +152,15 @@ class Tree:
         created = self._create(leaf, queue, is_leaf=True, managed=False)
         created.serves = not any(ancestor.is_leaf for ancestor in queue.lineage())
         if isinstance(queue.template, TemplateConfig) and created.path != RECOVERY_PATH:
-            _use_template(created, queue.template)
+            self._use_template(created, queue.template)
         return created
+
+    def _use_template(self, leaf: Queue, template: TemplateConfig) -> None:
+        """Properties that are blank say nothing (spec config.md, section 9)."""
+        leaf.max_apps = min(template.max_applications, _MOST)
+        said = {key: value for key, value in template.properties.items() if key.strip() and value.strip()}
+        self._set_properties(leaf, said)
+        leaf.set_resources(template.max, template.guaranteed)
 
     def apply_namespace_tags(self, queue: Queue, tags: Mapping[str, str]) -> bool:
         """Let an application's tags set the quota of its dynamic leaf (spec scheduling.md, section 12).
@@ -222,7 +237,7 @@ class Tree:
         """Remove the queues that nobody needs any more, children first; their paths, in that order (section 12)."""
         removed: list[str] = []
         for queue in reversed(self.queues()):  # a child's path is longer, so it comes first
-            if _removable(queue):
+            if self._removable(queue):
                 assert queue.place < 0, f"{queue.path}: empty, but in an order"
                 del queue.parent.children[queue.name]
                 queue.parent.by_name = []
@@ -234,7 +249,12 @@ class Tree:
 
     def has_removable(self) -> bool:
         """Would `remove_empty` find anything? Costs a look at every queue."""
-        return any(_removable(queue) for queue in self._by_path.values())
+        return any(self._removable(queue) for queue in self._by_path.values())
+
+    def _removable(self, queue: Queue) -> bool:
+        if queue is self.root or queue.children or queue.apps:
+            return False
+        return not queue.managed or queue.draining
 
     # -- proof -----------------------------------------------------------------------------------------
 
@@ -267,19 +287,6 @@ def _drain(queue: Queue) -> None:
     for child in queue.children.values():
         if child.managed:
             _drain(child)
-
-
-def _use_template(leaf: Queue, template: TemplateConfig) -> None:
-    """Properties that are blank say nothing (spec config.md, section 9)."""
-    leaf.max_apps = min(template.max_applications, _MOST)
-    leaf.set_properties({key: value for key, value in template.properties.items() if key.strip() and value.strip()})
-    leaf.set_resources(template.max, template.guaranteed)
-
-
-def _removable(queue: Queue) -> bool:
-    if queue.parent is None or queue.children or queue.apps:
-        return False
-    return not queue.managed or queue.state == ObjectState.DRAINING
 
 
 def _put_to_sleep(queue: Queue) -> None:

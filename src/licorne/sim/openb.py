@@ -66,8 +66,8 @@ def read_openb(path: Path, *, how: str = "load", load: float = 0.9) -> Workload:
     `how` is `recorded`, `fill` or `load`. Raises WorkloadError (file:line: column: what is wrong) and OSError.
     """
     pods_file = path / DEFAULT_PODS if path.is_dir() else path
-    nodes = _read_nodes(pods_file.parent / NODES)
     pods = sorted(_read_pods(pods_file), key=lambda pod: pod.created_s)
+    nodes = _read_nodes(pods_file.parent / NODES)
     notes = [NOT_MODELLED]
     arrivals_ns = [pod.created_s * NANOSECONDS for pod in pods]
     if how == "load":
