@@ -76,7 +76,7 @@ check: $(VENV)/dev  ## Check style, types, imports and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
 	$(BIN)/ruff check --fix

@@ -59,5 +59,7 @@ def test_a_generated_workload_is_decided_as_recorded(shared: Path, tmp_path: Pat
         pytest.skip("50,000 pods are for the compiled core")
     case, options = GENERATED[name]
     trace = shared / "parity" / f"{name}.trace"
-    text = trace.read_text() if trace.exists() else gzip.decompress(trace.with_suffix(".trace.gz").read_bytes()).decode()
+    text = (
+        trace.read_text() if trace.exists() else gzip.decompress(trace.with_suffix(".trace.gz").read_bytes()).decode()
+    )
     assert_same(decided(benchmark(case, options), tmp_path), text.splitlines())

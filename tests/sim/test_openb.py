@@ -60,7 +60,11 @@ def test_the_tables_become_nodes_applications_and_asks(folder: Path) -> None:
     ]
     # In order of arrival; p0 from scheduling to deletion, p1 from creation, as it never was scheduled.
     asks = asks_of(workload)
-    assert [(ask.key, ask.at, ask.duration_s) for ask in asks.values()] == [("p1", 5, 60), ("p0", 10, 90), ("p2", 30, 0)]
+    assert [(ask.key, ask.at, ask.duration_s) for ask in asks.values()] == [
+        ("p1", 5, 60),
+        ("p0", 10, 90),
+        ("p2", 30, 0),
+    ]
     assert asks["p1"].res == {"vcore": 2000, "memory": 256 << 20, GPU: 460}
     assert asks["p2"].res == {"vcore": 500, "memory": 128 << 20, GPU: 2000}
     assert asks["p0"].res == {"vcore": 1000, "memory": 512 << 20}

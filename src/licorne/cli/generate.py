@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import Annotated, BinaryIO, Literal, cast
 
 from cyclopts import Parameter, validators
 
@@ -77,8 +79,12 @@ def make(case: str, options: Options) -> Workload:
     return week(options.seed)
 
 
-def _target(out: Path) -> IO[bytes]:
-    if out.suffix == ".gz":
+@contextmanager
+def _target(out: Path) -> Iterator[BinaryIO]:
+    with out.open("wb") as stream:
+        if out.suffix != ".gz":
+            yield stream
+            return
         # Without a time stamp and a name inside, equal workloads make equal files.
-        return gzip.GzipFile(filename="", fileobj=out.open("wb"), mode="wb", mtime=0)  # type: ignore[return-value]
-    return out.open("wb")
+        with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+            yield cast("BinaryIO", packed)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.events import (
     AliasEvent,
@@ -25,6 +24,7 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
+from licorne.config.events import Events
 from licorne.config.problems import Notes, Spot
 
 MAX_BYTES: Final = 4 * 2**20
@@ -78,10 +78,10 @@ def compose(text: str, notes: Notes) -> Node | None:
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         notes.fault("yaml-size", Spot(1, 1, ""), f"the configuration is larger than {MAX_BYTES} bytes")
         return None
-    loader = YAML(typ="safe", pure=True)
     text = text.removeprefix("\ufeff")
-    events: Iterator[Any] = loader.parse(text)
+    events: Events | None = None
     try:
+        events = Events(text)
         root = _first_document(events)
     except _TooDeepError as error:
         notes.fault("yaml-depth", error.node.spot(""), f"nested deeper than {MAX_DEPTH} levels")
@@ -90,7 +90,7 @@ def compose(text: str, notes: Notes) -> Node | None:
         notes.fault("yaml-anchor", error.node.spot(""), f"no anchor '{error.node.text}' stands before this alias")
         return None
     except Exception as error:  # noqa: BLE001 - the parser is not ours, and no text may end in a traceback
-        notes.fault("yaml-syntax", _error_spot(error, text, loader), f"not YAML: {_error_text(error)}")
+        notes.fault("yaml-syntax", _error_spot(error, text, events), f"not YAML: {_error_text(error)}")
         return None
     if root is not None:
         _look_behind(events, notes)
@@ -155,7 +155,7 @@ def _look_behind(events: Iterator[Any], notes: Notes) -> None:
 # -- errors of the parser ------------------------------------------------------------------------------------
 
 
-def _error_spot(error: Exception, text: str, loader: YAML) -> Spot:
+def _error_spot(error: Exception, text: str, events: Events | None) -> Spot:
     if isinstance(error, MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         if mark is not None:
@@ -163,8 +163,7 @@ def _error_spot(error: Exception, text: str, loader: YAML) -> Spot:
     if isinstance(error, ReaderError):
         before = text[: max(0, int(error.position))]
         return Spot(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1, "")
-    reader = loader.reader
-    return Spot(reader.line + 1, reader.column + 1, "")
+    return Spot(1, 1, "") if events is None else Spot(events.line + 1, events.column + 1, "")
 
 
 def _error_text(error: Exception) -> str:

@@ -43,12 +43,11 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     queue = partition.tree.find(placed.queue)
     if queue is None:
         queue = partition.tree.create_dynamic(placed.queue)
-        partition.queues_changed()
     if not queue.is_leaf:
         _reject(partition, message, f"failed to find queue {placed.queue} for application {message.application_id}")
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
-        partition.queues_changed()
+        partition.parking.wake_blocked(queue.blocked)
     app = _new(partition, message, user, groups)
     app.queue = queue
     app.forced = forced

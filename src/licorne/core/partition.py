@@ -84,7 +84,7 @@ class Partition:
         self.index = NodeIndex(self._score_policy(config))
         self.needs = Needs(self.nodes, self.index)
         self.books = Books(self.parking, self.index)
-        self.tree = Tree(config.root, types)
+        self.tree = Tree(config.root, types, stateaware=self.starting)  # else it is fifo (spec states.md)
         self.placer = Placer.first(config.placement_rules)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
         self.descent.uuids = seed_dialect
@@ -143,10 +143,6 @@ class Partition:
 
     def queues_changed(self) -> None:
         """Quotas, the tree or the cluster's size have changed: shares follow, and everything may be tried again."""
-        if not self.starting:
-            for queue in self.tree.queues():
-                queue.stateaware = False  # without the state Starting it is fifo (spec states.md)
-        self._resized = True
         self.settle_size()
         self.parking.wake_tree(self.tree.root)
         self.watch_empty_queues()
@@ -162,12 +158,13 @@ class Partition:
         self._changed = True
 
     def settle_size(self) -> None:
-        """Make root's max the size of the cluster, if that has changed since."""
+        """Make root's max the size of the cluster, and shares those of the tree, if either has changed since."""
         if self._resized:
             self._resized = False
             self.tree.set_total(self.total)
-            self.tree.reweigh()
             self.parking.wake_blocked(self.tree.root.blocked)
+        if self.tree.stale:
+            self.tree.reweigh()
 
     def watch_empty_queues(self) -> None:
         """Set the cleaner's next run if there is something to remove."""
@@ -194,8 +191,7 @@ class Partition:
         self._changed = True
         if kind == "clean":
             self._clean_timer = None
-            if self.tree.remove_empty():
-                self.queues_changed()
+            self.tree.remove_empty()
             self.watch_empty_queues()
         elif isinstance(subject, Ask):
             self._ask_timer_due(kind, subject)

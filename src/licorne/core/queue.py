@@ -139,7 +139,7 @@ class Queue(Ranked):
         self.by_priority = settings.sort_by_priority
         self.fair = settings.sort_policy == "fair"
         self.stateaware = settings.sort_policy == "stateaware"
-        self.backoff = settings.backoff
+        self.backoff = min(settings.backoff, 0x7FFFFFFFFFFFFFFF)
 
     def set_resources(self, maximum: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
         """Take over max and guaranteed; None is "not set"."""

@@ -105,11 +105,12 @@ class ResourceManager:
             extra_config=self.extra,
         )
         self.api.register_resource_manager(request, None, now_ns=0)
-        partition = self.api.cluster.partition(RM_ID, PARTITION)
-        if partition is None:
-            raise WorkloadError(f"the configuration has no partition {PARTITION!r}, where a workload's applications go")
-        self.partition = partition
-        self._root = next(iter(partition.queues()))
+        try:
+            self.partition = self.api.cluster.partition(RM_ID, PARTITION)
+        except KeyError:
+            message = f"the configuration has no partition {PARTITION!r}, where a workload's applications go"
+            raise WorkloadError(message) from None
+        self._root: Any = next(iter(self.partition.queues()))
 
     # -- what goes in ----------------------------------------------------------------------------------------
 
@@ -149,7 +150,9 @@ class ResourceManager:
     def decide(self, limit: int | None = None) -> int:
         """Let the scheduler decide, until nothing more is possible or up to a limit; how many allocations it made."""
         made = self.api.schedule(now_ns=self.now_ns, limit=limit)
-        self._take(deciding=True)
+        # What is confirmed makes room, which may be what the next decision waits for.
+        while self._take(deciding=True):
+            made += self.api.schedule(now_ns=self.now_ns, limit=limit)
         return made
 
     def end_due(self) -> int:
@@ -217,8 +220,9 @@ class ResourceManager:
         del rm_id
         self._outputs += outputs
 
-    def _take(self, *, deciding: bool) -> None:
-        """Take what the core has said, and confirm what it wants confirmed."""
+    def _take(self, *, deciding: bool) -> bool:
+        """Take what the core has said, and confirm what it wants confirmed; whether there was any such thing."""
+        confirmed = False
         while self._outputs:
             outputs, self._outputs = self._outputs, []
             for observer in self.observers:
@@ -232,7 +236,9 @@ class ResourceManager:
                 else:
                     self._other(output)
             if confirmations:
+                confirmed = True
                 self.api.submit(RM_ID, confirmations, now_ns=self.now_ns)
+        return confirmed
 
     def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
         self.changed_ns = self.now_ns

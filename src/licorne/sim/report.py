@@ -181,7 +181,8 @@ def _utilisation(manager: ResourceManager) -> list[Utilisation]:
 def _queues(manager: ResourceManager) -> list[QueueUsage]:
     """A row for each queue and resource that was used, guaranteed or limited, queues in order of path."""
     end_ns = manager.changed_ns
-    known: dict[str, Any] = {queue.path: queue for queue in manager.partition.queues()}
+    queues: list[Any] = list(manager.partition.queues())
+    known = {queue.path: queue for queue in queues}
     rows: list[QueueUsage] = []
     for path in sorted(manager.gauges.keys() | known.keys(), key=str.encode):
         gauge, queue = manager.gauges.get(path), known.get(path)

@@ -1,0 +1,116 @@
+"""`licorne simulate` and `licorne bench`: what they print and with which status they leave."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+HEAD = '{"t":"meta","name":"small","version":2}\n'
+WORKLOAD = HEAD + (
+    '{"t":"config","yaml":"partitions:\\n  - name: default\\n    queues:\\n      - name: root\\n        submitacl: \'*\'\\n'
+    '        queues:\\n          - name: a\\n"}\n'
+    '{"t":"node","id":"n1","res":{"vcore":2000}}\n'
+    '{"t":"app","id":"app","queue":"root.a","user":"u"}\n'
+    '{"t":"ask","key":"k1","app":"app","res":{"vcore":1500},"at":0,"duration_s":60}\n'
+    '{"t":"ask","key":"k2","app":"app","res":{"vcore":1500},"at":30,"duration_s":60}\n'
+)
+NEVER = WORKLOAD + '{"t":"ask","key":"k3","app":"app","res":{"vcore":5000}}\n'
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.jsonl"
+    path.write_text(WORKLOAD)
+    return path
+
+
+@pytest.fixture
+def never(tmp_path: Path) -> Path:
+    path = tmp_path / "never.jsonl"
+    path.write_text(NEVER)
+    return path
+
+
+def test_the_tables_hold_the_result(licorne: Command, never: Path) -> None:
+    outcome = licorne("simulate", never)
+    assert outcome.status == 0
+    assert outcome.err == ""
+    for words in (
+        "small",
+        "never placed",
+        "max of queue root",
+        "root.a",
+        "30 s",
+        "vcore",
+        "2 cores",
+        "simulated 2 min 0 s",
+        "digest ",
+    ):
+        assert words in outcome.out
+
+
+def test_json_and_decisions_agree(licorne: Command, small: Path, tmp_path: Path) -> None:
+    decisions = tmp_path / "decisions"
+    outcome = licorne("simulate", small, "--json", "--decisions", decisions)
+    result = json.loads(outcome.out)
+    assert decisions.read_text() == "k1\tn1\nk2\tn1\n"
+    assert result["digest"] == hashlib.sha256(decisions.read_bytes()).hexdigest()
+    assert (result["placed"], result["never_placed"], result["simulated_s"]) == (2, 0, 120.0)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_strict_leaves_with_2_if_an_ask_was_never_placed(
+    licorne: Command, small: Path, never: Path, options: tuple[str, ...]
+) -> None:
+    assert licorne("simulate", small, "--strict", *options).status == 0
+    assert licorne("simulate", never, "--strict", *options).status == 2
+
+
+def test_a_configuration_replaces_the_workloads(licorne: Command, small: Path, tmp_path: Path) -> None:
+    queues = tmp_path / "queues.yaml"
+    queues.write_text(
+        "partitions:\n  - name: default\n    queues:\n      - name: root\n        submitacl: '*'\n"
+        "        queues:\n          - name: a\n            resources: {max: {vcore: 1}}\n"
+    )
+    result = json.loads(licorne("simulate", small, "--config", queues, "--json").out)
+    assert result["placed"] == 0
+    queues.write_text("partitions:\n  - name: default\n    quues: []\n")
+    outcome = licorne("simulate", small, "--config", queues)
+    assert outcome.status == 1
+    assert f"{queues}:3:" in outcome.err
+
+
+def test_a_workload_with_a_wrong_configuration_is_refused(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "w.jsonl"
+    path.write_text(HEAD + '{"t":"config","yaml":"partitions: 5"}\n')
+    outcome = licorne("simulate", path)
+    assert outcome.status == 1
+    assert "registration of RM failed" in outcome.err
+
+
+def test_a_setting_that_does_not_parse_is_refused(licorne: Command, small: Path) -> None:
+    outcome = licorne("simulate", small, "--setting", "reservation.delay=soon")
+    assert outcome.status == 1
+    assert "reservation.delay" in outcome.err
+
+
+def test_bench_prints_a_rate(licorne: Command) -> None:
+    outcome = licorne("bench", "t", "--repeat", "2")
+    assert outcome.status == 0
+    assert "allocations per second (" in outcome.out
+    result = json.loads(licorne("bench", "t", "--json", "--shape", "unique").out)
+    assert result["allocations"] == 200
+    assert result["allocations_per_s"] > 0
+    assert result["workload"] == "t-unique-fifo-fair-rr-s1"
+
+
+def test_bench_takes_a_file(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    licorne("generate", "t", path)
+    assert json.loads(licorne("bench", path, "--json").out)["allocations"] == 200
