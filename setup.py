@@ -41,6 +41,7 @@ HOT = [
     "licorne.core.parking",
     "licorne.core.accounting",
     "licorne.core.descent",
+    "licorne.core.intake",
 ]
 
 PURE = os.environ.get("LICORNE_PURE") == "1"

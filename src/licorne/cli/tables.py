@@ -12,6 +12,8 @@ from licorne.sim.report import QueueUsage, Result
 
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
+_ROWS = 30
+"""How many reasons and queues a table shows; `--json` has all."""
 
 
 def show(result: Result, console: Console | None = None) -> None:
@@ -69,16 +71,20 @@ def _summary(result: Result) -> Table:
 
 def _reasons(result: Result) -> Table:
     table = _table("never placed", "reason", "for example", "asks", left=2)
-    for row in result.reasons:
+    for row in result.reasons[:_ROWS]:
         table.add_row(row.reason, row.example, f"{row.asks:,}")
+    _more(table, len(result.reasons) - _ROWS, "reasons")
     return table
 
 
 def _waits(result: Result) -> Table:
     table = _table("waiting time until placed", "queue", "placed", "p50", "p95", "p99", "longest")
-    for row in result.waiting_times:
+    # The row of all queues is the last; it is shown in any case.
+    left_out = max(0, len(result.waiting_times) - _ROWS - 1)
+    for row in result.waiting_times[:_ROWS] + result.waiting_times[_ROWS + left_out :]:
         waits = (duration(wait) for wait in (row.p50_s, row.p95_s, row.p99_s, row.longest_s))
         table.add_row("all" if row.queue == "*" else row.queue, f"{row.placed:,}", *waits)
+    _more(table, left_out, "queues")
     return table
 
 
@@ -99,7 +105,8 @@ def _utilisation(result: Result) -> Table:
 
 def _queues(rows: list[QueueUsage]) -> Table:
     table = _table("use of queues", "queue", "resource", "mean", "peak", "guaranteed", "max", left=2)
-    for queue, group in groupby(rows, key=lambda row: row.queue):
+    queues = [(queue, list(group)) for queue, group in groupby(rows, key=lambda row: row.queue)]
+    for queue, group in queues[:_ROWS]:
         for index, row in enumerate(group):
             name = row.resource
             table.add_row(
@@ -110,7 +117,14 @@ def _queues(rows: list[QueueUsage]) -> Table:
                 "-" if row.guaranteed is None else amount(name, row.guaranteed),
                 "-" if row.max is None else amount(name, row.max),
             )
+    _more(table, len(queues) - _ROWS, "queues")
     return table
+
+
+def _more(table: Table, number: int, what: str) -> None:
+    """Say that rows were left out, if they were."""
+    if number > 0:
+        table.add_row(f"… {number:,} more {what}: see --json")
 
 
 def amount(resource: str, value: float) -> str:

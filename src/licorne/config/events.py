@@ -26,11 +26,23 @@ _BLANKS_OR_END: Final = " \t\0" + _BREAKS
 _SPACES: Final = re.compile(r" *")
 _SPACES_AND_TABS: Final = re.compile(r"[ \t]*")
 _COMMENT: Final = re.compile(rf"[^\0{_BREAKS}]*")
-_ANCHOR: Final = re.compile(r"[0-9A-Za-z_-]+")
+_ANCHOR: Final = re.compile(r"[0-9A-Za-z_-]*")
+_AFTER_ANCHOR: Final = _BLANKS_OR_END + "?:,]}%@`"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 # A word of an unquoted text. In braces and brackets the indicators end it; a colon does where a blank follows.
 _WORD: Final = re.compile(rf"(?:[^{_BLANKS_OR_END}:]|:(?![{_BLANKS_OR_END}]))+")
 _WORD_IN_FLOW: Final = re.compile(rf"(?:[^{_BLANKS_OR_END}:,?\[\]{{}}]|:(?![{_BLANKS_OR_END}]))+")
+
+
+class Mark:
+    """A place in the text, all counted from 0."""
+
+    __slots__ = ("column", "index", "line")
+
+    def __init__(self, index: int, line: int, column: int) -> None:
+        self.index = index
+        self.line = line
+        self.column = column
 
 
 class Events(Reader, Scanner, Parser):
@@ -53,6 +65,8 @@ class Events(Reader, Scanner, Parser):
         Reader.__init__(self, text)
         Scanner.__init__(self)
         Parser.__init__(self, None)
+        # What ruamel wants to know of the object around it: no comments are kept; versions are noted here.
+        self.loader = SimpleNamespace(comment_handling=None, doc_infos=[SimpleNamespace()])
 
     def __iter__(self) -> Events:
         return self
@@ -98,6 +112,10 @@ class Events(Reader, Scanner, Parser):
             if key.line != line or key.index < start:
                 super().stale_possible_simple_keys()
                 return
+
+    def get_mark(self) -> Any:
+        """The place that is reached."""
+        return Mark(self.index, self.line, self.column)
 
     # -- blanks and words: taken whole -------------------------------------------------------------------
 
@@ -173,9 +191,7 @@ class Events(Reader, Scanner, Parser):
 
     def scan_directive(self) -> Any:
         """A directive; only those of YAML 1.1 are known."""
-        self.loader = SimpleNamespace(doc_infos=[SimpleNamespace()])  # there ruamel notes the version
         token = super().scan_directive()
-        self.loader = None
         if token.name not in ("YAML", "TAG"):
             raise ScannerError(None, None, f"found the unknown directive %{token.name}", token.start_mark)
         if token.name == "YAML" and token.value != (1, 1):
@@ -190,10 +206,19 @@ class Events(Reader, Scanner, Parser):
             raise ScannerError("while scanning a double-quoted scalar", token.start_mark, message, token.start_mark)
         return token
 
+    def scan_tag(self) -> Any:
+        """A tag; one with a handle has a name behind it."""
+        token = super().scan_tag()
+        if token.value == (None, "!!"):
+            raise ScannerError("while scanning a tag", token.start_mark, "no name stands behind !!", token.start_mark)
+        return token
+
     def scan_anchor(self, TokenClass: Any) -> Any:  # noqa: N803 - the base class names it
         """An anchor or an alias, whose names are ASCII letters, digits, dashes and underlines."""
-        token = super().scan_anchor(TokenClass)
-        if not _ANCHOR.fullmatch(token.value):
+        start = self.get_mark()
+        self.forward()
+        name = self._take(_ANCHOR)
+        if not name or self.buffer[self.pointer] not in _AFTER_ANCHOR:
             message = "an anchor has a name of letters, digits, dashes and underlines"
-            raise ScannerError("while scanning an anchor", token.start_mark, message, token.start_mark)
-        return token
+            raise ScannerError("while scanning an anchor", start, message, self.get_mark())
+        return TokenClass(name, start, self.get_mark())

@@ -173,4 +173,4 @@ def _error_text(error: Exception) -> str:
     if isinstance(error, ReaderError):
         code = error.character if isinstance(error.character, int) else ord(error.character[:1] or "?")
         return f"the character U+{code:04X} is not allowed"
-    return "a number or an escape in it is out of range"
+    return "it cannot be read"

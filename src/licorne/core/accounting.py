@@ -13,38 +13,48 @@ if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
     from cython.cimports.licorne.core.nodeindex import NodeIndex
-    from cython.cimports.licorne.core.nodes import Node
+    from cython.cimports.licorne.core.nodes import Need, Node
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
-    from cython.cimports.licorne.core.vectors import Vec
+    from cython.cimports.licorne.core.vectors import Types, Vec
 else:
     from .application import Application
     from .asks import Ask, Shape
     from .nodeindex import NodeIndex
-    from .nodes import Node
+    from .nodes import Need, Node
     from .parking import Parking
     from .queue import Queue
     from .usage import Tracker
-    from .vectors import Vec
+    from .vectors import Types, Vec
 
 
 @cython.cclass
 class Books:
-    """The sums of one partition. `shapes` holds every shape with a pending ask, by (amounts, need)."""
+    """The sums of one partition."""
 
     parking: Parking
     index: NodeIndex
-    shapes: dict
+    types: Types
 
-    def __init__(self, parking: Parking, index: NodeIndex) -> None:
+    def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
         self.parking = parking
         self.index = index
-        self.shapes = {}
+        self.types = types
+
+    @cython.ccall
+    def shape(self, resource: dict[str, int], need: Need) -> Shape:
+        """The shape of an ask: one object for equal amounts and constraints, as long as one such ask is pending."""
+        amounts: Vec = self.types.amounts(resource)
+        ident: object = amounts.ident()
+        known = need.shapes.get(ident)
+        if known is not None:
+            return cython.cast(Shape, known)
+        return Shape(amounts, resource, need, ident)
 
     # -- pending ---------------------------------------------------------------------------------------
 
-    @cython.cfunc
+    @cython.ccall
     def pend(self, app: Application, ask: Ask) -> cython.void:
         """The ask is to be placed: count it as pending, `repeats` times."""
         shape: Shape = ask.shape
@@ -57,8 +67,7 @@ class Books:
             ask.next.prior = ask
         shape.first = ask
         if shape.waiting == 0:
-            self.shapes[shape.ident] = shape
-            shape.need.uses += 1
+            shape.need.shapes[shape.ident] = shape
         shape.waiting += 1
         if not ask.required:
             self.parking.joined(ask)
@@ -69,7 +78,7 @@ class Books:
         self._add_priority(app, ask.priority)
         self.parking.wake(app)
 
-    @cython.cfunc
+    @cython.ccall
     def unpend(self, app: Application, ask: Ask) -> cython.void:
         """The ask is no longer to be placed: it was allocated for the last time, or is gone."""
         shape: Shape = ask.shape
@@ -100,9 +109,8 @@ class Books:
     def _forget_shape(self, shape: Shape) -> cython.void:
         shape.failed = False
         self.parking.failed.pop(shape, None)
-        shape.need.uses -= 1
-        if self.shapes.get(shape.ident) is shape:
-            del self.shapes[shape.ident]
+        if shape.need.shapes.get(shape.ident) is shape:
+            del shape.need.shapes[shape.ident]
 
     @cython.cfunc
     def _forget_parked(self, ask: Ask) -> cython.void:
@@ -182,7 +190,7 @@ class Books:
 
     # -- allocated -------------------------------------------------------------------------------------
 
-    @cython.cfunc
+    @cython.ccall
     def take(self, app: Application, alloc: Ask, node: Node) -> cython.void:
         """The allocation now uses the node, its queues, its user and its group."""
         amounts: Vec = alloc.shape.amounts
@@ -204,7 +212,7 @@ class Books:
             app.allocated.add(amounts)
         self._use(app, amounts, True)
 
-    @cython.cfunc
+    @cython.ccall
     def give_back(self, app: Application, alloc: Ask) -> cython.void:
         """The allocation has ended: undo `take`, and wake who waits for what it used."""
         amounts: Vec = alloc.shape.amounts
@@ -264,24 +272,6 @@ class Books:
             queue.preempting.sub(amounts)
             queue = queue.parent
 
-    # -- for code that is not compiled -----------------------------------------------------------------
-
-    def add_ask(self, app: Application, ask: Ask) -> None:
-        """`pend`."""
-        self.pend(app, ask)
-
-    def remove_ask(self, app: Application, ask: Ask) -> None:
-        """`unpend`."""
-        self.unpend(app, ask)
-
-    def add_allocation(self, app: Application, alloc: Ask, node: Node) -> None:
-        """`take`, without asking any quota: recovery, or placement from outside."""
-        self.take(app, alloc, node)
-
-    def remove_allocation(self, app: Application, alloc: Ask) -> None:
-        """`give_back`."""
-        self.give_back(app, alloc)
-
     def preempting(self, app: Application, alloc: Ask) -> None:
         """The allocation is a victim now; it is counted as such until it ends."""
         queue: Queue = app.queue
@@ -290,6 +280,3 @@ class Books:
             queue.preempting.add(alloc.shape.amounts)
             queue = queue.parent
 
-    def node_changed(self, node: Node) -> None:
-        """Capacity, occupied amounts or bits of the node have changed."""
-        self.index.mend(node)

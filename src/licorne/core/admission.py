@@ -118,10 +118,10 @@ def end_application(partition: Partition, app: Application, message: str) -> Non
         partition.drop_ask(app, ask)
     allocations = list(app.allocations.values())
     for alloc in allocations:
-        partition.books.remove_allocation(app, alloc)
+        partition.books.give_back(app, alloc)
         partition.say_released(alloc, Termination.STOPPED_BY_RM, message)
     if allocations:
         partition.lifecycle.fire(app, ApplicationEvent.COMPLETE)
     partition.lifecycle.removed(app)
     partition.remove_application(app)
-    partition.touched()
+    partition.changed = True

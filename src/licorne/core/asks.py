@@ -41,7 +41,7 @@ class Shape:
     failed: cython.bint
     first: Ask
     waiting: cython.Py_ssize_t  # pending asks
-    ident: object  # its key in the partition's register
+    ident: object  # its key among the shapes of its need
 
     def __init__(self, amounts: Vec, resource: dict[str, int], need: Need, ident: object) -> None:
         self.amounts = amounts

@@ -7,7 +7,8 @@ the Scheduler Interface. Partitions are visited in the order of (resource manage
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from licorne.config import Configuration, load
 from licorne.si.adapt import short_partition
@@ -162,26 +163,9 @@ class Cluster:
             partition = partitions.get(message.partition)
             if partition is None:
                 manager.out += _unknown_partition(message, rm_id)
-                continue
-            if type(message) is Allocation:
-                take_in(partition, message)
-            elif type(message) is Release:
-                release(partition, message)
-            elif type(message) is AddApplication:
-                add_application(partition, message)
-            elif type(message) is RemoveApplication:
-                remove_application(partition, message)
-            elif type(message) is NodeUpdate:
-                self._change_node(partition, message)
-            partition.touched()
-
-    @staticmethod
-    def _change_node(partition: Partition, message: NodeUpdate) -> None:
-        before = message.node_id in partition.nodes
-        change_node(partition, message)
-        if not before and message.node_id in partition.nodes:
-            for allocation in message.existing:
-                take_in(partition, allocation)
+            else:
+                _HANDLERS[type(message)](partition, message)
+                partition.changed = True
 
     # -- decisions -------------------------------------------------------------------------------------
 
@@ -217,6 +201,23 @@ class Cluster:
         """
         for partition in self.partitions():
             validate(partition)
+
+
+def _change_node(partition: Partition, message: NodeUpdate) -> None:
+    before = message.node_id in partition.nodes
+    change_node(partition, message)
+    if not before and message.node_id in partition.nodes:
+        for allocation in message.existing:
+            take_in(partition, allocation)
+
+
+_HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
+    Allocation: take_in,
+    Release: release,
+    AddApplication: add_application,
+    RemoveApplication: remove_application,
+    NodeUpdate: _change_node,
+}
 
 
 def _unknown_partition(message: Input, rm_id: str) -> Sequence[Output]:

@@ -1,122 +1,134 @@
-"""Asks and allocations come in, change, and are released (spec scheduler-interface.md, section 7.3; scheduling.md, 14)."""
+"""Asks and allocations come in, change, and are released (spec scheduler-interface.md, section 7.3; scheduling.md, 14).
+
+A new ask takes the short way through `take_in`, which is why this file is compiled; everything else is rare.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
+
+import cython
 
 from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, Allocation, RejectedAllocation, Release, Termination
 
 from .admission import MILLISECOND_NS, add_application, seconds_tag
-from .asks import Ask
-from .constraints import NO_CONSTRAINTS, ConstraintError, NodeConstraints, parse_constraints
+from .constraints import ConstraintError, parse_constraints
 from .nodechanges import remove_foreign, set_foreign
-from .states import ObjectState
-from .vectors import SUM_MAX
+from .states import ApplicationState, ObjectState
+from .vectors import SUM_MAX, TYPES_MAX
 
-if TYPE_CHECKING:
+if cython.compiled:
+    from cython.cimports.licorne.core.accounting import Books
+    from cython.cimports.licorne.core.application import Application
+    from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.nodes import Need
+    from cython.cimports.licorne.core.queue import Queue
+else:
+    from .accounting import Books
     from .application import Application
-    from .asks import Shape
-    from .partition import Partition
+    from .asks import Ask, Shape
+    from .nodes import Need
+    from .queue import Queue
 
+Partition = Any  # licorne.core.partition.Partition, which imports this module
+
+ACTIVE = ObjectState.ACTIVE
+RUNNING = ApplicationState.RUNNING
 REPEATS_MAX = (1 << 31) - 1
 _CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
-_PRIORITY_LOWEST, _PRIORITY_HIGHEST = -(1 << 31), (1 << 31) - 1
+PRIORITY_LOWEST, PRIORITY_HIGHEST = -(1 << 31), (1 << 31) - 1
 
 
 def take_in(partition: Partition, message: Allocation) -> None:
     """An ask, an allocation that exists already, another scheduler's allocation, or a change of one of these."""
-    tags = message.tags
-    if tags and TAG_FOREIGN in tags:
+    if message.tags and TAG_FOREIGN in message.tags:
         set_foreign(partition, message)
         return
-    fault = _take_in(partition, message)
+    fault = _fault(partition, message)
+    app = partition.applications.get(message.application_id)
+    need: Need = partition.needs.plain
+    if not fault and message.tags and TAG_NODE_CONSTRAINTS in message.tags:
+        try:
+            need = partition.needs.get(parse_constraints(message.tags[TAG_NODE_CONSTRAINTS]))
+        except ConstraintError as error:
+            fault = str(error)
+    if not fault and app is None:
+        app, fault = _independent(partition, message)
+    if not fault:
+        fault = _known_or_new(partition, app, message, need)
     if fault:
         partition.out.append(RejectedAllocation(message.key, message.application_id, fault))
 
 
-def _take_in(partition: Partition, message: Allocation) -> str:
-    """Handle it; the result is why it was refused, empty if it was not."""
-    if partition.state is not ObjectState.ACTIVE:
+def _fault(partition: Partition, message: Allocation) -> str:
+    """Why the message is refused, whatever is there already; empty if it is not (order of section 7.3)."""
+    if partition.state is not ACTIVE:
         return f"partition {partition.name} is stopped; cannot process allocation {message.key}"
-    resource = message.resource
     app = partition.applications.get(message.application_id)
     if app is None and not message.independent:
         return f"failed to find application {message.application_id}"
     if app is not None and message.independent and not app.independent:
         return f"allocationKey: {message.key!r}: an application has this ID"
+    resource = message.resource
     if not resource or not any(resource.values()):
         return "allocation contains no resources"
-    for amount in resource.values():
-        if amount < 0:
-            return "allocation contains negative resources"
+    if min(resource.values()) < 0:
+        return "allocation contains negative resources"
+    if max(resource.values()) > SUM_MAX:
+        return f"resourcePerAlloc: a quantity is larger than {SUM_MAX}"
+    if not partition.types.admits(resource):
+        return f"resourcePerAlloc: no more than {TYPES_MAX} resource types can be known"
     if not message.key:
         return "allocation without an allocationKey"
     if not 1 <= message.max_allocations <= REPEATS_MAX:
         return f"maxAllocations: {message.max_allocations}: must be at least 1"
-    priority = message.priority
-    if message.priority_class:
-        if message.priority_class not in partition.settings.priority_classes:
-            return f"priorityClassName: {message.priority_class!r}: no such priority class is set"
-        priority = partition.settings.priority_classes[message.priority_class]
-    if not _PRIORITY_LOWEST <= priority <= _PRIORITY_HIGHEST:
-        return f"priority: {priority}: must be an integer of 32 bits"
-    constraints = NO_CONSTRAINTS
-    if message.tags and TAG_NODE_CONSTRAINTS in message.tags:
-        try:
-            constraints = parse_constraints(message.tags[TAG_NODE_CONSTRAINTS])
-        except ConstraintError as error:
-            return str(error)
-    if app is None:
-        app, fault = _independent(partition, message)
-        if app is None:
-            return fault
-    return _known_or_new(partition, app, message, priority, constraints)
+    if message.priority_class and message.priority_class not in partition.settings.priority_classes:
+        return f"priorityClassName: {message.priority_class!r}: no such priority class is set"
+    if not PRIORITY_LOWEST <= message.priority <= PRIORITY_HIGHEST:
+        return f"priority: {message.priority}: must be an integer of 32 bits"
+    return ""
 
 
-def _known_or_new(
-    partition: Partition, app: Application, message: Allocation, priority: int, constraints: NodeConstraints
-) -> str:
-    shape = partition.shape_of(message.resource, constraints)
+def _known_or_new(partition: Partition, app: Application, message: Allocation, need: Need) -> str:
+    books: Books = partition.books
+    shape: Shape = books.shape(message.resource, need)
     pending: Ask | None = app.asks.get(message.key)
     alloc: Ask | None = app.allocations.get(message.uuid or message.key)
-    present = pending or alloc
-    root = partition.tree.root
+    root: Queue = partition.tree.root
+    present: Ask | None = pending if pending is not None else alloc
     if present is None or not present.shape.amounts.same(shape.amounts):
         if root.pending.crowded(shape.amounts, root.allocated, message.max_allocations):
             return f"the sum of all that is asked for would be larger than {SUM_MAX}"
     if message.node_id:
-        return _placed_outside(partition, app, message, shape, priority, pending, alloc)
+        return _placed_outside(partition, app, message, shape, pending, alloc)
     if pending is not None:
         _change_ask(partition, app, pending, message, shape)
     elif alloc is not None:
-        if not alloc.shape.amounts.same(shape.amounts):
-            _resize(partition, app, alloc, partition.shape_of(message.resource, alloc.shape.need.constraints))
+        _resize(partition, app, alloc, message)
     else:
-        _new_ask(partition, app, message, shape, priority)
+        ask: Ask = _make(partition, app, message, shape)
+        _submitted_with(partition, app, ask)
+        if app.state is not RUNNING:
+            partition.lifecycle.ask_added(app)
+        books.pend(app, ask)
     return ""
-
-
-def _new_ask(partition: Partition, app: Application, message: Allocation, shape: Shape, priority: int) -> None:
-    ask = _make(partition, app, message, shape, priority)
-    _submitted_with(partition, app, ask)
-    partition.lifecycle.ask_added(app)
-    partition.books.add_ask(app, ask)
 
 
 def _submitted_with(partition: Partition, app: Application, ask: Ask) -> None:
     """An application is as old as its oldest ask: one with a creation time of its own may be older than it."""
-    if ask.created < min(app.submitted, partition.now):
+    if ask.created < app.submitted and ask.created < partition.now:
         partition.parking.put_to_sleep(app)  # its place in the order changes
         app.submitted = ask.created
         partition.parking.wake_app(app)
 
 
-def _make(partition: Partition, app: Application, message: Allocation, shape: Shape, priority: int) -> Ask:
-    created = partition.now
+def _make(partition: Partition, app: Application, message: Allocation, shape: Shape) -> Ask:
     tags = message.tags
-    partition.descent.asks_seen += 1
-    ask = Ask(message.key, app, shape, priority, created, partition.descent.asks_seen)
+    priority: int = message.priority
+    if message.priority_class:
+        priority = partition.settings.priority_classes[message.priority_class]
+    ask: Ask = Ask(message.key, app, shape, priority, partition.now, partition.next_ask_number())
     if tags:
         tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
         if tagged is not None:
@@ -125,7 +137,7 @@ def _make(partition: Partition, app: Application, message: Allocation, shape: Sh
         ask.tags = tags
     ask.repeats = message.max_allocations
     ask.task_group = message.task_group
-    ask.placeholder = message.placeholder and bool(message.task_group)
+    ask.placeholder = message.placeholder and message.task_group != ""
     ask.originator = message.originator
     ask.allow_self = message.allow_preempt_self
     ask.allow_other = message.allow_preempt_other
@@ -138,22 +150,25 @@ def _change_ask(partition: Partition, app: Application, ask: Ask, message: Alloc
     repeats = message.max_allocations if partition.seed_dialect else ask.repeats
     if ask.shape.amounts.same(shape.amounts) and repeats == ask.repeats:
         return
-    new = partition.shape_of(message.resource, ask.shape.need.constraints)
-    partition.books.remove_ask(app, ask)
+    new = partition.books.shape(message.resource, ask.shape.need)
+    partition.books.unpend(app, ask)
     ask.shape = new
     ask.repeats = repeats
     ask.aging = False
-    partition.books.add_ask(app, ask)
+    partition.books.pend(app, ask)
 
 
-def _resize(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
+def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation) -> None:
     """An allocation uses something else now: counted everywhere, no limit is asked (forced, section 8.2)."""
+    shape = partition.books.shape(message.resource, alloc.shape.need)
+    if alloc.shape.amounts.same(shape.amounts):
+        return
     node = alloc.node
     preempted = alloc.preempted
-    partition.books.remove_allocation(app, alloc)
+    partition.books.give_back(app, alloc)
     alloc.preempted = False
     alloc.shape = shape
-    partition.books.add_allocation(app, alloc, node)
+    partition.books.take(app, alloc, node)
     if preempted:
         partition.books.preempting(app, alloc)
 
@@ -163,14 +178,12 @@ def _placed_outside(
     app: Application,
     message: Allocation,
     shape: Shape,
-    priority: int,
     pending: Ask | None,
     alloc: Ask | None,
 ) -> str:
     """An allocation that exists already: taken even above quota, and announced (recovery, or placed elsewhere)."""
     if alloc is not None:
-        if not alloc.shape.amounts.same(shape.amounts):
-            _resize(partition, app, alloc, partition.shape_of(message.resource, alloc.shape.need.constraints))
+        _resize(partition, app, alloc, message)
         return ""
     node = partition.nodes.get(message.node_id)
     if node is None:
@@ -180,16 +193,16 @@ def _placed_outside(
     if pending is not None and pending.repeats == 1 and not partition.seed_dialect:
         partition.drop_ask(app, pending)
         new = pending
-        new.shape = partition.shape_of(message.resource, shape.need.constraints)
+        new.shape = partition.books.shape(message.resource, shape.need)
     else:
-        new = _make(partition, app, message, shape, priority)
+        new = _make(partition, app, message, shape)
         new.repeats = 0
         if partition.seed_dialect:
             new.id = message.uuid or partition.next_uuid()
     _submitted_with(partition, app, new)
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now
-    partition.books.add_allocation(app, new, node)
+    partition.books.take(app, new, node)
     partition.allocated(app, new)
     partition.descent.announce(app, new)
     return ""
@@ -238,7 +251,7 @@ def release(partition: Partition, message: Release) -> None:
             partition.drop_ask(app, ask)
         if asks:
             partition.lifecycle.emptied(app)
-    partition.touched()
+    partition.changed = True
 
 
 def _owner(partition: Partition, message: Release) -> Application | None:
@@ -251,7 +264,7 @@ def _owner(partition: Partition, message: Release) -> Application | None:
 
 def end_allocation(partition: Partition, app: Application, alloc: Ask, termination: Termination) -> None:
     """Free what it uses; echoed unless it confirms a release that the core asked for."""
-    partition.books.remove_allocation(app, alloc)
+    partition.books.give_back(app, alloc)
     if termination not in _CONFIRMATIONS:
         partition.say_released(alloc, Termination.STOPPED_BY_RM, "allocation remove as per RM request")
     partition.lifecycle.emptied(app)

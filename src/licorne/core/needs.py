@@ -13,7 +13,8 @@ class Needs:
     def __init__(self, nodes: dict[str, Node], index: NodeIndex) -> None:
         self._nodes = nodes
         self._index = index
-        self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: first_need()}
+        self.plain = first_need()
+        self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
         self._free_bits = list(range(SHARED_BIT - 1, 0, -1))
 
     def get(self, constraints: NodeConstraints) -> Need:
@@ -44,7 +45,7 @@ class Needs:
 
     def _forget_unused(self) -> None:
         for constraints, need in list(self._needs.items()):
-            if need.uses == 0 and constraints is not NO_CONSTRAINTS:
+            if not need.shapes and constraints != NO_CONSTRAINTS:
                 del self._needs[constraints]
                 if need.exact:
                     self._free_bits.append(need.bit)

@@ -20,7 +20,7 @@ from licorne.si.messages import (
 from .constraints import ConstraintError, NodeLabels
 from .nodes import Node
 from .states import ObjectState
-from .vectors import SUM_MAX, Vec
+from .vectors import SUM_MAX, TYPES_MAX, Vec
 
 if TYPE_CHECKING:
     from .partition import Partition
@@ -51,8 +51,12 @@ def change_node(partition: Partition, message: NodeUpdate) -> None:
         partition.out.append(RejectedNode(message.node_id, fault))
 
 
-def amounts_fault(amounts: dict[str, int]) -> str:
+def amounts_fault(partition: Partition, amounts: dict[str, int] | None) -> str:
     """Why these cannot be amounts of resources; empty if they can."""
+    if not amounts:
+        return ""
+    if not partition.types.admits(amounts):
+        return f"no more than {TYPES_MAX} resource types can be known"
     for name, amount in amounts.items():
         if amount < 0:
             return f"negative quantity {amount} of {name}"
@@ -64,7 +68,7 @@ def amounts_fault(amounts: dict[str, int]) -> str:
 def _create(partition: Partition, message: NodeUpdate) -> None:
     attributes = message.attributes or {}
     capacity = {name: amount for name, amount in (message.capacity or {}).items() if amount}
-    fault = amounts_fault(capacity) or amounts_fault(message.occupied or {})
+    fault = amounts_fault(partition, capacity) or amounts_fault(partition, message.occupied)
     labels = NodeLabels()
     try:
         labels = NodeLabels.from_attributes(attributes)
@@ -101,7 +105,7 @@ def _create(partition: Partition, message: NodeUpdate) -> None:
 
 
 def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
-    fault = amounts_fault(message.capacity or {}) or amounts_fault(message.occupied or {})
+    fault = amounts_fault(partition, message.capacity) or amounts_fault(partition, message.occupied)
     labels = node.labels
     if not fault and message.attributes is not None:
         try:
@@ -132,7 +136,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
     node.refree()
     if len(partition.types.names) > partition.index.width:
         partition.index.rebuild(len(partition.types.names))
-    partition.books.node_changed(node)
+    partition.index.mended(node)
     partition.parking.node_opened(node)
     return ""
 
@@ -145,7 +149,7 @@ def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None
     partition.reservations.mend_open(node)
     if schedulable:
         partition.parking.node_opened(node)
-    partition.touched()
+    partition.changed = True
 
 
 def remove_node(partition: Partition, node: Node) -> None:
@@ -160,7 +164,7 @@ def remove_node(partition: Partition, node: Node) -> None:
         del partition.foreign[key]
     for alloc in list(node.allocations):
         app = alloc.app
-        partition.books.remove_allocation(app, alloc)
+        partition.books.give_back(app, alloc)
         partition.say_released(alloc, Termination.STOPPED_BY_RM, f"Node {node.id} Removed")
         partition.lifecycle.emptied(app)
     partition.resize(node.capacity, -1)
@@ -179,7 +183,7 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
     elif node is None:
         fault = f"failed to find node {message.node_id} for allocation {message.key}"
     else:
-        fault = amounts_fault(message.resource or {})
+        fault = amounts_fault(partition, message.resource)
     if not fault and node is not None:
         amounts = partition.types.vector(message.resource)
         present: Vec = node.foreign.get(message.key, Vec())
@@ -208,6 +212,6 @@ def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> 
         partition.foreign[key] = node
         node.occupied.plus(amounts)
     node.refree()
-    partition.books.node_changed(node)
+    partition.index.mended(node)
     partition.parking.node_freed(node)
-    partition.touched()
+    partition.changed = True

@@ -30,7 +30,7 @@ class Need:
     bit: cython.int
     mask: cython.ulonglong
     exact: cython.bint  # the bit is this need's own
-    uses: cython.Py_ssize_t  # shapes that have it
+    shapes: dict  # those of its shapes that a pending ask has, by their amounts
     answers: dict  # node labels -> bool, for a shared bit
 
     def __init__(self, constraints: NodeConstraints, bit: int) -> None:
@@ -38,7 +38,7 @@ class Need:
         self.bit = bit
         self.mask = (1 << bit) | (1 << OPEN_BIT)
         self.exact = bit != SHARED_BIT
-        self.uses = 0
+        self.shapes = {}
         self.answers = {}
 
     def matches(self, node: Node) -> bool:

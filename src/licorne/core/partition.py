@@ -28,8 +28,7 @@ from licorne.si.messages import Output, Released, Termination, WaitingForResourc
 from . import explain, outstanding
 from .accounting import Books
 from .application import Application
-from .asks import Ask, Shape
-from .constraints import NodeConstraints
+from .asks import Ask
 from .descent import Descent
 from .lifecycle import Lifecycle
 from .limits import Limits
@@ -83,7 +82,7 @@ class Partition:
         self.parking.now = now
         self.index = NodeIndex(self._score_policy(config))
         self.needs = Needs(self.nodes, self.index)
-        self.books = Books(self.parking, self.index)
+        self.books = Books(self.parking, self.index, types)
         self.tree = Tree(config.root, types, stateaware=self.starting)  # else it is fifo (spec states.md)
         self.placer = Placer.first(config.placement_rules)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
@@ -95,7 +94,7 @@ class Partition:
         self._last_moment = now - 1
         self._clean_timer: object = None
         self._inspected_ns = now
-        self._changed = True
+        self.changed = True  # since pending asks were inspected
         self._resized = True
         self.config = config
         self.limits.configure(config.root, ())
@@ -146,7 +145,7 @@ class Partition:
         self.settle_size()
         self.parking.wake_tree(self.tree.root)
         self.watch_empty_queues()
-        self._changed = True
+        self.changed = True
 
     def resize(self, capacity: Vec, times: int) -> None:
         """A node of this capacity has come (1) or gone (-1)."""
@@ -155,7 +154,7 @@ class Partition:
         else:
             self.total.minus(capacity)
         self._resized = True
-        self._changed = True
+        self.changed = True
 
     def settle_size(self) -> None:
         """Make root's max the size of the cluster, and shares those of the tree, if either has changed since."""
@@ -188,7 +187,7 @@ class Partition:
         self.now = self.parking.now = now
 
     def _timer_due(self, kind: str, subject: object) -> None:
-        self._changed = True
+        self.changed = True
         if kind == "clean":
             self._clean_timer = None
             self.tree.remove_empty()
@@ -214,7 +213,7 @@ class Partition:
     def next_deadline_ns(self) -> int | None:
         """When something may happen without an input; None: nothing ever will."""
         due = self.timers.next_ns()
-        if self._changed and self.settings.outstanding_inspection and self.tree.root.asks_pending:
+        if self.changed and self.settings.outstanding_inspection and self.tree.root.asks_pending:
             inspection = self._inspected_ns + outstanding.INTERVAL_NS
             due = inspection if due is None else min(due, inspection)
         return due
@@ -230,19 +229,15 @@ class Partition:
         before = len(self.out)
         made: int = self.descent.decide(limit)
         if made or len(self.out) > before:
-            self._changed = True
-        if self._changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
+            self.changed = True
+        if self.changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
             self._inspected_ns = self.now
-            self._changed = False
+            self.changed = False
             if self.settings.outstanding_inspection:
                 for app, ask in outstanding.unreported(self):
                     ask.reported = True
                     self.out.append(WaitingForResources(ask.key, app.id))
         return made
-
-    def touched(self) -> None:
-        """An input has changed something: pending asks are to be inspected again."""
-        self._changed = True
 
     # what the decision loop asks of its desk
 
@@ -294,10 +289,10 @@ class Partition:
         alloc.id = self.next_uuid()
         alloc.repeats = 0
         repeats = ask.repeats - 1
-        self.books.remove_ask(ask.app, ask)
+        self.books.unpend(ask.app, ask)
         if repeats:
             ask.repeats = repeats
-            self.books.add_ask(ask.app, ask)
+            self.books.pend(ask.app, ask)
         return alloc
 
     def next_uuid(self) -> str:
@@ -318,6 +313,12 @@ class Partition:
         self._applications_seen += 1
         return self._applications_seen
 
+    def next_ask_number(self) -> int:
+        """Asks are numbered in the order of their arrival."""
+        self.descent.asks_seen += 1
+        number: int = self.descent.asks_seen
+        return number
+
     def moment(self) -> int:
         """The time of an application's creation (ns): now, but no two applications are created at the same moment."""
         self._last_moment = max(self.now, self._last_moment + 1)
@@ -327,7 +328,7 @@ class Partition:
         """The ask is gone, and with it its reservation."""
         if ask.reserved is not None:
             self.reservations.cancel(ask)
-        self.books.remove_ask(app, ask)
+        self.books.unpend(app, ask)
 
     def retire(self, app: Application) -> None:
         """A completed or failed application leaves its queue and is kept for a while."""
@@ -358,17 +359,6 @@ class Partition:
         self.timers.cancel(app.timer)
         self.timers.cancel(app.running_timer)
         self.watch_empty_queues()
-
-    # -- shapes ----------------------------------------------------------------------------------------
-
-    def shape_of(self, resource: dict[str, int], constraints: NodeConstraints) -> Shape:
-        """The shape of an ask: one object for equal resources and constraints, as long as one is pending."""
-        ident = (tuple(sorted(resource.items())), constraints)
-        known: Shape | None = self.books.shapes.get(ident)
-        if known is not None:
-            return known
-        wanted = {name: amount for name, amount in resource.items() if amount}
-        return Shape(self.types.vector(wanted), resource, self.needs.get(constraints), ident)
 
     # -- reading ---------------------------------------------------------------------------------------
 

@@ -3,8 +3,7 @@
 A resource is a sparse map from type to int64. The core holds it as a `Vec`: one number for each resource type
 known to the cluster, in the order in which the types were first seen (`Types`). A vector may be shorter than the
 list of types; what it does not hold has its `fill` value: 0 for amounts, `UNLIMITED` for limits and headroom,
-where "not listed" means "without limit". So a new type of resource costs nothing to the vectors that exist, and
-there is no bound on the number of types.
+where "not listed" means "without limit". So a new type of resource costs nothing to the vectors that exist.
 
 Sums cannot overflow: what would lift a sum of everything asked for over `SUM_MAX` is refused at the door
 (`licorne.core.intake`, `nodechanges`), so the additions here are plain.
@@ -24,6 +23,9 @@ UNLIMITED: int = 0x7FFFFFFFFFFFFFFF
 
 SUM_MAX: int = (1 << 62) - 1
 """No sum of amounts may be larger; half of what int64 holds, so that differences of sums fit as well."""
+
+TYPES_MAX: int = 1024
+"""No more resource types than this are known; see `Types.admits`."""
 
 LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)  # the same, for the loops below
 
@@ -46,6 +48,29 @@ class Types:
             at = self.index[name] = len(self.names)
             self.names.append(name)
         return at
+
+    @cython.ccall
+    def admits(self, resource: dict[str, int]) -> cython.bint:
+        """Is there room in the list for those of these types that are not known yet?"""
+        if len(self.names) + len(resource) <= 1024:
+            return True
+        return len(self.names) + sum([name not in self.index for name in resource]) <= 1024
+
+    @cython.ccall
+    def amounts(self, resource: dict[str, int]) -> Vec:
+        """The vector of a map of amounts; zeros are as good as left out, so that equal amounts give equal vectors."""
+        vec: Vec = Vec(len(self.names))
+        d: cython.Py_ssize_t
+        used: cython.Py_ssize_t = 0
+        for name, value in resource.items():
+            if value:
+                d = self.slot(name)
+                if d >= vec.n:
+                    vec.grow(d + 1)
+                vec.v[d] = value
+                used = max(used, d + 1)
+        vec.cut(used)
+        return vec
 
     def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
         """Build a vector from a sparse map; types that are not in it have the value `fill`."""
@@ -104,6 +129,20 @@ class Vec:
         else:
             self.v.extend([self.fill] * (n - self.n))
         self.n = n
+
+    @cython.cfunc
+    def cut(self, n: cython.Py_ssize_t) -> cython.void:
+        """Hold only the first n types."""
+        self.n = n
+        if not cython.compiled:
+            del self.v[n:]
+
+    @cython.cfunc
+    def ident(self) -> object:
+        """A key that equal vectors have in common (in this process)."""
+        if cython.compiled:
+            return cython.cast(cython.p_char, self.v)[: self.n * 8]
+        return tuple(self.v)
 
     @cython.cfunc
     @cython.exceptval(check=False)
