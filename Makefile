@@ -42,10 +42,10 @@ $(VENV)/run: pyproject.toml $(HOT) | $(VENV)/made
 	@$(SAY_HOW)
 	@touch $@
 
-# What it takes to develop: the same and the tools.
+# What it takes to develop: the same and the tools. Compiling is left to the target below, which goes on from the last time.
 $(VENV)/dev: pyproject.toml | $(VENV)/made
 	@echo 'Installing licorne and the development tools into $(VENV) ...'
-	@$(PIP) install --editable '.[dev]'
+	@LICORNE_PURE=1 $(PIP) install --editable '.[dev]'
 	@touch $@
 
 $(VENV)/compiled: $(HOT) $(VENV)/dev

@@ -50,9 +50,7 @@ SAFE = os.environ.get("LICORNE_SAFE") == "1"
 
 # No contraction: a*b+c must round as the interpreter rounds it, or shares and scores differ from machine to machine.
 # Overflow wraps and the bits of a double may be read as an integer. No -march: a wheel runs elsewhere.
-FLAGS = os.environ.get(
-    "LICORNE_CFLAGS", "-O3 -g0 -ffp-contract=off -fwrapv -fno-strict-aliasing -fno-strict-aliasing"
-).split()
+FLAGS = os.environ.get("LICORNE_CFLAGS", "-O3 -g0 -ffp-contract=off -fwrapv -fno-strict-aliasing").split()
 # Cython does not check the bounds of C arrays within objects; the compiler's sanitizer does.
 SAFE_FLAGS = ["-fsanitize=bounds", "-fno-sanitize-recover=all"]
 SAFE_LINK_FLAGS = ["-fsanitize=undefined"]

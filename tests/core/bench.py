@@ -32,14 +32,15 @@ NODE_REJECTED = "failure while adding new node, node rejected with error: \n"
 
 
 def partition(name: str, *queues: str, root: str = "", more: str = "") -> str:
-    """A partition of a configuration, in YAML's flow style; `root` and `more` are further keys of both."""
-    inside = f"queues: [{', '.join(queues)}]" if queues else "parent: true"
-    return f"{{name: {name}, {more + ',' if more else ''} queues: [{{name: root, submitacl: '*', {root + ',' if root else ''} {inside}}}]}}"
+    """A partition in YAML's flow style: `queues` as of `queue`, further keys of `root`, `more` of its own."""
+    inside = f"queues: [{', '.join(map(queue, queues))}]"
+    top = ", ".join(filter(None, ["name: root", "submitacl: '*'", root, inside]))
+    return f"{{{', '.join(filter(None, [f'name: {name}', more, f'queues: [{{{top}}}]']))}}}"
 
 
 def config(*queues: str, root: str = "", more: str = "") -> str:
-    """A configuration of one partition; a bare name is a leaf without further keys."""
-    return partitions(partition("default", *map(queue, queues), root=root, more=more))
+    """A configuration of one partition."""
+    return partitions(partition("default", *queues, root=root, more=more))
 
 
 def partitions(*texts: str) -> str:
@@ -48,9 +49,23 @@ def partitions(*texts: str) -> str:
 
 
 def queue(text: str) -> str:
-    """`name key: value, ...` as a queue."""
+    """A queue from `name` or `name key: value, key: value`."""
     name, _, rest = text.partition(" ")
     return f"{{name: {name}{', ' + rest if rest else ''}}}"
+
+
+def parent(text: str, *children: str) -> str:
+    """A queue with children, in the form that `queue` takes."""
+    return f"{text}{',' if ' ' in text else ''} queues: [{', '.join(map(queue, children))}]"
+
+
+def limit(users: str = "", groups: str = "", apps: int = 0, **resources: int) -> str:
+    """A limit of these users and groups, amounts of vcore in milli."""
+    names = [f"{kind}: [{', '.join(map(repr, text.split()))}]" for kind, text in (("users", users), ("groups", groups)) if text]
+    amounts = [f"{name}: {value}{'m' if name == 'vcore' else ''}" for name, value in resources.items()]
+    numbers = [f"maxapplications: {apps}"] if apps else []
+    numbers += [f"maxresources: {{{', '.join(amounts)}}}"] if amounts else []
+    return f"{{limit: x, {', '.join(names + numbers)}}}"
 
 
 class Plugin(ResourceManagerCallback):
@@ -176,6 +191,7 @@ class Bench:
         partition: str = "default",
         preempt_self: bool = True,
         originator: bool = False,
+        placeholder: bool = False,
         **resource: int,
     ) -> list[str]:
         all_tags = dict(tags or {})
@@ -197,6 +213,8 @@ class Bench:
                 partition=partition,
                 allow_preempt_self=preempt_self,
                 originator=originator,
+                placeholder=placeholder,
+                task_group="group" if placeholder else "",
             )
         )
 

@@ -25,7 +25,7 @@ from licorne.config.resources import Quantities, stored
 from licorne.config.structure import is_empty_template, is_parent, partition_name
 
 DEFAULT_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
-_CHECKSUM_LINE: Final = re.compile(r"checksum: .{64}", re.DOTALL)
+_CHECKSUM: Final = re.compile(r"checksum: \S{64}(?=\s*\Z)")
 
 
 def build(config: RawConfig, roots: Mapping[int, RawQueue], quantities: Quantities, text: str) -> Configuration:
@@ -38,7 +38,7 @@ def build(config: RawConfig, roots: Mapping[int, RawQueue], quantities: Quantiti
 
 def checksum(text: str) -> str:
     """SHA-256 of the text without the checksum that it may carry, in capitals (spec config.md, 1.4)."""
-    bare = _CHECKSUM_LINE.sub("", text)
+    bare = _CHECKSUM.sub("", text)
     return hashlib.sha256(bare.encode("utf-8", "surrogatepass")).hexdigest().upper()
 
 

@@ -63,11 +63,11 @@ class Lifecycle:
         app.timer = None if timeout is None else partition.timers.add(partition.now + timeout, "state", app)
         if (new in _COUNTED) != (old in _COUNTED):
             self._count_running(app, 1 if new in _COUNTED else -1)
+            if new in _COUNTED:
+                self._started(app)
         if old is ApplicationState.ACCEPTED:
             self._leave_accepted(app)
-        if new is ApplicationState.RUNNING:
-            self._started(app)
-        if new is not ApplicationState.REJECTED:
+        if new is not ApplicationState.REJECTED and not app.independent:  # its owner knows of no application
             partition.out.append(UpdatedApplication(app.id, new.value, partition.now, message))
         if app.queue is not None and app.queue.stateaware:
             partition.parking.wake_blocked(app.queue.blocked)
@@ -157,8 +157,9 @@ class Lifecycle:
             self.fire(app, ApplicationEvent.RUN)
         elif app.state is not ApplicationState.COMPLETING:
             self.fire(app, ApplicationEvent.COMPLETE)
-        self.leave_limits(app)
-        if app.independent and app.id in self._partition.applications:
+        gone = app.independent and app.id in self._partition.applications
+        self.leave_limits(app, gone=gone)
+        if gone:
             self._partition.remove_application(app)
 
     def leave_limits(self, app: Application, *, gone: bool = False) -> None:

@@ -205,40 +205,34 @@ def scan(
 ) -> cython.Py_ssize_t:
     """Slot of the first node after (after_key, after_rank) that has room and all bits of the mask, or -1.
 
-    Straight loops without branches, for the C compiler to vectorise.
+    The loops over the columns are straight and free of branches, and use no operation that the oldest vector units
+    lack, so that a C compiler vectorises them for any machine.
     """
-    open_key: cython.longlong[64]
+    unfit: cython.ulonglong[64]
     if not cython.compiled:
         return _scan_interpreted(block, ask, mask, after_key, after_rank)
     d: cython.Py_ssize_t
     j: cython.Py_ssize_t
     want: cython.longlong
-    best: cython.longlong = LAST
-    first: cython.longlong = LAST
-    free_: cython.p_longlong = block.free
+    column: cython.p_longlong
+    found: cython.Py_ssize_t = -1
     for j in range(64):
-        open_key[j] = block.key[j] if (block.bits[j] & mask) == mask else LAST
+        unfit[j] = (block.bits[j] & mask) ^ mask
     for d in range(ask.n):
         want = ask.v[d]
         if want > 0:
-            for j in range(64):
-                open_key[j] = open_key[j] if free_[d * 64 + j] >= want else LAST
-    if after_rank >= 0:
-        for j in range(64):
-            if block.key[j] < after_key or (block.key[j] == after_key and block.rank[j] <= after_rank):
-                open_key[j] = LAST
+            column = block.free + d * 64
+            for j in range(64):  # the sign of what would be left: no sum comes near to overflow (vectors.SUM_MAX)
+                unfit[j] |= cython.cast(cython.ulonglong, column[j] - want) >> 63
     for j in range(64):
-        best = min(best, open_key[j])
-    if best == LAST:
-        return -1
-    for j in range(64):
-        open_key[j] = block.rank[j] if open_key[j] == best else LAST
-    for j in range(64):
-        first = min(first, open_key[j])
-    for j in range(64):
-        if open_key[j] == first:
-            return j
-    return -1
+        if unfit[j] == 0 and (
+            found < 0
+            or block.key[j] < block.key[found]
+            or (block.key[j] == block.key[found] and block.rank[j] < block.rank[found])
+        ):
+            if after_rank < 0 or block.key[j] > after_key or (block.key[j] == after_key and block.rank[j] > after_rank):
+                found = j
+    return found
 
 
 def _scan_interpreted(block: Any, ask: Any, mask: int, after_key: int, after_rank: int) -> int:

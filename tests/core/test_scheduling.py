@@ -1,0 +1,409 @@
+"""Who comes first, and who waits: spec scheduling.md, sections 4 to 6, 8, 10, 11 and the worked examples of 15."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.bench import SECOND_NS, Bench, config, limit, parent
+from licorne.core.explain import Backoff
+
+
+def bench(text: str, *nodes: int, **settings: str) -> Bench:
+    """A cluster with nodes n1, n2 ... of these sizes."""
+    made = Bench(text, settings={key.replace("_", "."): value for key, value in settings.items()})
+    for number, vcore in enumerate(nodes, 1):
+        made.node(f"n{number}", vcore=vcore)
+    return made
+
+
+# -- section 15 ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("root", "priority", "order"),
+    [
+        ("", 0, "c a b"),
+        ("", 10, "b c a"),
+        ("properties: {application.sort.priority: disabled}", 10, "c a b"),
+    ],
+)
+def test_example_1_queues_by_share(root: str, priority: int, order: str) -> None:
+    quotas = ("a resources: {guaranteed: {vcore: 8}}", "b resources: {max: {vcore: 5}}", "c")
+    b = bench(config(*quotas, root=root), 10_000)
+    for name, used in (("a", 4000), ("b", 3000), ("c", 1000)):
+        b.app(name, f"root.{name}")
+        b.ask(name, f"{name}0", node="n1", vcore=used)
+        b.ask(name, name, vcore=1, priority=priority if name == "b" else 0)
+    shares = {q.name: q.share for q in b.partition.descent.children_in_order(b.partition.tree.root)}
+    assert shares == {"a": 0.5, "b": 0.6, "c": 0.1}
+    assert " ".join(shares) == order
+    assert b.run().replace("@n1", "") == order
+
+
+def test_example_2_offsets_and_fences() -> None:
+    text = config(
+        parent("p properties: {priority.offset: '10', priority.policy: fence}", "leaf properties: {priority.offset: '5'}")
+    )
+    b = bench(text, 10)
+    b.app("x", "root.p.leaf")
+    leaf, fenced = (b.partition.tree.find(path) for path in ("root.p.leaf", "root.p"))
+    assert leaf is not None and fenced is not None
+    seen = []
+    b.ask("x", "k10", priority=10, vcore=1)
+    b.ask("x", "k20", priority=20, vcore=1)
+    for _ in range(3):
+        seen.append((leaf.priority, fenced.priority))
+        b.run(limit=1)
+    lowest = -(2**31)
+    assert seen == [(25, 10), (15, 10), (lowest, lowest)]
+
+
+def test_example_3_an_accepted_application_with_placeholders_holds_a_slot() -> None:
+    b = bench(config("a maxapplications: 2"), 10)
+    for app in ("x1", "x2", "x3"):
+        b.app(app)
+    b.ask("x1", "k1", vcore=1)
+    b.ask("x2", "p2", vcore=1, placeholder=True)
+    assert b.run() == "k1@n1 p2@n1"
+    b.ask("x3", "k3", vcore=1)
+    assert b.run() == ""
+    assert b.states() == "x1:Running x2:Accepted x3:Accepted"
+    b.remove("x2")
+    assert b.run() == "k3@n1"
+
+
+def test_example_4_a_wildcard_counts_for_each_user_separately() -> None:
+    b = bench(config("a", root=f"limits: [{limit('*', apps=1)}]"), 10)
+    for app, user in (("x1", "alice"), ("x2", "bob"), ("x3", "alice")):
+        b.app(app, user=user)
+        b.ask(app, app, vcore=1)
+    assert b.run() == "x1@n1 x2@n1"
+    b.remove("x1")
+    assert b.run() == "x3@n1"
+
+
+def test_example_4_resources_and_applications_of_a_wildcard() -> None:
+    b = bench(config("a", root=f"limits: [{limit('*', apps=1, vcore=3)}]"), 10)
+    b.app("x1")
+    b.app("x2")
+    for i in range(5):
+        b.ask("x1", f"k{i}", vcore=1)
+    b.ask("x2", "other", vcore=1)
+    assert b.run() == "k0@n1 k1@n1 k2@n1"
+    assert b.states() == "x1:Running x2:Accepted"
+
+
+def test_example_5_an_application_is_as_old_as_its_oldest_ask() -> None:
+    b = bench(config("a maxapplications: 1"), 10)
+    b.app("x1")
+    b.app("x2")
+    b.ask("x1", "k1", vcore=1)
+    b.ask("x2", "k2", vcore=1, age_s=60)
+    assert b.run() == "k2@n1"
+    assert b.states() == "x1:Accepted x2:Running"
+
+
+def test_example_6_the_first_of_equal_scores_is_reserved() -> None:
+    b = bench(config("a"), 10, 10, 12)
+    b.app("x")
+    for node, used in (("n1", 5), ("n2", 5), ("n3", 12)):
+        b.ask("x", f"on-{node}", node=node, vcore=used)
+    b.ask("x", "small", vcore=11)  # 32 are there, 22 are used: 10 are left
+    b.ask("x", "k", vcore=9)
+    assert (b.run(), b.reserved()) == ("", "")
+    assert (b.run(after=3), b.reserved()) == ("", "k@n1")
+    b.ask("x", "tiny", vcore=1)
+    assert b.run() == "tiny@n2"  # n1 is closed to others
+    b.release("x", "on-n2")
+    assert (b.run(), b.reserved()) == ("k@n2", "")
+
+
+# -- queues (section 4.1) --------------------------------------------------------------------------------
+
+
+def test_of_equal_shares_the_larger_pending_comes_first_then_the_name() -> None:
+    b = bench(config("a", "b", "c"), 100)
+    for name, asks in (("a", 1), ("b", 1), ("c", 2)):
+        b.app(name, f"root.{name}")
+        for i in range(asks):
+            b.ask(name, f"{name}{i}", vcore=1)
+    assert b.run().replace("@n1", "") == "c0 a0 b0 c1"
+
+
+# shares: of guaranteed, else of the fair maximum; 0 of 0 is 1 as soon as anything is used
+SHARES = [
+    ("a resources: {guaranteed: {vcore: 10m}}", {"vcore": 5}, 0.5),
+    ("a resources: {guaranteed: {vcore: 10m, memory: 0}}", {"vcore": 5, "memory": 1}, 1.0),
+    ("a resources: {guaranteed: {vcore: 10m, memory: 0}}", {"vcore": 5}, 0.5),
+    ("a resources: {guaranteed: {vcore: 0, memory: 0}}", {"vcore": 5}, 0.05),  # nothing above 0 is "not set"
+    ("a resources: {guaranteed: {vcore: 10m}, max: {vcore: 20m}}", {"vcore": 5}, 0.5),
+    ("a resources: {guaranteed: {vcore: 10m}}", {"vcore": 1, "memory": 50}, 0.5),  # memory: of the cluster's 100
+    ("a resources: {max: {vcore: 20m}}", {"vcore": 5}, 0.25),
+    ("a", {"vcore": 5}, 0.05),
+    ("a", {}, 0.0),
+]
+
+
+@pytest.mark.parametrize(("leaf", "used", "share"), SHARES)
+def test_shares(leaf: str, used: dict[str, int], share: float) -> None:
+    b = Bench(config(leaf))
+    b.node("n1", vcore=100, memory=100)
+    b.app("x")
+    if used:
+        b.ask("x", "k", node="n1", **used)
+    b.run()
+    found = b.partition.tree.find("root.a")
+    assert found is not None and found.share == share
+
+
+def test_a_child_inherits_the_fair_maximum_of_its_parent() -> None:
+    b = bench(config(parent("p resources: {max: {vcore: 20m}}", "leaf")), 100)
+    b.app("x", "root.p.leaf")
+    b.ask("x", "k", node="n1", vcore=5)
+    b.run()
+    assert [q.share for path in ("root.p", "root.p.leaf") if (q := b.partition.tree.find(path))] == [0.25, 0.25]
+
+
+# -- applications (section 5.1) --------------------------------------------------------------------------
+
+# x1 came first and uses 3, x2 uses 1, x3 has the priority; each has one ask
+APPLICATION_ORDER = [
+    ("fifo", "enabled", "x3 x1 x2"),
+    ("fifo", "disabled", "x1 x2 x3"),
+    ("fair", "enabled", "x3 x2 x1"),
+    ("fair", "disabled", "x2 x3 x1"),
+]
+
+
+@pytest.mark.parametrize(("policy", "priority", "order"), APPLICATION_ORDER)
+def test_application_order(policy: str, priority: str, order: str) -> None:
+    leaf = f"a properties: {{application.sort.policy: {policy}, application.sort.priority: {priority}}}"
+    b = bench(config(leaf), 100)
+    for app, used in (("x1", 3), ("x2", 1), ("x3", 2)):
+        b.app(app)
+        b.ask(app, f"{app}-0", node="n1", vcore=used)
+        b.ask(app, app, vcore=1, priority=5 if app == "x3" else 0)
+    assert b.run().replace("@n1", "") == order
+
+
+def test_fair_usage_is_a_share_of_the_leafs_guaranteed_and_leaves_placeholders_out() -> None:
+    leaf = "a properties: {application.sort.policy: fair}, resources: {guaranteed: {vcore: 10m}}"
+    b = Bench(config(leaf))
+    b.node("n1", vcore=100, memory=100)
+    for app in ("x1", "x2"):
+        b.app(app)
+    b.ask("x1", "x1-0", node="n1", vcore=8)  # 0.8
+    b.ask("x2", "x2-0", node="n1", memory=1)  # no guarantee: 1, as it is
+    b.ask("x1", "x1-p", node="n1", vcore=30, placeholder=True)
+    b.ask("x2", "second", vcore=1)
+    b.ask("x1", "first", vcore=1)
+    assert b.run() == "first@n1 second@n1"
+
+
+# -- max applications (section 10) -----------------------------------------------------------------------
+
+
+def test_max_applications_of_an_ancestor_and_who_comes_next() -> None:
+    b = bench(config(parent("p maxapplications: 2", "a maxapplications: 2", "b maxapplications: 2")), 100)
+    for app, path in (("x1", "a"), ("x2", "b"), ("x3", "a"), ("x4", "b")):
+        b.app(app, f"root.p.{path}")
+        b.ask(app, app, vcore=1)
+    assert b.run() == "x1@n1 x2@n1"
+    b.ask("x1", "more", vcore=1)  # one that runs is not asked again
+    assert b.run() == "more@n1"
+    b.release("x2")
+    assert b.run() == "x4@n1"  # nothing is used in b, so its share is smaller
+    assert b.states() == "x1:Running x2:Completing x3:Accepted x4:Running"
+
+
+# -- users and groups (section 11) -----------------------------------------------------------------------
+
+
+def test_limits_of_users_and_groups_hold_together() -> None:
+    limits = f"limits: [{limit('alice', vcore=3)}, {limit(groups='dev', vcore=4)}]"
+    b = bench(config("a", root=limits), 100)
+    for app, user in (("x1", "alice"), ("x2", "bob"), ("x3", "carol")):
+        b.app(app, "root.a", user, "dev" if user != "carol" else "other")
+        for i in range(5):
+            b.ask(app, f"{app}-{i}", vcore=1)
+    made = b.run().split()
+    assert [sum(key.startswith(app) for key in made) for app in ("x1", "x2", "x3")] == [3, 1, 5]
+    b.release("x1", "x1-0")
+    assert b.run() == "x1-3@n1"  # alice and the group have 1 each again
+
+
+def test_a_limit_keeps_back_only_what_does_not_fit() -> None:
+    b = bench(config("a", root=f"limits: [{limit('u', vcore=5)}]"), 100)
+    b.app("x")
+    b.ask("x", "large", vcore=6, priority=1)
+    b.ask("x", "small", vcore=5)
+    assert b.run() == "small@n1"
+
+
+# -- headroom (section 8) --------------------------------------------------------------------------------
+
+
+def test_headroom_is_the_smallest_of_the_way_up_and_counts_only_what_is_listed() -> None:
+    text = config(parent("p resources: {max: {vcore: 6m}}", "a resources: {max: {memory: 50}}", "b"))
+    b = Bench(text)
+    b.node("n1", vcore=100, memory=100)
+    b.app("x", "root.p.a")
+    b.app("y", "root.p.b")
+    b.ask("y", "other", node="n1", vcore=2)
+    b.ask("x", "much-memory", memory=51)
+    b.ask("x", "much-vcore", vcore=5)
+    b.ask("x", "fits", vcore=4, memory=50)
+    assert b.run() == "fits@n1"
+
+
+def test_root_refuses_a_type_that_no_node_has() -> None:
+    b = bench(config("a"), 100)
+    b.app("x")
+    b.ask("x", "k", vcore=1, gpu=1)
+    b.ask("x", "zero", vcore=1, gpu=0)
+    assert b.run() == "zero@n1"
+    b.node("n2", vcore=1, gpu=1)
+    assert b.run() == "k@n2"
+    b.ask("x", "again", gpu=1)
+    b.node("n3", gpu=1)
+    assert b.run() == "again@n3"
+
+
+# -- backoff (section 6.1) -------------------------------------------------------------------------------
+
+BACKOFF = "a properties: {application.unschedasks.backoff: '2', application.unschedasks.backoff.delay: 10s}"
+
+
+def test_backoff_leaves_the_application_alone_for_its_delay() -> None:
+    b = bench(config(BACKOFF), 10, 10, reservation_enabled="false")
+    b.app("x")
+    b.app("y")
+    for node in ("n1", "n2"):
+        b.ask("x", f"on-{node}", node=node, vcore=5)
+    for vcore in (11, 8, 7):  # 11 are not there at all: that is headroom, and not counted
+        b.ask("x", f"k{vcore}", vcore=vcore)
+    assert b.run() == ""
+    b.ask("x", "late", vcore=1)  # 8 and 7 fit no node: before this one they are two
+    assert b.run() == ""
+    b.ask("y", "other", vcore=1)
+    assert b.run(after=9) == "other@n1"
+    assert b.why("late") == [Backoff(b.partition.now + SECOND_NS)]
+    b.release("x", "on-n2")
+    assert b.run(after=0.5) == ""  # not even what would fit now
+    assert b.api.next_deadline_ns() == int((b.seconds + 0.5) * SECOND_NS)
+    assert b.run(after=0.5) == "k8@n2 late@n1"
+
+
+def test_backoff_is_not_counted_for_asks_without_headroom() -> None:
+    b = bench(config(BACKOFF, root=f"limits: [{limit('u', vcore=5)}]"), 10, reservation_enabled="false")
+    b.app("x")
+    for i in range(5):
+        b.ask("x", f"large{i}", vcore=6)
+    b.ask("x", "small", vcore=1)
+    assert b.run() == "small@n1"
+
+
+# -- stateaware (seed 002) -------------------------------------------------------------------------------
+
+STATEAWARE = "a properties: {application.sort.policy: stateaware}"
+
+
+def starting(where: str) -> Bench:
+    """Starting is part of an application's life in the seed's dialect, and by a setting in 1.9's."""
+    settings = {"application.state.starting": "true"} if where == "setting" else {}
+    return Bench(config(STATEAWARE), seed_dialect=where == "seed", settings=settings)
+
+
+@pytest.mark.parametrize("where", ["seed", "setting"])
+def test_stateaware_starts_one_application_after_the_other(where: str) -> None:
+    b = starting(where)
+    b.node("n1", vcore=100)
+    for app in ("x1", "x2", "x3"):
+        b.app(app)
+    for app in ("x3", "x2", "x1"):
+        b.ask(app, f"{app}-0", vcore=1)
+    assert b.run() == "x1-0@n1"
+    assert b.states() == "x1:Starting x2:Accepted x3:Accepted"  # one without pending asks blocks them all the same
+    assert b.run(after=299) == ""
+    assert b.run(after=1) == "x2-0@n1"  # five minutes have passed
+    assert b.states() == "x1:Running x2:Starting x3:Accepted"
+    b.ask("x1", "x1-1", vcore=1)
+    b.ask("x2", "x2-1", vcore=1)
+    assert b.run() == "x1-1@n1 x2-1@n1 x3-0@n1"  # the second allocation ends Starting
+    assert b.states() == "x1:Running x2:Running x3:Starting"
+
+
+def test_stateaware_goes_on_when_the_one_that_starts_goes_away() -> None:
+    b = starting("setting")
+    b.node("n1", vcore=100)
+    for app in ("x1", "x2", "x3"):
+        b.app(app)
+        b.ask(app, app, vcore=1)
+    assert b.run() == "x1@n1"
+    b.release("x1", "x1")
+    assert (b.run(), b.states()) == ("x2@n1", "x1:Completing x2:Starting x3:Accepted")
+    b.remove("x2")
+    assert (b.run(), b.states()) == ("x3@n1", "x1:Completing x3:Starting")
+
+
+def test_the_oldest_accepted_application_blocks_others_even_if_it_fits_nowhere() -> None:
+    b = starting("setting")
+    b.node("n1", vcore=100)
+    for app, vcore in (("x1", 101), ("x2", 1)):
+        b.app(app)
+        b.ask(app, app, vcore=vcore)
+    assert b.run() == ""
+    b.node("n2", vcore=101)
+    assert b.run() == "x1@n2"
+
+
+def test_where_starting_is_off_stateaware_is_fifo() -> None:
+    b = Bench(config(STATEAWARE))
+    b.node("n1", vcore=100)
+    for app in ("x1", "x2"):
+        b.app(app)
+        b.ask(app, app, vcore=1)
+    assert b.run() == "x1@n1 x2@n1"
+
+
+def test_starting_is_a_running_application_for_quotas_and_its_clock() -> None:
+    b = Bench(config("a maxapplications: 1"), seed_dialect=True)
+    b.node("n1", vcore=100)
+    b.app("x1")
+    b.app("x2")
+    for app in ("x1", "x2"):
+        b.ask(app, app, vcore=1)
+    assert b.run() == "x1@n1"
+    begun = b.application("x1").started_ns
+    b.run(after=300)
+    assert b.states() == "x1:Running x2:Accepted"
+    assert b.application("x1").started_ns == begun == (b.seconds - 300) * 1_000_000_000
+
+
+# -- node order (section 7.5) ----------------------------------------------------------------------------
+
+NODE_ORDER = [("fair", "n3 n2 n1 n3"), ("binpacking", "n1 n1 n1 n1")]
+
+
+@pytest.mark.parametrize(("policy", "nodes"), NODE_ORDER)
+def test_node_order_in_use(policy: str, nodes: str) -> None:
+    b = bench(config("a", more=f"nodesortpolicy: {{type: {policy}}}"), 10, 10, 10)
+    b.app("x")
+    for node, used in (("n1", 2), ("n2", 1)):
+        b.ask("x", f"on-{node}", node=node, vcore=used)
+    b.ask("x", "k1", vcore=2)
+    b.ask("x", "k2", vcore=2)
+    b.ask("x", "k3", vcore=2)
+    b.ask("x", "k4", vcore=2)
+    assert b.run() == " ".join(f"k{i}@{node}" for i, node in enumerate(nodes.split(), 1))
+
+
+def test_the_score_follows_foreign_allocations_and_resizes_at_once() -> None:
+    b = bench(config("a"), 10, 10)
+    b.app("x")
+    b.foreign("f", "n1", vcore=1)
+    b.ask("x", "k1", vcore=2)
+    assert b.run() == "k1@n2"
+    b.ask("x", "k1", vcore=1)  # 1 on each: by name
+    b.ask("x", "k2", vcore=1)
+    assert b.run() == "k2@n1"
