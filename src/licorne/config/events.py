@@ -200,10 +200,14 @@ class Events(Reader, Scanner, Parser):
 
     def scan_flow_scalar(self, style: Any) -> Any:
         """A text in quotes; the halves of a surrogate pair are no letters, even if they are escaped."""
-        token = super().scan_flow_scalar(style)
-        if _SURROGATE.search(token.value):
+        start = self.get_mark()
+        try:
+            token = super().scan_flow_scalar(style)
+        except (ValueError, OverflowError):  # from chr()
+            token = None
+        if token is None or _SURROGATE.search(token.value):
             message = "found an escape that stands for no character"
-            raise ScannerError("while scanning a double-quoted scalar", token.start_mark, message, token.start_mark)
+            raise ScannerError("while scanning a double-quoted scalar", start, message, start)
         return token
 
     def scan_tag(self) -> Any:

@@ -180,12 +180,14 @@ class Reader(ValueReader):
         """
         found: list[tuple[str, Node, Node]] = []
         first: dict[tuple[str, str], Node] = {}
-        names: set[str] = set()
-        merge: Node | None = None
-        for key_node, value in zip(node.items[::2], node.items[1::2], strict=True):
+        for key_node in node.items[::2]:
             earlier = first.setdefault((key_node.kind, key_node.text), key_node)
             if earlier is not key_node:
                 self._duplicate_key(key_node, path, earlier.line)
+        names: set[str] = set()
+        merge: Node | None = None
+        for key_node, value in zip(node.items[::2], node.items[1::2], strict=True):
+            if first[key_node.kind, key_node.text] is not key_node:
                 continue
             if is_merge(key_node):
                 merge = value

@@ -36,11 +36,13 @@ class Books:
     parking: Parking
     index: NodeIndex
     types: Types
+    asks_seen: cython.longlong
 
     def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
         self.parking = parking
         self.index = index
         self.types = types
+        self.asks_seen = 0
 
     @cython.ccall
     def shape(self, resource: dict[str, int], need: Need) -> Shape:

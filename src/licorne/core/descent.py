@@ -60,7 +60,6 @@ class Descent:
     desk: Any
     room: Vec
     out: list
-    asks_seen: cython.longlong
     uuids: cython.bint
 
     def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], desk: Any) -> None:
@@ -72,7 +71,6 @@ class Descent:
         self.desk = desk
         self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
         self.out = []
-        self.asks_seen = 0
         self.uuids = False
 
     def decide(self, limit: int) -> int:
@@ -185,7 +183,7 @@ class Descent:
                     break
                 result = self.attempt(app, ask)
         if result == NOTHING:
-            app.visited_seq = self.asks_seen
+            app.visited_seq = self.books.asks_seen
             self.parking.block(app)
         return result
 

@@ -34,7 +34,8 @@ else:
 Partition = Any  # licorne.core.partition.Partition, which imports this module
 
 ACTIVE = ObjectState.ACTIVE
-RUNNING = ApplicationState.RUNNING
+NEW = ApplicationState.NEW
+COMPLETING = ApplicationState.COMPLETING
 REPEATS_MAX = (1 << 31) - 1
 _CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
 PRIORITY_LOWEST, PRIORITY_HIGHEST = -(1 << 31), (1 << 31) - 1
@@ -71,12 +72,18 @@ def _fault(partition: Partition, message: Allocation) -> str:
     if app is not None and message.independent and not app.independent:
         return f"allocationKey: {message.key!r}: an application has this ID"
     resource = message.resource
-    if not resource or not any(resource.values()):
+    if not resource:
         return "allocation contains no resources"
-    if min(resource.values()) < 0:
-        return "allocation contains negative resources"
-    if max(resource.values()) > SUM_MAX:
-        return f"resourcePerAlloc: a quantity is larger than {SUM_MAX}"
+    some = False
+    for amount in resource.values():
+        if amount < 0:
+            return "allocation contains negative resources"
+        if amount > SUM_MAX:
+            return f"resourcePerAlloc: a quantity is larger than {SUM_MAX}"
+        if amount:
+            some = True
+    if not some:
+        return "allocation contains no resources"
     if not partition.types.admits(resource):
         return f"resourcePerAlloc: no more than {TYPES_MAX} resource types can be known"
     if not message.key:
@@ -109,7 +116,7 @@ def _known_or_new(partition: Partition, app: Application, message: Allocation, n
     else:
         ask: Ask = _make(partition, app, message, shape)
         _submitted_with(partition, app, ask)
-        if app.state is not RUNNING:
+        if app.state is NEW or app.state is COMPLETING:
             partition.lifecycle.ask_added(app)
         books.pend(app, ask)
     return ""
@@ -128,7 +135,9 @@ def _make(partition: Partition, app: Application, message: Allocation, shape: Sh
     priority: int = message.priority
     if message.priority_class:
         priority = partition.settings.priority_classes[message.priority_class]
-    ask: Ask = Ask(message.key, app, shape, priority, partition.now, partition.next_ask_number())
+    books: Books = partition.books
+    books.asks_seen += 1  # asks are numbered in the order of their arrival
+    ask: Ask = Ask(message.key, app, shape, priority, partition.now, books.asks_seen)
     if tags:
         tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
         if tagged is not None:

@@ -313,12 +313,6 @@ class Partition:
         self._applications_seen += 1
         return self._applications_seen
 
-    def next_ask_number(self) -> int:
-        """Asks are numbered in the order of their arrival."""
-        self.descent.asks_seen += 1
-        number: int = self.descent.asks_seen
-        return number
-
     def moment(self) -> int:
         """The time of an application's creation (ns): now, but no two applications are created at the same moment."""
         self._last_moment = max(self.now, self._last_moment + 1)

@@ -2,13 +2,51 @@
 
 Only what many asks have in common is said (the queue or user, and the kind of thing that is missing), so that equal
 reasons can be counted. Amounts and numbers of nodes differ from ask to ask, and are left to whoever looks at one.
+
+To find out why one ask waits, every node is looked at. When a hundred thousand asks wait for ten thousand nodes that
+is far more work than all decisions were, so asks that must have the same reasons are looked at once (the same shape,
+queue, user and state of the application), and where even those are too many, the rest is counted as not looked into.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Any
 
 from licorne.core import explain
+from licorne.core.partition import Partition
+
+LOOKS_MAX = 1_000_000
+"""How many nodes are looked at, at most, for all reasons together."""
+NOT_LOOKED_INTO = "not looked into: too many different asks wait"
+
+
+def waiting(partition: Partition) -> Iterator[tuple[str, str]]:
+    """For each pending ask its key and why it waits, in order of application and request."""
+    known: dict[tuple[Any, ...], str] = {}
+    looks = 0
+    for app in sorted(partition.applications.values(), key=attrgetter("seq")):
+        for ask in app.requests.in_order():
+            alike = (
+                ask.shape,
+                ask.required,
+                ask.reserved,
+                app.queue,
+                app.user,
+                tuple(app.groups),
+                app.state,
+                app.backoff_until,
+            )
+            text = known.get(alike)
+            if text is None:
+                if looks > LOOKS_MAX:
+                    text = NOT_LOOKED_INTO
+                else:
+                    looks += len(partition.nodes)
+                    text = describe(explain.reasons(partition, app, ask))
+                    known[alike] = text
+            yield ask.key, text
 
 
 def describe(reasons: Iterable[explain.Reason]) -> str:

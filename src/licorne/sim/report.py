@@ -14,7 +14,7 @@ import msgspec
 
 from licorne.core import compiled
 from licorne.sim.measure import percentiles
-from licorne.sim.reasons import describe
+from licorne.sim.reasons import waiting
 from licorne.sim.workload import Mode, Workload
 
 if TYPE_CHECKING:
@@ -141,8 +141,7 @@ def _reasons(manager: ResourceManager) -> list[ReasonCount]:
         text = f"rejected: {reason}"
         counts[text] += number
         examples.setdefault(text, key)
-    for key, _, why in manager.partition.waiting():
-        text = describe(why)
+    for key, text in waiting(manager.partition):
         pod = manager.pods.get(key)
         counts[text] += pod.wanted - pod.placed if pod is not None else 1
         examples.setdefault(text, key)

@@ -1,0 +1,166 @@
+"""What is read as which value, and what is no YAML: the strictness of the original's parser (config.md, 1 and 13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from licorne.config import check, load
+from licorne.config.nodes import MAX_BYTES, MAX_DEPTH
+
+
+def queue(fields: str) -> str:
+    return f"partitions: [{{queues: [{{name: root, queues: [{{name: q, {fields}}}]}}]}}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("5", 5),
+        ("1.9", 1),
+        ("1e2", 100),
+        ("0x10", 16),
+        ("010", 8),
+        ("0o17", 15),
+        ("0b11", 3),
+        ("08", 8),
+        ("1_000", 1000),
+        ("+5", 5),
+        ("-0", 0),
+        ("-0.5", 0),
+        ("~", 0),
+        ("", 0),
+        ('!!int "7"', 7),
+        ("!!float 7", 7),
+        ("18446744073709551615", 2**63 - 1),
+        ("-1.5", 2**63 - 1),
+    ],
+)
+def test_unsigned_numbers(text: str, number: int) -> None:
+    configuration = load(queue(f"maxapplications: {text}"))
+    assert configuration.partitions[0].root.children[0].max_applications == number
+
+
+@pytest.mark.parametrize("text", ["-1", "'5'", "five", "1e400", "_1", "0o8", ".nan", ".inf", "1:30", "2001-01-01", "true"])
+def test_no_unsigned_numbers(text: str) -> None:
+    assert [fault.rule for fault in check(queue(f"maxapplications: {text}")).faults] == ["yaml-type"]
+
+
+@pytest.mark.parametrize("text", ["true", "True", "TRUE", "yes", "Yes", "y", "Y", "on", "ON", "'yes'", '!!bool "true"'])
+def test_truth(text: str) -> None:
+    assert load(queue(f"parent: {text}")).partitions[0].root.children[0].parent
+
+
+@pytest.mark.parametrize("text", ["false", "no", "n", "off", "Off", "'no'", "~"])
+def test_falsehood(text: str) -> None:
+    assert not load(queue(f"parent: {text}")).partitions[0].root.children[0].parent
+
+
+@pytest.mark.parametrize("text", ["'true'", "1", "0", "yEs", "maybe", "!!bool yes", "!!str true"])
+def test_no_truth_values(text: str) -> None:
+    assert [fault.rule for fault in check(queue(f"parent: {text}")).faults] == ["yaml-type"]
+
+
+@pytest.mark.parametrize(("text", "weight"), [("1_0", 10), ("0x1", 1), ("010", 8), (".5", 0.5), ("1e-1", 0.1), ("2", 2)])
+def test_weights(text: str, weight: float) -> None:
+    configuration = load(f"partitions: [{{queues: [], nodesortpolicy: {{resourceweights: {{a: {text}}}}}}}]")
+    assert configuration.partitions[0].node_sort.weights == {"a": weight}
+
+
+def test_a_quoted_weight_is_none() -> None:
+    report = check("partitions: [{queues: [], nodesortpolicy: {resourceweights: {a: '1'}}}]")
+    assert [fault.rule for fault in report.faults] == ["yaml-type"]
+
+
+def test_texts_are_taken_as_they_are_spelled() -> None:
+    text = queue("properties: {a: 010, b: true, c: 1.50, d: , e: 2001-01-01, 5: x, true: y, ~: z, f: !!binary eA==}")
+    properties = load(text).partitions[0].root.children[0].properties
+    assert properties == {
+        "a": "010", "b": "true", "c": "1.50", "d": "", "e": "2001-01-01", "5": "x", "true": "y", "f": "x",
+    }  # fmt: skip
+
+
+def test_merge_keys() -> None:
+    text = """\
+partitions:
+  - queues:
+      - &first {name: a, maxapplications: 1, properties: &p {x: "1", y: "2"}}
+      - {<<: *first, name: b, properties: {<<: *p, y: "3"}}
+      - {<<: [*first, {maxapplications: 9, submitacl: u}], name: c}
+"""
+    a, b, c = load(text).partitions[0].root.children
+    assert (a.max_applications, b.max_applications, c.max_applications) == (1, 1, 1)
+    assert b.properties == {"x": "1", "y": "3"}
+    assert c.submit_acl == "u"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "line", "column"),
+    [
+        ("a: b: c", "yaml-syntax", 1, 5),
+        ("partitions:\n\t- name: x", "yaml-syntax", 2, 1),
+        ("partitions: [\n", "yaml-syntax", 2, 1),
+        ("partitions: 'x", "yaml-syntax", 1, 15),
+        ("a\x00b", "yaml-syntax", 1, 2),
+        ("x: 1\nname: \x07", "yaml-syntax", 2, 7),
+        ("x: '\ud800'", "yaml-syntax", 1, 5),
+        ('x: "\\ud800"', "yaml-syntax", 1, 4),
+        ('x: "\\U00110000"', "yaml-syntax", 1, 4),
+        ("%YAML 1.2\n---\nx: 1", "yaml-syntax", 1, 1),
+        ("%FOO\n---\nx: 1", "yaml-syntax", 1, 1),
+        ("partitions: *x", "yaml-anchor", 1, 13),
+        ("partitions: [{queues: [&x {name: a, queues: [*x]}]}]", "yaml-anchor", 1, 46),
+        ("partitions: []\npartitions: []", "yaml-key-duplicate", 2, 1),
+        ("partitions: [{<<: 5, queues: []}]", "yaml-merge", 1, 19),
+        ("partitions: [{queues: [], Queues: []}]", "yaml-key-unknown", 1, 27),
+        ("- a", "yaml-type", 1, 1),
+        ("text", "yaml-type", 1, 1),
+        ("partitions: 5", "yaml-type", 1, 13),
+        ("checksum: !!int x", "yaml-type", 1, 11),
+    ],
+)
+def test_places_of_faults(text: str, rule: str, line: int, column: int) -> None:
+    fault = check(text).faults[0]
+    assert (fault.rule, fault.line, fault.column) == (rule, line, column)
+
+
+def test_tabs_are_blanks_where_no_indentation_can_be_meant() -> None:
+    assert load("partitions:\n  - name:\tx\t# one\n    queues:\t[]\n").partitions[0].name == "x"
+
+
+def test_nesting_is_bounded() -> None:
+    assert check("[" * 5000).faults[0].rule == "yaml-depth"
+    assert check("[" * 5000 + "]" * 5000).faults[0].rule == "yaml-depth"
+    assert check("a:\n" + "\n".join(" " * n + "- " for n in range(MAX_DEPTH + 10))).faults[0].rule == "yaml-depth"
+    deep = "{name: q}"
+    for _ in range(40):
+        deep = f"{{name: q, queues: [{deep}]}}"
+    assert check(f"partitions: [{{queues: [{deep}]}}]").faults == ()
+
+
+def test_nesting_by_aliases_is_bounded() -> None:
+    chain = "      - &a0 {name: a0}\n"
+    chain += "".join(f"      - &a{n} {{name: a{n}, queues: [*a{n - 1}]}}\n" for n in range(1, MAX_DEPTH + 1))
+    assert check(f"partitions:\n  - queues:\n{chain}").faults[0].rule == "yaml-depth"
+
+
+def test_aliases_are_bounded() -> None:
+    lines = ["x0: &x0 [a, a, a, a, a, a, a, a, a]"]
+    lines += [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]" for n in range(1, 12)]
+    bomb = "partitions:\n  - queues:\n      - &q0 {name: q}\n"
+    for n in range(1, 12):
+        bomb += f"      - &q{n} {{name: q{n}, queues: [{', '.join([f'*q{n - 1}'] * 9)}]}}\n"
+    report = check(bomb)
+    assert report.faults[-1].rule in ("yaml-size", "yaml-aliases")
+    assert "yaml-key-unknown" in {fault.rule for fault in check("\n".join(lines)).faults}
+
+
+def test_size_is_bounded() -> None:
+    fault = check("#" * (MAX_BYTES + 1)).faults[0]
+    assert (fault.rule, fault.line, fault.column) == ("yaml-size", 1, 1)
+    assert check("é" * (MAX_BYTES // 2 + 1)).faults[0].rule == "yaml-size"
+
+
+def test_a_second_document_is_ignored_with_a_warning() -> None:
+    report = check("partitions: []\n---\nnonsense: [\n")
+    assert report.faults == ()
+    assert [(warning.rule, warning.line) for warning in report.warnings] == [("document-ignored", 2)]
