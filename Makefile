@@ -37,7 +37,7 @@ $(VENV)/made:
 
 # What it takes to run: the dependencies, and the package in place, with its hot modules compiled if that works.
 $(VENV)/run: pyproject.toml $(HOT) | $(VENV)/made
-	@echo 'Installing licorne and what it needs into $(VENV) ...'
+	@echo 'Installing licorne and what it needs into $(VENV); with a C compiler this takes a minute or two ...'
 	@$(PIP) install --editable .
 	@$(SAY_HOW)
 	@touch $@

@@ -162,7 +162,10 @@ INVALID = {
     "11.12": (queue("resources: {max: {memory: 10E}}"), "quantity-overflow"),
     "11.13": (queue("submitacl: 'a b c'"), "acl-parts"),
     "11.13 at building": (queue("submitacl: 'a b '"), "acl-parts"),
-    "11.14 above": (queue("maxapplications: 2, queues: [{name: c, maxapplications: 3}]"), "max-applications-above-parent"),
+    "11.14 above": (
+        queue("maxapplications: 2, queues: [{name: c, maxapplications: 3}]"),
+        "max-applications-above-parent",
+    ),
     "11.14 unset": (queue("maxapplications: 2, queues: [{name: c}]"), "max-applications-above-parent"),
     "11.15 nobody": (queue("limits: [{maxapplications: 1}]"), "limit-nobody"),
     "11.15 nothing": (queue("limits: [{users: [u]}]"), "limit-empty"),

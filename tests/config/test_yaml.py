@@ -40,7 +40,9 @@ def test_unsigned_numbers(text: str, number: int) -> None:
     assert configuration.partitions[0].root.children[0].max_applications == number
 
 
-@pytest.mark.parametrize("text", ["-1", "'5'", "five", "1e400", "_1", "0o8", ".nan", ".inf", "1:30", "2001-01-01", "true"])
+@pytest.mark.parametrize(
+    "text", ["-1", "'5'", "five", "1e400", "_1", "0o8", ".nan", ".inf", "1:30", "2001-01-01", "true"]
+)
 def test_no_unsigned_numbers(text: str) -> None:
     assert [fault.rule for fault in check(queue(f"maxapplications: {text}")).faults] == ["yaml-type"]
 
@@ -60,7 +62,9 @@ def test_no_truth_values(text: str) -> None:
     assert [fault.rule for fault in check(queue(f"parent: {text}")).faults] == ["yaml-type"]
 
 
-@pytest.mark.parametrize(("text", "weight"), [("1_0", 10), ("0x1", 1), ("010", 8), (".5", 0.5), ("1e-1", 0.1), ("2", 2)])
+@pytest.mark.parametrize(
+    ("text", "weight"), [("1_0", 10), ("0x1", 1), ("010", 8), (".5", 0.5), ("1e-1", 0.1), ("2", 2)]
+)
 def test_weights(text: str, weight: float) -> None:
     configuration = load(f"partitions: [{{queues: [], nodesortpolicy: {{resourceweights: {{a: {text}}}}}}}]")
     assert configuration.partitions[0].node_sort.weights == {"a": weight}

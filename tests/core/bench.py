@@ -61,7 +61,11 @@ def parent(text: str, *children: str) -> str:
 
 def limit(users: str = "", groups: str = "", apps: int = 0, **resources: int) -> str:
     """A limit of these users and groups, amounts of vcore in milli."""
-    names = [f"{kind}: [{', '.join(map(repr, text.split()))}]" for kind, text in (("users", users), ("groups", groups)) if text]
+    names = [
+        f"{kind}: [{', '.join(map(repr, text.split()))}]"
+        for kind, text in (("users", users), ("groups", groups))
+        if text
+    ]
     amounts = [f"{name}: {value}{'m' if name == 'vcore' else ''}" for name, value in resources.items()]
     numbers = [f"maxapplications: {apps}"] if apps else []
     numbers += [f"maxresources: {{{', '.join(amounts)}}}"] if amounts else []
@@ -192,7 +196,8 @@ class Bench:
         preempt_self: bool = True,
         originator: bool = False,
         placeholder: bool = False,
-        **resource: int,
+        resource: dict[str, int] | None = None,
+        **amounts: int,
     ) -> list[str]:
         all_tags = dict(tags or {})
         if required:
@@ -204,7 +209,7 @@ class Bench:
                 key=key,
                 application_id=app or key,
                 independent=not app,
-                resource=resource,
+                resource=amounts if resource is None else resource,
                 priority=priority,
                 tags=all_tags or None,
                 node_id=node,
@@ -261,7 +266,7 @@ class Bench:
         return str(self.application(id).state)
 
     def states(self) -> str:
-        return " ".join(f"{id}:{app.state}" for id, app in self.partition.applications.items())
+        return " ".join(f"{name}:{app.state}" for name, app in self.partition.applications.items())
 
     def reserved(self) -> str:
         """All reservations as `key@node`."""

@@ -42,7 +42,9 @@ def test_example_1_queues_by_share(root: str, priority: int, order: str) -> None
 
 def test_example_2_offsets_and_fences() -> None:
     text = config(
-        parent("p properties: {priority.offset: '10', priority.policy: fence}", "leaf properties: {priority.offset: '5'}")
+        parent(
+            "p properties: {priority.offset: '10', priority.policy: fence}", "leaf properties: {priority.offset: '5'}"
+        )
     )
     b = bench(text, 10)
     b.app("x", "root.p.leaf")
@@ -150,7 +152,7 @@ def test_shares(leaf: str, used: dict[str, int], share: float) -> None:
     b.node("n1", vcore=100, memory=100)
     b.app("x")
     if used:
-        b.ask("x", "k", node="n1", **used)
+        b.ask("x", "k", node="n1", resource=used)
     b.run()
     found = b.partition.tree.find("root.a")
     assert found is not None and found.share == share

@@ -179,11 +179,7 @@ class Reader(ValueReader):
         several merged mappings the first.
         """
         found: list[tuple[str, Node, Node]] = []
-        first: dict[tuple[str, str], Node] = {}
-        for key_node in node.items[::2]:
-            earlier = first.setdefault((key_node.kind, key_node.text), key_node)
-            if earlier is not key_node:
-                self._duplicate_key(key_node, path, earlier.line)
+        first = self.first_keys(node, path)
         names: set[str] = set()
         merge: Node | None = None
         for key_node, value in zip(node.items[::2], node.items[1::2], strict=True):
@@ -196,7 +192,7 @@ class Reader(ValueReader):
             if key is None or (merged is not None and key in merged):
                 continue
             if is_record and key in names:  # the same name by way of an alias
-                self._duplicate_key(key_node, path, node.line)
+                self.duplicate_key(key_node, path, node.line)
                 continue
             names.add(key)
             found.append((key, key_node, value))
@@ -225,10 +221,6 @@ class Reader(ValueReader):
             merged.update(key for key, _, _ in brought)
             found += brought
         return found
-
-    def _duplicate_key(self, node: Node, path: str, line: int) -> None:
-        message = f"the key '{node.text[:80]}' is there already, see line {line}"
-        self.notes.fault("yaml-key-duplicate", node.spot(path), message)
 
 
 def _items(kind: type[Item]) -> _Decode:

@@ -125,8 +125,26 @@ class ValueReader:
 
     def wrong_type(self, node: Node, path: str, expected: str) -> None:
         """Note that a value is not what its key wants."""
+        if node.kind == "mapping":
+            self.first_keys(node, path)  # what a mapping can do wrong by itself comes first
         found = {"mapping": "a mapping", "sequence": "a list"}.get(node.kind) or f"'{node.spot(path).text[:40]}'"
         self.notes.fault("yaml-type", node.spot(path), f"{expected} is expected here, not {found}")
+
+    # -- keys -------------------------------------------------------------------------------------------
+
+    def first_keys(self, node: Node, path: str) -> dict[tuple[str, str], Node]:
+        """The first key of each spelling in a mapping; the others are faults."""
+        first: dict[tuple[str, str], Node] = {}
+        for key in node.items[::2]:
+            earlier = first.setdefault((key.kind, key.text), key)
+            if earlier is not key:
+                self.duplicate_key(key, path, earlier.line)
+        return first
+
+    def duplicate_key(self, node: Node, path: str, line: int) -> None:
+        """Note that a mapping has a key already."""
+        message = f"the key '{node.text[:80]}' is there already, see line {line}"
+        self.notes.fault("yaml-key-duplicate", node.spot(path), message)
 
 
 def behind(node: Node) -> Node:

@@ -43,9 +43,17 @@ class NotRegisteredError(LookupError):
 class _Connection:
     """One resource manager's callback and dialect."""
 
-    def __init__(self, callback: ResourceManagerCallback | None, policy_group: str, *, seed_dialect: bool) -> None:
+    def __init__(
+        self,
+        callback: ResourceManagerCallback | None,
+        policy_group: str,
+        extra: Mapping[str, str],
+        *,
+        seed_dialect: bool,
+    ) -> None:
         self.callback = callback
         self.policy_group = policy_group
+        self.extra = dict(extra)
         self.seed_dialect = seed_dialect
 
 
@@ -111,9 +119,9 @@ class SchedulerAPI:
                 predicates,
                 seed_dialect=seed_dialect,
             )
-        except (ConfigError, SettingsError) as error:
+        except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise RegistrationError(f"registration of RM failed: {error}") from error
-        self._connections[rm_id] = _Connection(callback, request.policy_group, seed_dialect=seed_dialect)
+        self._connections[rm_id] = _Connection(callback, request.policy_group, extra, seed_dialect=seed_dialect)
         self._deliver()
         return seed.RegisterResourceManagerResponse() if seed_dialect else v19.RegisterResourceManagerResponse()
 
@@ -129,7 +137,9 @@ class SchedulerAPI:
     def _predicate(self, callback: ResourceManagerCallback) -> Predicate:
         def holds(key: str, node_id: str, allocate: bool) -> bool:
             try:
-                return not callback.predicates(v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate))
+                return not callback.predicates(
+                    v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate)
+                )
             except Exception as error:  # noqa: BLE001  an error is a "no" (spec scheduler-interface.md, section 5)
                 self._note(error)
                 return False
@@ -139,15 +149,19 @@ class SchedulerAPI:
     def update_configuration(self, request: v19.UpdateConfigurationRequest, *, now_ns: int | None = None) -> None:
         """Apply another configuration (1.9); an empty one means the built-in one. The same text changes nothing.
 
+        `extra_config`, if it is not empty, replaces that of the registration; only the settings named in
+        `Settings.reread` take effect. It is applied together with the configuration, or not at all.
+
         Raises:
             ConfigurationError: refused; the old one stays.
         """
         self._begin(now_ns)
-        if request.rm_id not in self._connections:
+        connection = self._connections.get(request.rm_id)
+        if connection is None:
             raise ConfigurationError(
                 f"update of configuration failed: RM {request.rm_id} has no active partitions, make sure it is registered"
             )
-        self._reload(request.rm_id, request.config or DEFAULT_CONFIGURATION)
+        self._reload(request.rm_id, connection, request.config or DEFAULT_CONFIGURATION, request.extra_config)
 
     def reload_configuration(self, rm_id: str, *, now_ns: int | None = None) -> None:
         """Read the resource manager's policy group again and apply it (seed).
@@ -160,12 +174,15 @@ class SchedulerAPI:
         if connection is None:
             raise ConfigurationError(f"update of configuration failed: RM {rm_id} is not registered")
         text = self.policy_groups.get(connection.policy_group, ("", {}))[0] or DEFAULT_CONFIGURATION
-        self._reload(rm_id, text)
+        self._reload(rm_id, connection, text, {})
 
-    def _reload(self, rm_id: str, text: str) -> None:
+    def _reload(self, rm_id: str, connection: _Connection, text: str, extra: Mapping[str, str]) -> None:
+        extra = dict(extra) or connection.extra
+        group_settings = self.policy_groups.get(connection.policy_group, ("", {}))[1]
         try:
-            self.cluster.reload(rm_id, text)
-        except (ConfigError, PlacementConfigError) as error:
+            self.cluster.reload(rm_id, text, {**self._settings, **group_settings, **extra})
+            connection.extra = extra
+        except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise ConfigurationError(f"update of configuration failed: {error}") from error
         finally:
             self._deliver()
@@ -175,6 +192,7 @@ class SchedulerAPI:
         self._begin(now_ns)
         self._connections.pop(rm_id, None)
         self.cluster.remove(rm_id)
+        self._deliver()
 
     # -- updates ---------------------------------------------------------------------------------------
 
@@ -184,8 +202,11 @@ class SchedulerAPI:
         Raises:
             NotRegisteredError: the resource manager is not registered in this dialect.
         """
-        self._check(request.rm_id, "UpdateRequest", seed_dialect=True)
-        self._take(request.rm_id, adapt_seed.inputs_from_update_request(request), now_ns)
+        rm_id = request.rm_id
+        self._check(rm_id, "UpdateRequest", seed_dialect=True)
+        translation = adapt_seed.inputs_from_update_request(request)
+        translation.inputs = self.cluster.without_refused(rm_id, translation.inputs)
+        self._take(rm_id, translation, now_ns)
 
     def update_application(self, request: v19.ApplicationRequest, *, now_ns: int | None = None) -> None:
         """Take in new and removed applications (1.9); raises as `update`."""

@@ -98,7 +98,7 @@ class Cluster:
     def _add_or_reload(self, manager: Manager, config: object) -> None:
         name = short_partition(config.name, manager.rm_id)  # type: ignore[attr-defined]
         known = manager.partitions.get(name)
-        if known is not None:
+        if known is not None:  # also `x` and `[rm]x` in one configuration (config.md, section 13)
             known.reload(config)  # type: ignore[arg-type]
             return
         partition = Partition(
@@ -117,20 +117,29 @@ class Cluster:
         """The resource manager is gone, and all that it had; an unknown one is ignored."""
         self.managers.pop(rm_id, None)
 
-    def reload(self, rm_id: str, text: str) -> bool:
+    def reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> bool:
         """Apply another configuration to a resource manager's partitions; False if it is the same as before.
 
+        The settings replace those of before (`Settings.reread`), also where the configuration is the same.
+
         Raises:
-            ConfigError, PlacementConfigError: refused; the old configuration stays as it is.
+            ConfigError, SettingsError, PlacementConfigError: refused; configuration and settings stay as they are.
         """
         manager = self.managers[rm_id]
         configuration = load(text)
-        if configuration.checksum == manager.configuration.checksum:
-            return False
-        named = [(short_partition(config.name, rm_id), config) for config in configuration.partitions]
+        changed = manager.settings.reread(settings)
+        same = configuration.checksum == manager.configuration.checksum
+        named = [] if same else [(short_partition(config.name, rm_id), config) for config in configuration.partitions]
+        present = set(manager.partitions)
         for name, config in named:
-            if name in manager.partitions:
-                manager.partitions[name].check_reload(config)
+            if name in present:
+                Partition.check_reload(config)
+            present.add(name)
+        manager.settings = changed
+        for partition in manager.partitions.values():
+            partition.settings = changed
+        if same:
+            return False
         manager.configuration = configuration
         for _, config in named:
             self._add_or_reload(manager, config)
@@ -166,6 +175,19 @@ class Cluster:
             else:
                 _HANDLERS[type(message)](partition, message)
                 partition.changed = True
+
+    def without_refused(self, rm_id: str, inputs: list[Input]) -> list[Input]:
+        """A request of the seed's dialect without the allocations that a double node reports.
+
+        Such a node is refused, and what it reports with it: it would land on the node that has its ID.
+        """
+        nodes = [m for m in inputs if type(m) is NodeUpdate and m.action is NodeAction.CREATE]
+        partitions = self.managers[rm_id].partitions
+        places = {(m.partition, m.node_id) for m in nodes if m.partition in partitions}
+        double = {(name, node) for name, node in places if node in partitions[name].nodes}
+        if not double:
+            return inputs
+        return [m for m in inputs if type(m) is not Allocation or (m.partition, m.node_id) not in double]
 
     # -- decisions -------------------------------------------------------------------------------------
 
@@ -228,7 +250,9 @@ def _unknown_partition(message: Input, rm_id: str) -> Sequence[Output]:
         reason = f"Failed to add application {app_id} to partition {shown}, partition doesn't exist"
         return [RejectedApplication(app_id, reason)]
     if type(message) is Allocation:
-        reason = f"Failed to find partition {shown}, for application {message.application_id} and allocation {message.key}"
+        reason = (
+            f"Failed to find partition {shown}, for application {message.application_id} and allocation {message.key}"
+        )
         return [RejectedAllocation(message.key, message.application_id, reason)]
     if type(message) is NodeUpdate and message.action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
         return [RejectedNode(message.node_id, f"failed to find partition {shown} for new node {message.node_id}")]

@@ -71,7 +71,8 @@ class Lifecycle:
             partition.out.append(UpdatedApplication(app.id, new.value, partition.now, message))
         if app.queue is not None and app.queue.stateaware:
             partition.parking.wake_blocked(app.queue.blocked)
-        partition.parking.reserved_stale = True
+        if app.reservations:
+            partition.parking.reserved_stale = True
         if new in _ENDED:
             app.finished_ns = partition.now
             app.message = message
@@ -91,6 +92,7 @@ class Lifecycle:
             queue.running = min(running, queue.max_apps) if queue.max_apps else running
             if change < 0:
                 self._partition.parking.wake_blocked(queue.blocked)
+                self._partition.parking.reserved_stale = True
 
     def _leave_accepted(self, app: Application) -> None:
         """Its slot as an accepted application is free at all levels (scheduling.md, section 16.13)."""
@@ -98,6 +100,7 @@ class Lifecycle:
             if app in queue.accepted:
                 del queue.accepted[app]
                 self._partition.parking.wake_blocked(queue.blocked)
+                self._partition.parking.reserved_stale = True
 
     # -- who may be tried ------------------------------------------------------------------------------
 

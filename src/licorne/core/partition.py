@@ -122,7 +122,8 @@ class Partition:
         weights = [(self.types.slot(name), weight) for name, weight in sorted(config.node_sort.weights.items()) if weight]
         return ScorePolicy(config.node_sort.policy == "binpacking", weights)
 
-    def check_reload(self, config: PartitionConfig) -> None:
+    @staticmethod
+    def check_reload(config: PartitionConfig) -> None:
         """Refuse what could not be applied, before anything is.
 
         Raises:

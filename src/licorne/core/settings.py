@@ -40,6 +40,17 @@ class Settings(msgspec.Struct, frozen=True):
     parking: bool = True
     priority_classes: dict[str, int] = {}
 
+    def reread(self, texts: Mapping[str, str]) -> Settings:
+        """Read them again while the scheduler runs: only priority classes and inspection take effect then.
+
+        Raises:
+            SettingsError: a value that does not parse, also of a setting that would not take effect.
+        """
+        new = read_settings(texts)
+        return msgspec.structs.replace(
+            self, priority_classes=new.priority_classes, outstanding_inspection=new.outstanding_inspection
+        )
+
 
 def read_settings(texts: Mapping[str, str]) -> Settings:
     """Parse the settings.

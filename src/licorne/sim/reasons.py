@@ -69,7 +69,7 @@ def _describe(reason: explain.Reason) -> str:
         case explain.Backoff():
             return "its application backs off after too many asks that fit no node"
         case explain.Nodes():
-            return f"no node will do ({'; '.join(reason.failed)})" if reason.failed else "there is no node"
+            return f"no node will do ({'; '.join(_short(reason.failed))})" if reason.failed else "there is no node"
         case explain.RequiredNode():
             missing = f" ({', '.join(reason.missing)})" if reason.missing else ""
             return f"the node that it requires: {reason.state}{missing}"
@@ -77,3 +77,11 @@ def _describe(reason: explain.Reason) -> str:
             return "waits for the node that is reserved for it"
         case explain.NotTried():
             return "not tried yet"
+
+
+def _short(failed: Iterable[str]) -> list[str]:
+    """Why nodes failed: the types that one or the other lacks together, then everything else."""
+    lack = "lack of "
+    types = {name for why in failed if why.startswith(lack) for name in why.removeprefix(lack).split(", ")}
+    others = sorted(why for why in failed if not why.startswith(lack))
+    return [lack + " or ".join(sorted(types)), *others] if types else others

@@ -1,0 +1,332 @@
+"""Drives two schedulers with the same calls, keeps the books, and checks everything after each step.
+
+The second scheduler has parking switched off: it tries every ask again in every pass, which decides the same by
+definition and needs no wake-up to be right. Any difference in what the two say is a wake-up that is missing, or one
+that changes more than the time it costs; it shows in the step in which it happens, and so is shrunk well.
+
+Every call is kept in a log. At the end of a run the log is given to a third scheduler, which must say the same
+(invariant 14).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from licorne import ConfigurationError, RegistrationError, ResourceManagerCallback, SchedulerAPI
+from licorne.core import cluster
+from licorne.si import messages, seed, v19
+from licorne.si.messages import Output, Termination
+
+from machine import work
+from machine.amounts import pruned
+from machine.books import App, Books
+from machine.compare import compare
+from machine.order import passed_over
+from machine.situations import Situations
+
+SECOND_NS = 10**9
+START_NS = 1_700_000_000 * SECOND_NS
+CLASSES = {"high": 7, "low": -3}
+
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+Said = list[tuple[str, list[Output]]]
+
+
+@pytest.fixture
+def quick_configurations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each text is read once: most of a run's time would go into reading the same ones again."""
+    monkeypatch.setattr(cluster, "load", lru_cache(maxsize=512)(cluster.load))
+
+
+class Moody(ResourceManagerCallback):
+    """A resource manager with a predicate that depends on its mood, which is an input like others."""
+
+    def __init__(self) -> None:
+        self.mood = 0
+
+    def predicates(self, args: v19.PredicatesArgs) -> str | None:
+        """None: yes."""
+        return None if allows(self.mood, args.allocation_key, args.node_id, allocate=args.allocate) else "not today"
+
+
+def allows(mood: int, key: str, node: str, *, allocate: bool) -> bool:
+    """What the predicate says: moods 1 and 2 refuse a third of all pairs, 2 and 3 refuse reservations."""
+    number = sum(map(ord, key)) + sum(map(ord, node))
+    if not allocate:
+        return mood not in (2, 3)
+    return mood not in (1, 2) or number % 3 != mood
+
+
+class Scheduler:
+    """One scheduler and what it says."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self.said: Said = []
+        self.callback = Moody()
+        self.groups: dict[str, tuple[str, dict[str, str]]] = {}
+        self.api = SchedulerAPI(
+            policy_groups=self.groups, settings=settings, on_output=lambda rm_id, out: self.said.append((rm_id, out))
+        )
+
+    def do(self, call: Call) -> tuple[object, Said]:
+        """Make a call; (result or refusal, what was said)."""
+        name, args, keywords = call
+        self.said = []
+        result: object
+        try:
+            if name == "mood":
+                self.callback.mood = args[0]
+                result = None
+            elif name == "group":
+                self.groups[args[0]] = (args[1], {})
+                result = None
+            else:
+                if name == "register_resource_manager" and keywords.pop("moody"):
+                    keywords["callback"] = self.callback
+                result = getattr(self.api, name)(*args, **keywords)
+        except (ConfigurationError, RegistrationError) as error:
+            result = str(error)
+        return result, self.said
+
+
+class Driver:
+    """See the module's text. `books[rm, partition]` are what is known of each partition."""
+
+    def __init__(self, situations: Situations) -> None:
+        self.situations = situations
+        self.first = Scheduler({})
+        self.second = Scheduler({"scheduler.parking": "false"})
+        self.log: list[Call] = []
+        self.digest = hashlib.sha256()
+        self.now = START_NS
+        self.books: dict[tuple[str, str], Books] = {}
+        self.queues: dict[tuple[str, str], dict[str, Any]] = {}
+        self.moody: set[str] = set()
+        self.mood = 0
+        self.quiet = False  # nothing has happened since the last call of schedule without limit
+
+    # -- calls -----------------------------------------------------------------------------------------
+
+    def call(self, name: str, *args: Any, **keywords: Any) -> tuple[Any, Said]:
+        """Make the call on both, and compare."""
+        call = (name, args, keywords)
+        self.log.append((name, args, dict(keywords)))
+        result, said = self.first.do((name, args, dict(keywords)))
+        other_result, other_said = self.second.do((name, args, dict(keywords)))
+        assert said == other_said, f"invariant 14: with and without parking differ\n{said}\n{other_said}"
+        assert _comparable(result) == _comparable(other_result), f"invariant 14: {result} and {other_result} of {call}"
+        self.digest.update(repr((_comparable(result), said)).encode())
+        return result, said
+
+    def partition(self, rm_id: str, name: str) -> Any:
+        """The product's partition."""
+        return self.first.api.cluster.partition(rm_id, name)
+
+    def register(self, request: Any, *, moody: bool) -> Any:
+        """Register; what the resource manager had is forgotten."""
+        result, said = self.call("register_resource_manager", request, moody=moody, now_ns=self.now)
+        assert not said
+        if not isinstance(result, str):
+            self.forget(request.rm_id)
+            if moody:
+                self.moody.add(request.rm_id)
+        self.quiet = False
+        return result
+
+    def forget(self, rm_id: str) -> None:
+        """Close the books of a resource manager."""
+        self.moody.discard(rm_id)
+        for key in [key for key in self.books if key[0] == rm_id]:
+            del self.books[key], self.queues[key]
+
+    def submit(self, rm_id: str, inputs: list[Any], send: Callable[[str, list[Any]], list[Call]] | None = None) -> None:
+        """Hand in messages, as internal ones or by `send` in the words of a dialect, and enter them in the books."""
+        calls = [("submit", (rm_id, inputs), {})] if send is None else send(rm_id, inputs)
+        answers: list[Output] = []
+        for name, args, keywords in calls:
+            _, said = self.call(name, *args, **keywords)
+            answers += _of(said, rm_id)
+        for message in inputs:
+            books = self.books.get((rm_id, message.partition))
+            if books is None:
+                self._unknown(message, answers)
+            else:
+                books.take(message, answers, self.now)
+        self.hear(rm_id, answers)
+        self.quiet = False
+
+    def _unknown(self, message: Any, answers: list[Output]) -> None:
+        """A partition that there is not: the message is refused where there is a refusal, and that is all."""
+        if isinstance(message, messages.Allocation):
+            assert any(isinstance(a, messages.RejectedAllocation) and a.key == message.key for a in answers)
+        if isinstance(message, messages.AddApplication):
+            app_id = message.application_id
+            assert any(isinstance(a, messages.RejectedApplication) and a.application_id == app_id for a in answers)
+
+    def hear(self, rm_id: str, said: list[Output]) -> None:
+        """Enter what a call said that makes no decisions."""
+        for output in said:
+            books = self._meant(rm_id, output)
+            if books is not None:
+                books.hear(output)
+                self.situations.heard(output)
+
+    def _meant(self, rm_id: str, output: Any) -> Books | None:
+        """The books that an output is about: those of the partition that it names, or in which the application is."""
+        name = getattr(output, "partition", "")
+        if name:
+            return self.books.get((rm_id, name))
+        app_id = getattr(output, "application_id", "")
+        mine = [books for (rm, _), books in self.books.items() if rm == rm_id]
+        return next((books for books in mine if app_id in books.apps or app_id in books.gone), None)
+
+    def advance(self, passed_ns: int) -> None:
+        """Let time pass: what was due by then happens, and no decision is made."""
+        self.now += passed_ns
+        rm_id = min(rm for rm, _ in self.books)
+        self.situations.before_time(self)
+        _, said = self.call("submit", rm_id, [], now_ns=self.now)
+        for rm, outputs in said:
+            self.hear(rm, outputs)
+        self.situations.after_time(self)
+
+    # -- decisions -------------------------------------------------------------------------------------
+
+    def schedule(self, limit: int | None = None) -> int:
+        """Decide; every decision is checked when it is entered, and what still waits afterwards too."""
+        reserved = {key: self.reservations(*key) for key in self.books}
+        self.situations.before_schedule(self)
+        made, said = self.call("schedule", now_ns=self.now, limit=limit)
+        count = 0
+        for rm_id, outputs in said:
+            count += self._decided(rm_id, outputs, reserved)
+        assert count == made, f"{made} allocations were said to be made, {count} were told"
+        assert limit is None or count <= limit
+        for key in self.books:
+            assert self.reservations(*key) == self.reservations(*key, scheduler=self.second), "invariant 14: reservations"
+        if limit is None:
+            self._work_conserved()
+        self.quiet = limit is None
+        self.situations.after_schedule(self, reserved)
+        return count
+
+    def reservations(self, rm_id: str, name: str, scheduler: Scheduler | None = None) -> dict[str, list[str]]:
+        """The keys of the asks that reserve a node, by node."""
+        partition = (scheduler or self.first).api.cluster.partition(rm_id, name)
+        return {node.id: [ask.key for ask in node.reservations] for node in partition.nodes.values() if node.reservations}
+
+    def _decided(self, rm_id: str, outputs: list[Output], reserved: dict[tuple[str, str], dict[str, list[str]]]) -> int:
+        count = 0
+        ledgers: dict[int, work.Ledger] = {}
+        for output in outputs:
+            books = self._meant(rm_id, output)
+            assert books is not None, f"said of nobody: {output}"
+            if isinstance(output, messages.NewAllocation):
+                count += 1
+                key = (rm_id, output.partition)
+                ledger = ledgers.setdefault(id(books), work.Ledger(books, self.partition(*key), self.queues[key]))
+                if not reserved[key] and not self.reservations(*key) and rm_id not in self.moody:
+                    self._check_order(books, output, key)
+                books_app = self._allocate(books, output, ledger, reserved[key])
+                work.within_limits(ledger, books_app, pruned(output.resource))
+            else:
+                books.hear(output)
+            self.situations.heard(output)
+        return count
+
+    def _check_order(self, books: Books, output: messages.NewAllocation, key: tuple[str, str]) -> None:
+        app = books.apps[output.application_id]
+        ask = app.asks.get(output.key)
+        if ask is None or ask.required:
+            return
+        found = passed_over(books, self.partition(*key), app, ask, self.now)
+        assert found is None, f"invariant 13: {app.id}/{ask.key} before {found[0].id}/{found[1].key}"
+
+    def _allocate(
+        self, books: Books, output: messages.NewAllocation, ledger: work.Ledger, reserved: dict[str, list[str]]
+    ) -> App:
+        node = books.nodes[output.node_id]
+        app = books.apps[output.application_id]
+        ask = app.asks.get(output.key)
+        assert ask is not None, f"invariant 7: {output.key} was not asked for"
+        assert books.has_room(ask, node), f"invariant 1: no room on {node.id} for {ask.key}"
+        assert books.meets(ask, node), f"{ask.key} may not run on {node.id}"
+        mine = ask.key in reserved.get(node.id, [])
+        assert node.schedulable or ask.required or mine, f"{node.id} is not schedulable"
+        assert not ask.required or ask.required == node.id, f"{ask.key} requires {ask.required}"
+        assert app.queue == output.queue
+        self.situations.allocated(self, app, ask, node, mine=mine)
+        heard = books.hear(output)
+        assert heard is not None
+        ledger.allocated(app, pruned(output.resource))
+        return heard
+
+    def _work_conserved(self) -> None:
+        for (rm_id, name), books in self.books.items():
+            ledger = work.Ledger(books, self.partition(rm_id, name), self.queues[rm_id, name])
+            for app in books.apps.values():
+                for ask in app.asks.values():
+                    why = work.why_wait(ledger, app, ask, self.predicate(rm_id), self.now)
+                    assert why, f"invariant 12: {ask.key} of {app.id} could run, and waits"
+                    self.situations.count(f"waits: {why}")
+
+    def predicate(self, rm_id: str) -> Callable[..., bool]:
+        """What the resource manager would say."""
+        if rm_id not in self.moody:
+            return lambda key, node, *, allocate: True
+        return lambda key, node, *, allocate: allows(self.mood, key, node, allocate=allocate)
+
+    # -- after each step -------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Invariants 1 to 9 by the product's own `validate`, 6 and 7 by these books."""
+        self.first.api.validate()
+        for (rm_id, name), books in self.books.items():
+            partition = self.partition(rm_id, name)
+            books.settled()
+            for app_id, app in books.apps.items():
+                assert app_id in partition.applications, f"invariant 7: application {app_id} is lost"
+                app.queue = partition.applications[app_id].queue.path
+            compare(books, partition)
+        self.situations.stepped(self)
+
+    def replay(self) -> None:
+        """Invariant 14: the same inputs, the same answers."""
+        third = Scheduler({})
+        digest = hashlib.sha256()
+        for name, args, keywords in self.log:
+            result, said = third.do((name, args, dict(keywords)))
+            digest.update(repr((_comparable(result), said)).encode())
+        assert digest.digest() == self.digest.digest(), "invariant 14: the same inputs gave other answers"
+        self.second.api.validate()
+
+    def confirmations(self, rm_id: str, name: str) -> list[messages.Release]:
+        """The answers that the scheduler waits for."""
+        return [
+            messages.Release(
+                partition=name,
+                application_id=app.id,
+                key="" if self.books[rm_id, name].seed else alloc.key,
+                uuid=alloc.id if self.books[rm_id, name].seed else "",
+                termination=Termination.TIMEOUT,
+                what="allocation" if self.books[rm_id, name].seed else "both",
+            )
+            for app in self.books[rm_id, name].apps.values()
+            for alloc in app.allocs.values()
+            if alloc.ending
+        ]
+
+
+def _comparable(result: object) -> object:
+    return type(result).__name__ if isinstance(result, v19.Message | seed.Message) else result
+
+
+def _of(said: Said, rm_id: str) -> list[Output]:
+    """All outputs for one resource manager; there must be none for others."""
+    assert all(rm == rm_id for rm, _ in said), "another resource manager was told something"
+    return [output for _, outputs in said for output in outputs]

@@ -1,0 +1,163 @@
+"""Counts the interesting situations of a run: a check that never met them has shown nothing.
+
+What is counted is seen from outside: in what the scheduler says, or in its state before and after a step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from licorne.si import messages
+from licorne.si.messages import Termination
+
+if TYPE_CHECKING:
+    from machine.books import App, Ask, Node
+    from machine.driver import Driver
+
+WANTED = (
+    "reservation made",
+    "reservation used",
+    "reservation left for another node",
+    "reservation expired",
+    "allocated to a required node",
+    "made room on a required node",
+    "drained with allocations",
+    "node removed with allocations",
+    "re-registered with pending asks",
+    "reload below usage",
+    "reload refused",
+    "reload drains a queue with applications",
+    "partition dropped with applications",
+    "back-off entered",
+    "dynamic queue created",
+    "dynamic queue cleaned",
+    "draining queue removed",
+    "placed by constraint",
+    "allocation timed out",
+    "application timed out",
+    "Starting left by time",
+    "Completing left by time",
+    "waiting for resources told",
+    "recovered allocation",
+    "pending ask placed outside",
+    "ask changed",
+    "ask repeated",
+    "independent ask",
+    "bad input refused",
+    "predicate refused",
+    "waits: maximum applications",
+    "waits: maximum applications of a limit",
+    "waits: stateaware order",
+    "waits: back-off",
+    "waits: quota",
+    "waits: quota of root",
+    "waits: limit of a user",
+    "waits: limit of a group",
+    "waits: node",
+    "waits: required node",
+    "waits: queue serves nobody",
+    "limit of the schedule call reached",
+    "quiet until the deadline",
+)
+
+
+class Situations:
+    """How often each was met."""
+
+    def __init__(self) -> None:
+        self.met: Counter[str] = Counter()
+        self.steps = 0
+        self._queues: dict[tuple[str, str], dict[str, tuple[bool, bool]]] = {}
+        self._states: dict[tuple[str, str, str], str] = {}
+        self._backoff: dict[tuple[str, str, str], int] = {}
+        self._reserved: dict[tuple[str, str], dict[str, list[str]]] = {}
+
+    def count(self, what: str) -> None:
+        """Once more."""
+        self.met[what] += 1
+
+    def missing(self) -> list[str]:
+        """What was never met."""
+        return [what for what in WANTED if not self.met[what]]
+
+    def heard(self, output: messages.Output) -> None:
+        """The scheduler has said something."""
+        if isinstance(output, messages.Released):
+            if output.termination is Termination.TIMEOUT:
+                self.count("allocation timed out")
+            elif output.termination is Termination.PREEMPTED_BY_SCHEDULER:
+                self.count("made room on a required node")
+        elif isinstance(output, messages.WaitingForResources):
+            self.count("waiting for resources told")
+        elif isinstance(output, messages.UpdatedApplication) and output.message == "ExecutionTimeout":
+            self.count("application timed out")
+
+    def allocated(self, driver: Driver, app: App, ask: Ask, node: Node, *, mine: bool) -> None:
+        """The scheduler has made an allocation; `mine`: its ask had reserved this node before the call."""
+        if mine:
+            self.count("reservation used")
+        if ask.required:
+            self.count("allocated to a required node")
+        if ask.constraint and (node.tainted or node.labels):
+            self.count("placed by constraint")
+        if ask.left > 1:
+            self.count("ask repeated")
+        if app.independent:
+            self.count("independent ask")
+
+    def before_time(self, driver: Driver) -> None:
+        """Time is about to pass."""
+        self._states = {
+            (*key, app.id): app.state for key, books in driver.books.items() for app in books.apps.values()
+        }
+        self._reserved = {key: driver.reservations(*key) for key in driver.books}
+        self._queues = {key: _queues(driver, key) for key in driver.books}
+
+    def after_time(self, driver: Driver) -> None:
+        """It has."""
+        for key, books in driver.books.items():
+            for app in books.apps.values():
+                if self._states.get((*key, app.id)) == "Starting" and app.state == "Running":
+                    self.count("Starting left by time")
+            completing = [a for *where, a in self._states if tuple(where) == key and self._states[*key, a] == "Completing"]
+            self.met["Completing left by time"] += sum(app_id not in books.apps for app_id in completing)
+            if sum(map(len, driver.reservations(*key).values())) < sum(map(len, self._reserved[key].values())):
+                self.count("reservation expired")
+            left = _queues(driver, key)
+            for path, (managed, draining) in self._queues[key].items():
+                if path not in left:
+                    self.count("draining queue removed" if managed and draining else "dynamic queue cleaned")
+
+    def before_schedule(self, driver: Driver) -> None:
+        """Decisions are about to be made."""
+        self._backoff = {
+            (*key, app.id): driver.partition(*key).applications[app.id].backoff_until
+            for key, books in driver.books.items()
+            for app in books.apps.values()
+        }
+
+    def after_schedule(self, driver: Driver, reserved: dict[tuple[str, str], dict[str, list[str]]]) -> None:
+        """They were made."""
+        for key, books in driver.books.items():
+            partition = driver.partition(*key)
+            now = driver.reservations(*key)
+            for node, keys in now.items():
+                self.met["reservation made"] += len(set(keys) - set(reserved[key].get(node, [])))
+            for app in books.apps.values():
+                until = partition.applications[app.id].backoff_until
+                if until > self._backoff.get((*key, app.id), until):
+                    self.count("back-off entered")
+
+    def stepped(self, driver: Driver) -> None:
+        """A step is over."""
+        self.steps += 1
+
+    def report(self) -> str:
+        """All counts, in columns."""
+        return "\n".join(f"{count:8} {what}" for what, count in sorted(self.met.items()))
+
+
+def _queues(driver: Driver, key: tuple[str, str]) -> dict[str, tuple[bool, bool]]:
+    partition: Any = driver.partition(*key)
+    return {queue.path: (queue.managed, queue.draining) for queue in partition.queues()}

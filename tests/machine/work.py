@@ -1,0 +1,181 @@
+"""Invariant 12, work is conserved: an independent and naive answer to "why does this ask wait?".
+
+After a call of `schedule` without limit every pending ask must have a reason, and the reasons are those that the
+specification gives, each spelled out here over plain dicts. From the product are read, as data, what it was configured
+to do, who holds a slot as an accepted application, which group counts for an application, until when it backs off and
+which nodes are reserved; no sum, no comparison and no order of it is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from machine.amounts import Amounts, plus, total, within
+from machine.books import App, Ask, Books, Node
+
+ACTIVE = ("Starting", "Running")
+
+
+class Ledger:
+    """What is used at each queue and by each user and group there, added up from the books."""
+
+    def __init__(self, books: Books, partition: Any, queues: dict[str, Any]) -> None:
+        self.books = books
+        self.partition = partition
+        self.queues = queues
+        self.by_queue: dict[str, Amounts] = {}
+        self.by_owner: dict[tuple[str, str, str], Amounts] = {}
+        self.running: dict[str, int] = {}
+        self.entered: dict[tuple[str, str, str], int] = {}
+        for app in books.apps.values():
+            self._add(app)
+
+    def _add(self, app: App) -> None:
+        used = app.used()
+        for path in paths(app.queue):
+            self.by_queue[path] = plus(self.by_queue.get(path, {}), used)
+            self.running[path] = self.running.get(path, 0) + (app.state in ACTIVE)
+            for owner in self.owners(app):
+                self.by_owner[*owner, path] = plus(self.by_owner.get((*owner, path), {}), used)
+                self.entered[*owner, path] = self.entered.get((*owner, path), 0) + app.entered
+
+    def owners(self, app: App) -> list[tuple[str, str]]:
+        """The user and the group that count for an application."""
+        group = self.partition.applications[app.id].group
+        return [("user", app.user), *([("group", group)] if group is not None else [])]
+
+    def allocated(self, app: App, resource: Amounts) -> None:
+        """One more allocation."""
+        for path in paths(app.queue):
+            self.by_queue[path] = plus(self.by_queue.get(path, {}), resource)
+            for owner in self.owners(app):
+                self.by_owner[*owner, path] = plus(self.by_owner.get((*owner, path), {}), resource)
+
+    def maximum(self, path: str) -> Amounts | None:
+        """A queue's own max; root's is the size of the cluster."""
+        if path == "root":
+            return None
+        queue = self.partition.tree.find(path)
+        most: Amounts | None = queue.max_resource()
+        if path in self.queues and not queue.draining:
+            assert most == self.queues[path]["max"], f"max of {path}: {most}"
+        return most
+
+    def limits(self, app: App) -> list[tuple[str, str, str, Amounts, int]]:
+        """(kind, name, path, amounts, applications) of every limit that the application is under."""
+        found = []
+        for path in paths(app.queue):
+            configured = self.queues.get(path)
+            for kind, name in self.owners(app) if configured else ():
+                limit = _limit_of(configured["limits"], kind, name)
+                if limit is not None:
+                    found.append((kind, name, path, limit.most, limit.apps))
+        return found
+
+
+def _limit_of(limits: Any, kind: str, name: str) -> Any:
+    """A named limit goes before that of `*`, which is for users only: the group `*` is one like others."""
+    names = [(n, limit) for limit in limits for n in (limit.users if kind == "user" else limit.groups)]
+    for wanted in (name, "*") if kind == "user" else (name,):
+        for n, limit in names:
+            if n == wanted:
+                return limit
+    return None
+
+
+def paths(path: str) -> list[str]:
+    """A queue's path and those above it, leaf first."""
+    parts = path.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+
+
+def why_wait(ledger: Ledger, app: App, ask: Ask, predicate: Any, now: int) -> str:
+    """The rule that keeps the ask waiting; empty if there is none, and then it is a fault that it waits."""
+    return _app_waits(ledger, app, now) or _quota(ledger, app, ask) or _nodes(ledger, app, ask, predicate)
+
+
+def _app_waits(ledger: Ledger, app: App, now: int) -> str:
+    partition = ledger.partition
+    queue = partition.tree.find(app.queue)
+    if not queue.is_leaf or any(upper.is_leaf for upper in queue.lineage()[1:]):
+        return "queue serves nobody"
+    core = partition.applications[app.id]
+    if app.state == "Accepted":
+        for upper in queue.lineage():
+            waits = ledger.running.get(upper.path, 0) + len(upper.accepted) >= upper.max_apps
+            if upper.max_apps and core not in upper.accepted and waits:
+                return "maximum applications"
+        for kind, name, path, _, apps in ledger.limits(app):
+            if apps and not app.entered and ledger.entered.get((kind, name, path), 0) >= apps:
+                return "maximum applications of a limit"
+    if queue.settings.sort_policy == "stateaware" and ledger.books.starting and _not_its_turn(ledger, app):
+        return "stateaware order"
+    if core.backoff_until > now:
+        assert core.backoff_until <= now + 30 * 10**9, "a back-off that is too long"
+        return "back-off"
+    return ""
+
+
+def _not_its_turn(ledger: Ledger, app: App) -> bool:
+    if app.state not in ("Accepted", "Starting"):
+        return False
+    peers = [other for other in ledger.books.apps.values() if other.queue == app.queue]
+    chosen = [a for a in peers if a.state == "Starting"] or [a for a in peers if a.state == "Accepted"]
+    age = {a.id: ledger.partition.applications[a.id].submitted for a in chosen}
+    return age[app.id] > min(age.values()) if app.id in age else True
+
+
+def _quota(ledger: Ledger, app: App, ask: Ask) -> str:
+    for path in paths(app.queue):
+        if not within(ask.resource, ledger.maximum(path), ledger.by_queue.get(path, {})):
+            return "quota"
+    if not within(ask.resource, ledger.books.size() or None, ledger.by_queue.get("root", {})):
+        return "quota of root"
+    for kind, name, path, most, _ in ledger.limits(app):
+        if not within(ask.resource, most, ledger.by_owner.get((kind, name, path), {})):
+            return f"limit of a {kind}"
+    return ""
+
+
+def _nodes(ledger: Ledger, app: App, ask: Ask, predicate: Any) -> str:
+    core = ledger.partition.applications[app.id].asks[ask.key]
+    if ask.required:
+        return _required(ledger, ask, core, predicate)
+    reserved = None if core.reserved is None else core.reserved.id
+    for node in ledger.books.nodes.values():
+        holders = ledger.partition.nodes[node.id].reservations
+        closed = not node.schedulable or (holders and node.id != reserved)
+        if not closed and _would_do(ledger.books, ask, node, predicate):
+            return ""
+    return "node"
+
+
+def _required(ledger: Ledger, ask: Ask, core: Any, predicate: Any) -> str:
+    node = ledger.books.nodes.get(ask.required)
+    if node is None:
+        return "required node"
+    holders = ledger.partition.nodes[node.id].reservations
+    if (holders and core not in holders) or not _would_do(ledger.books, ask, node, predicate):
+        return "required node"
+    return ""
+
+
+def _would_do(books: Books, ask: Ask, node: Node, predicate: Any) -> bool:
+    return books.has_room(ask, node) and books.meets(ask, node) and predicate(ask.key, node.id, allocate=True)
+
+
+def within_limits(ledger: Ledger, app: App, resource: Amounts) -> None:
+    """Invariants 4 and 5: after an allocation by the scheduler nothing that it used more of is above its limit."""
+    size = ledger.books.size()
+    used = total([ledger.by_queue["root"]])
+    for name in resource:
+        assert used.get(name, 0) <= size.get(name, 0), f"invariant 4: {name} above the cluster's size"
+    for path in paths(app.queue):
+        for name, most in (ledger.maximum(path) or {}).items():
+            if resource.get(name):
+                assert ledger.by_queue[path].get(name, 0) <= most, f"invariant 4: {path} uses too much {name}"
+    for kind, owner, path, limit, _ in ledger.limits(app):
+        for name, most in limit.items():
+            if resource.get(name):
+                used = ledger.by_owner[kind, owner, path]
+                assert used.get(name, 0) <= most, f"invariant 5: {kind} {owner} uses too much {name} at {path}"
