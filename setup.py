@@ -33,6 +33,7 @@ HOT = [
     "licorne.core.vectors",
     "licorne.core.order",
     "licorne.core.nodes",
+    "licorne.core.nodeblock",
     "licorne.core.nodeindex",
     "licorne.core.asks",
     "licorne.core.usage",

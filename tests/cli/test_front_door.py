@@ -56,7 +56,7 @@ def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -
         (("simulate", "{}/good", "--config", "{}/none"), "none: no such file; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}"), "is a folder; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}/binary"), "is not UTF-8 text"),
-        (("simulate", "{}/good", "--setting", "x"), "a setting is written KEY=VALUE"),
+        (("simulate", "{}/good", "--setting", "x"), "--setting 'x': is written KEY=VALUE"),
         (("simulate", "{}/good", "--decisions", "{}/none/x"), "none/x: No such file or directory"),
         (("bench", "{}/none"), "none: no such file, and none of the cases a, b"),
         (("bench", "{}/good", "--seed", "2"), "is no case of `licorne generate`, and only those have options"),

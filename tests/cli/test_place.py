@@ -86,7 +86,7 @@ def test_an_unknown_partition_is_an_error(licorne: Command, config: Path) -> Non
 
 
 def test_a_tag_is_key_and_value(licorne: Command, config: Path) -> None:
-    assert "a tag is written KEY=VALUE" in licorne("place", "--config", config, "--user", "a", "--tag", "x").err
+    assert "--tag 'x': is written KEY=VALUE" in licorne("place", "--config", config, "--user", "a", "--tag", "x").err
 
 
 def test_a_refused_configuration_is_explained(licorne: Command, tmp_path: Path) -> None:

@@ -73,28 +73,28 @@ def verdicts(shared: Path) -> list[dict[str, str]]:
 
 def test_verdicts_and_first_faults_agree(verdicts: list[dict[str, str]]) -> None:
     assert len(verdicts) == 1100
-    different = []
+    different: list[tuple[str, ...]] = []
     wanted = 0
     for row in verdicts:
         report = check(row["yaml"])
         verdict = "ERR" if report.faults else "OK"
         first = report.faults[0].rule if report.faults else ""
         if first == "node-sort-weight" and WANTED_DIFFERENCE.search(row["yaml"]):
-            wanted += 1
+            wanted += row["verdict"] == "OK"  # where it is ERR, the original went on to another fault
         elif verdict != row["verdict"]:
             different.append((row["id"], row["verdict"], verdict, first))
         elif verdict == "ERR" and first != expected_rule(row["message"]):
             different.append((row["id"], expected_rule(row["message"]), first))
     assert different == []
-    assert wanted == 9, "nine recorded configurations have a weight that is not finite"
+    assert wanted == 8, "eight recorded configurations are refused only for a weight that is not finite"
 
 
 def test_load_refuses_what_check_finds_at_fault(verdicts: list[dict[str, str]]) -> None:
     for row in verdicts[::10]:
         report = check(row["yaml"], file="queues.yaml")
-        try:
-            load(row["yaml"], file="queues.yaml")
-        except ConfigError as error:
-            assert error.problems == report.faults, row["id"]
+        if report.faults:
+            with pytest.raises(ConfigError) as refusal:
+                load(row["yaml"], file="queues.yaml")
+            assert refusal.value.problems == report.faults, row["id"]
         else:
-            assert not report.faults, row["id"]
+            load(row["yaml"], file="queues.yaml")

@@ -286,6 +286,10 @@ class Bench:
         assert found is not None
         return found.pending_resource()
 
+    def free(self, node: str) -> dict[str, int]:
+        """What is left on a node."""
+        return self.partition.nodes[node].free.named(self.partition.types)
+
     def why(self, key: str) -> list[Reason]:
         """Why the ask waits; empty if it does not."""
         return next((reasons for ask, _, reasons in self.partition.waiting() if ask == key), [])

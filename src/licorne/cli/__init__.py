@@ -14,7 +14,7 @@ import sys
 
 from cyclopts import App
 
-from licorne.cli.errors import CommandError
+from licorne.cli.common import CommandError
 from licorne.cli.version import describe
 
 app = App(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter, validators
 
 from licorne import RegistrationError
-from licorne.cli.errors import CommandError
+from licorne.cli.common import CommandError, print_json
 from licorne.cli.progress import progress_bar
 from licorne.sim.bench import BenchResult, measure
 from licorne.sim.generate import CASES, Options, benchmark
@@ -73,7 +72,7 @@ def bench(
     except (RegistrationError, WorkloadError) as error:
         raise CommandError(str(error)) from None
     if json:
-        print(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+        print_json(result)
     else:
         _show(result)
     return 0

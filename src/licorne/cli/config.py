@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
-from licorne.cli.errors import read_text
+from licorne.cli.common import print_json, read_text
 from licorne.config import check as check_text
 
 
@@ -28,7 +27,7 @@ def check(file: Path, /, *, json: Annotated[bool, Parameter(negative="")] = Fals
     """
     report = check_text(read_text(file, "a queue configuration"), file=str(file))
     if json:
-        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        print_json(report)
         return 1 if report.faults else 0
     for fault in report.faults:
         print(fault)

@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO, Literal, cast
 
 from cyclopts import Parameter, validators
 
-from licorne.cli.errors import CommandError
+from licorne.cli.common import CommandError
 from licorne.sim.generate import Options, benchmark, write
 from licorne.sim.week import week
 from licorne.sim.workload import Workload, WorkloadError

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from licorne.cli.errors import CommandError, read_text
+from licorne.cli.common import CommandError, pairs, print_json, read_text
 from licorne.config import ConfigError, load
 from licorne.config.model import PartitionConfig
 from licorne.core.placement import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep
@@ -66,13 +66,12 @@ def place(
         Print the answer as a JSON object.
     """
     chosen = _partition(config, partition)
-    tags = _tags(tag)
+    tags = pairs("--tag", tag)
     if force:
         tags[FORCE_TAG] = "true"
     answer = ask(chosen, user, group, queue, tags, forced=force)
     if json:
-        shown = Answer(answer.queue, answer.create, answer.reason, answer.steps)
-        print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+        print_json(Answer(answer.queue, answer.create, answer.reason, answer.steps))
     else:
         print(_verdict(answer))
         for step in answer.steps:
@@ -106,15 +105,5 @@ def _partition(config: Path, name: str) -> PartitionConfig:
     for partition in partitions:
         if partition.name == name:
             return partition
-    names = ", ".join(partition.name for partition in partitions)
+    names = ", ".join(partition.name for partition in partitions) or "none"
     raise CommandError(f"{config}: there is no partition {name!r}; there is: {names}")
-
-
-def _tags(texts: tuple[str, ...]) -> dict[str, str]:
-    tags: dict[str, str] = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not separator or not key:
-            raise CommandError(f"--tag {text!r}: a tag is written KEY=VALUE")
-        tags[key] = value
-    return tags

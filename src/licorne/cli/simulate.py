@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from cyclopts import Parameter
 
 from licorne import RegistrationError
-from licorne.cli.errors import CommandError, read_text
+from licorne.cli.common import CommandError, pairs, print_json, read_text
 from licorne.cli.progress import progress_bar
 from licorne.config import ConfigError, load
 from licorne.sim.openb import is_openb, read_openb
@@ -59,12 +58,13 @@ def simulate(
     json
         Print the result as a JSON object.
     """
+    settings = pairs("--setting", setting)
     text = _configuration(config) if config is not None else None
     with progress_bar("reading") as progress:
         workload = _read(input, as_, load, progress)
     try:
         with progress_bar("simulating") as progress:
-            result = run(workload, config=text, settings=_settings(setting), decisions=decisions, progress=progress)
+            result = run(workload, config=text, settings=settings, decisions=decisions, progress=progress)
     except (RegistrationError, WorkloadError) as error:
         raise CommandError(str(error)) from None
     _show(result, json)
@@ -100,19 +100,9 @@ def _read(path: Path, how: str | None, load: float | None, progress: Progress | 
         ) from None
 
 
-def _settings(texts: tuple[str, ...]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not separator or not key:
-            raise CommandError(f"--setting {text!r}: a setting is written KEY=VALUE")
-        settings[key] = value
-    return settings
-
-
 def _show(result: Result, json: bool) -> None:
     if json:
-        print(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+        print_json(result)
         return
     from licorne.cli.tables import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
 

@@ -36,33 +36,40 @@ _Read = tuple[RawConfig, dict[int, RawQueue], Quantities]
 def load(text: str, *, file: str = "<config>") -> Configuration:
     """The configuration that `text` says. Raises ConfigError with all its faults; nothing is half loaded."""
     notes = Notes(file)
-    found = _read(text, notes)
-    faults = notes.report().faults
-    if faults or found is None:
-        raise ConfigError(faults)
-    config, roots, quantities = found
-    return build(config, roots, quantities, text)
+    try:
+        found = _read(text, notes)
+        if found is not None and not notes.fault_count:
+            config, roots, quantities = found
+            return build(config, roots, quantities, text)
+    except RecursionError:
+        _note_depth(notes)
+    raise ConfigError(notes.report().faults)
 
 
 def check(text: str, *, file: str = "<config>") -> Report:
     """All faults for which `load` would refuse the text, and warnings. Never raises."""
     notes = Notes(file)
-    found = _read(text, notes)
-    if found is not None:
-        config, roots, _ = found
-        lint(config, roots, notes)
+    try:
+        found = _read(text, notes)
+        if found is not None:
+            config, roots, _ = found
+            lint(config, roots, notes)
+    except RecursionError:
+        _note_depth(notes)
     return notes.report()
 
 
 def _read(text: str, notes: Notes) -> _Read | None:
-    try:
-        config = read(compose(text, notes), notes) if text else None
-        if config is None and notes.fault_count:
+    config = read(compose(text, notes), notes)
+    if config is None:
+        if notes.fault_count:
             return None
-        if config is None:  # no document at all is an empty configuration
-            config = RawConfig.empty()
-        quantities = Quantities(notes)
-        return config, check_config(config, quantities, notes), quantities
-    except RecursionError:  # the depth is bounded, but the caller may have used up the stack before
-        notes.fault("yaml-depth", Spot(1, 1, ""), f"nested too deep, though not deeper than {MAX_DEPTH} levels")
-        return None
+        config = RawConfig.empty()  # no document at all is an empty configuration
+    quantities = Quantities(notes)
+    return config, check_config(config, quantities, notes), quantities
+
+
+def _note_depth(notes: Notes) -> None:
+    """The depth of a document is bounded, but the caller may have used up the stack before."""
+    message = f"nested too deep for the stack that is left, though not deeper than {MAX_DEPTH} levels"
+    notes.fault("yaml-depth", Spot(1, 1, ""), message)

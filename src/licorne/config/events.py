@@ -16,12 +16,13 @@ import re
 from types import SimpleNamespace
 from typing import Any, Final
 
-from ruamel.yaml.parser import Parser
+from ruamel.yaml.parser import Parser, ParserError
 from ruamel.yaml.reader import Reader
 from ruamel.yaml.scanner import Scanner, ScannerError
 from ruamel.yaml.tokens import ScalarToken
 
 _BREAKS: Final = "\r\n\x85\u2028\u2029"
+LINE_BREAK: Final = re.compile(f"\r\n|[{_BREAKS}]")
 _BLANKS_OR_END: Final = " \t\0" + _BREAKS
 _SPACES: Final = re.compile(r" *")
 _SPACES_AND_TABS: Final = re.compile(r"[ \t]*")
@@ -190,13 +191,19 @@ class Events(Reader, Scanner, Parser):
     # -- stricter ------------------------------------------------------------------------------------------
 
     def scan_directive(self) -> Any:
-        """A directive; only those of YAML 1.1 are known."""
+        """A directive; only two are known."""
         token = super().scan_directive()
         if token.name not in ("YAML", "TAG"):
             raise ScannerError(None, None, f"found the unknown directive %{token.name}", token.start_mark)
-        if token.name == "YAML" and token.value != (1, 1):
-            raise ScannerError(None, None, "found a version of YAML other than 1.1", token.start_mark)
         return token
+
+    def process_directives(self) -> Any:
+        """The directives before a document; no version but 1.1 is known."""
+        mark = self.get_mark()
+        directives = super().process_directives()
+        if directives[0] not in (None, (1, 1)):
+            raise ParserError(None, None, "found a version of YAML other than 1.1", mark)
+        return directives
 
     def scan_flow_scalar(self, style: Any) -> Any:
         """A text in quotes; the halves of a surrogate pair are no letters, even if they are escaped."""

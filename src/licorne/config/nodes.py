@@ -24,7 +24,7 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from licorne.config.events import Events
+from licorne.config.events import LINE_BREAK, Events
 from licorne.config.problems import Notes, Spot
 
 MAX_BYTES: Final = 4 * 2**20
@@ -89,6 +89,8 @@ def compose(text: str, notes: Notes) -> Node | None:
     except _UnknownAnchorError as error:
         notes.fault("yaml-anchor", error.node.spot(""), f"no anchor '{error.node.text}' stands before this alias")
         return None
+    except RecursionError:
+        raise
     except Exception as error:  # noqa: BLE001 - the parser is not ours, and no text may end in a traceback
         notes.fault("yaml-syntax", _error_spot(error, text, events), f"not YAML: {_error_text(error)}")
         return None
@@ -161,8 +163,8 @@ def _error_spot(error: Exception, text: str, events: Events | None) -> Spot:
         if mark is not None:
             return Spot(mark.line + 1, mark.column + 1, "")
     if isinstance(error, ReaderError):
-        before = text[: max(0, int(error.position))]
-        return Spot(before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1, "")
+        lines = LINE_BREAK.split(text[: max(0, int(error.position))])
+        return Spot(len(lines), len(lines[-1]) + 1, "")
     return Spot(1, 1, "") if events is None else Spot(events.line + 1, events.column + 1, "")
 
 

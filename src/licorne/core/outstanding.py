@@ -33,8 +33,10 @@ def _walk(partition: Partition, queue: Queue, used: dict[str, Vec]) -> Iterator[
             yield from _walk(partition, child, used)
         return
     for app in sorted(queue.apps.values(), key=lambda a: a.seq):
+        stopped = app.backoff_until > partition.now  # its last visit ended before all had their turn
         for ask in app.requests.in_order():
-            if not (ask.attempted or ask.seq <= app.visited_seq) or not _fits(app, ask, used):
+            attempted = ask.attempted or (ask.seq <= app.visited_seq and not stopped)
+            if not attempted or not _fits(app, ask, used):
                 continue
             for owner in _limits(app):
                 used.setdefault(owner[0], Vec()).plus(ask.shape.amounts)

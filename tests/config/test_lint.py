@@ -1,0 +1,105 @@
+"""Warnings: legal, but surely not meant, or meaning something else in the original."""
+
+from __future__ import annotations
+
+import pytest
+
+from licorne.config import DEFAULT_CONFIGURATION, check
+from licorne.config.rules import RULES
+
+
+def queue(fields: str) -> str:
+    return f"partitions: [{{queues: [{{name: root, queues: [{{name: q, {fields}}}]}}]}}]"
+
+
+def rule(fields: str) -> str:
+    return f"partitions: [{{placementrules: [{{{fields}}}], queues: [{{name: root, queues: [{{name: a}}]}}]}}]"
+
+
+def with_filter(fields: str) -> str:
+    return rule(f"name: user, filter: {{{fields}}}")
+
+
+LINTS = [
+    ("partitions: []\n---\n", "document-ignored"),
+    ("partitions: [{queues: [null]}]", "null-dropped"),
+    (queue("maxapplications: 010"), "number-spelling"),
+    (queue("maxapplications: 1.9"), "number-spelling"),
+    ("partitions: [{name: '[rm]x', queues: []}]", "partition-name-qualified"),
+    ("partitions: [{usergroupresolver: {type: OS}, queues: []}]", "resolver-unknown"),
+    ("partitions: [{nodesortpolicy: {resourceweights: {vcore: 0}}, queues: []}]", "weights-zero"),
+    (queue("queues: [{name: '@Recovery@'}]"), "queue-recovery"),
+    (queue("resources: {max: {vcore: 0, memory: 0G}}"), "resources-zero"),
+    (queue("parent: true, childtemplate: {maxapplications: 1, resources: {max: {a: 0}}}"), "resources-zero"),
+    (
+        queue("resources: {guaranteed: {vcore: 1}}, queues: [{name: c, resources: {guaranteed: {memory: 1}}}]"),
+        "guaranteed-sum-lost",
+    ),
+    (queue("childtemplate: {maxapplications: 1}"), "template-on-leaf"),
+    (queue("parent: true, childtemplate: {}"), "template-empty"),
+    ("partitions: [{queues: [{name: root, maxapplications: 5}]}]", "root-max-applications"),
+    (queue("submitacl: 'alice,9bob'"), "acl-name-dropped"),
+    (queue('submitacl: "alice\\tbob"'), "acl-name-dropped"),
+    (queue("adminacl: '* ops'"), "acl-groups-ignored"),
+    ("partitions: [{queues: [{name: Q, limits: [{users: [u], maxapplications: 1}]}]}]", "limit-capitals"),
+    (
+        "partitions: [{queues: [{name: Q, queues: [{name: c, limits: [{users: [u], maxapplications: 1}]}]}]}]",
+        "limit-capitals",
+    ),
+    (queue("properties: {priority.ofset: 1}"), "property-unknown"),
+    (queue("properties: {priority.offset: five}"), "property-value"),
+    (queue("properties: {preemption.policy: off}"), "property-value"),
+    (queue("properties: {application.sort.policy: FIFO}"), "property-value"),
+    (queue("properties: {application.sort.policy: stateaware}"), "sort-policy-stateaware"),
+    (queue("properties: {quota.preemption.delay: 1m}"), "quota-preemption-off"),
+    (with_filter("type: DENY, users: [u]"), "filter-type-case"),
+    (with_filter("type: deny"), "filter-deny-everybody"),
+    (with_filter("users: ['^u', '(']"), "filter-nothing-legal filter-entry-dropped filter-entry-dropped"),
+    (with_filter("users: [u, 9bad]"), "filter-entry-dropped"),
+    (with_filter("groups: [dev*]"), "filter-unanchored"),
+    (rule("name: userr"), "rule-unknown"),
+    (rule("name: user, parent: {name: nobody}"), "rule-unknown"),
+    (rule("name: Recovery"), "rule-recovery"),
+    (rule("name: tag"), "rule-value-missing"),
+    (rule("name: fixed, create: true, value: a b"), "rule-value-name"),
+    (rule("name: fixed, value: root.a, parent: {name: user}"), "rule-full-path-parent"),
+    (rule("name: fixed, create: true, value: rootx"), "rule-value-outside-root"),
+]
+
+SILENT = [
+    DEFAULT_CONFIGURATION,
+    queue("resources: {max: {vcore: 0, memory: 1G}}, submitacl: ' dev', maxapplications: 5"),
+    queue("properties: {application.sort.policy: fair, preemption.delay: 1m30s, priority.policy: Fence}"),
+    "partitions: [{queues: [{name: Q, limits: []}]}]",
+    "partitions: [{preemption: {quotapreemptionenabled: true}, queues: [{name: a, properties: {quota.preemption.delay: 1m}}]}]",
+    with_filter("type: deny, users: ['^dev']"),
+    with_filter("users: ['dev$'], groups: ['.*dev.*']"),
+    with_filter("users: [u, v], groups: [g]"),
+    rule("name: TAG, value: namespace, create: true"),
+    rule("name: fixed, value: root.a"),
+]
+
+
+@pytest.mark.parametrize(("text", "rules"), LINTS)
+def test_warnings(text: str, rules: str) -> None:
+    report = check(text)
+    assert report.faults == ()
+    assert [warning.rule for warning in report.warnings] == rules.split()
+    assert all(warning.line >= 1 and warning.column >= 1 for warning in report.warnings)
+
+
+@pytest.mark.parametrize("text", SILENT)
+def test_no_warnings(text: str) -> None:
+    assert check(text) == check("")
+
+
+def test_every_warning_is_shown_by_an_example() -> None:
+    shown = {identifier for _, identifiers in LINTS for identifier in identifiers.split()}
+    assert shown == {identifier for identifier, known in RULES.items() if not known.fault}
+
+
+def test_warnings_come_in_the_order_of_the_text() -> None:
+    text = "partitions:\n- usergroupresolver: {type: x}\n  queues:\n  - null\n  - {name: a, properties: {b: c}}\n"
+    assert [(warning.line, warning.rule) for warning in check(text).warnings] == [
+        (2, "resolver-unknown"), (4, "null-dropped"), (5, "property-unknown"),
+    ]  # fmt: skip

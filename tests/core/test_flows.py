@@ -1,0 +1,419 @@
+"""What comes in and what becomes of it: spec scheduling.md, sections 13 and 14; scheduler-interface.md, 7.2, 7.3 and 7.5."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.bench import Bench, config, limit, partition, partitions
+from licorne.si.messages import Allocation, NodeAction, NodeUpdate, Release, Termination
+
+ECHO = "STOPPED_BY_RM: allocation remove as per RM request"
+DONE = "x Completing: completeApplication"
+
+
+def bench(*nodes: int, text: str = "", seed_dialect: bool = False, settings: dict[str, str] | None = None) -> Bench:
+    b = Bench(text or config("a"), seed_dialect=seed_dialect, settings=settings)
+    for number, vcore in enumerate(nodes, 1):
+        b.node(f"n{number}", vcore=vcore)
+    b.app("x")
+    return b
+
+
+# -- releases (1.9): scheduler-interface.md, 7.3 ---------------------------------------------------------------
+
+# `x` has the allocations a1, a2 and the pending asks p1, p2: (app, key, type), what is said, what is left
+RELEASES = [
+    (("x", "a1", Termination.STOPPED_BY_RM), [f"released a1 {ECHO}"], "a2 p1 p2"),
+    (("x", "a1", Termination.UNKNOWN), [f"released a1 {ECHO}"], "a2 p1 p2"),
+    (("x", "a1", Termination.TIMEOUT), [], "a2 p1 p2"),
+    (("x", "a1", Termination.PREEMPTED_BY_SCHEDULER), [], "a2 p1 p2"),
+    (("x", "a1", Termination.PLACEHOLDER_REPLACED), [], "a2 p1 p2"),  # with none in flight: a plain release
+    (("x", "p1", Termination.STOPPED_BY_RM), [], "a1 a2 p2"),
+    (("x", "p1", Termination.PREEMPTED_BY_SCHEDULER), [], "a1 a2 p2"),
+    (("x", "p1", Termination.TIMEOUT), [], "a1 a2 p1 p2"),  # any type but this one removes the ask
+    (("x", "", Termination.TIMEOUT), [], "p1 p2"),
+    (("x", "", Termination.STOPPED_BY_RM), [f"released a1 {ECHO}", f"released a2 {ECHO}", DONE], ""),
+    (("x", "none", Termination.STOPPED_BY_RM), [], "a1 a2 p1 p2"),
+    (("y", "a1", Termination.STOPPED_BY_RM), [], "a1 a2 p1 p2"),
+    (("", "a1", Termination.STOPPED_BY_RM), [], "a1 a2 p1 p2"),  # another scheduler's, which is unknown
+]
+
+
+@pytest.mark.parametrize(("release", "said", "left"), RELEASES)
+def test_releases(release: tuple[str, str, Termination], said: list[str], left: str) -> None:
+    b = bench(10)
+    for key in ("a1", "a2"):
+        b.ask("x", key, vcore=5)
+    b.run()
+    for key in ("p1", "p2"):
+        b.ask("x", key, vcore=5)
+    app, key, termination = release
+    assert b.release(app, key, termination=termination) == said
+    x = b.application("x")
+    assert " ".join([*x.allocations, *x.asks]) == left
+    assert b.release(app, key, termination=termination) in ([], said)  # again: nothing is there, or the same
+    b.run()
+
+
+def test_the_last_confirmation_completes_the_application() -> None:
+    b = bench(10)
+    b.ask("x", "k", vcore=1)
+    b.run()
+    assert b.release("x", "k", termination=Termination.TIMEOUT) == [DONE]
+    assert b.hear(after=29) == []
+    assert b.hear(after=1) == ["x Completed: completeApplication"]
+
+
+def test_releases_to_an_unknown_partition_are_ignored() -> None:
+    b = bench(10)
+    assert b.send(Release(partition="other", application_id="x", key="k")) == []
+
+
+# -- removal of an application: 7.1 ------------------------------------------------------------------------------
+
+
+def test_a_removed_application_is_gone_at_once_with_all_it_has() -> None:
+    b = bench(10)
+    b.ask("x", "k1", vcore=6)
+    b.run()
+    b.ask("x", "k2", vcore=6)
+    assert b.remove("x") == ["released k1 STOPPED_BY_RM: Application x Removed", DONE]
+    assert b.hear(after=100) == []
+    assert (b.states(), b.pending(), b.allocated("root")) == ("", {}, {})
+    assert b.remove("x") == []
+
+
+def test_a_removed_application_without_allocations_says_nothing() -> None:
+    b = bench(10)
+    b.ask("x", "k1", vcore=11)
+    assert b.remove("x") == []
+
+
+# -- asks and allocations: 7.3 -----------------------------------------------------------------------------------
+
+
+def test_a_known_pending_ask_changes_only_its_resources() -> None:
+    b = bench(10)
+    b.ask("x", "other", vcore=11)
+    b.ask("x", "k", vcore=11, priority=5)
+    assert b.run() == ""
+    assert b.ask("x", "k", vcore=11, priority=99) == []  # the same: nothing
+    assert b.ask("x", "k", vcore=3, priority=99) == []
+    assert b.pending() == {"vcore": 14}
+    assert b.application("x").asks["k"].priority == 5
+    assert b.run() == "k@n1"
+
+
+def test_a_known_allocation_is_resized_in_place_and_no_limit_is_asked() -> None:
+    b = bench(10, text=config("a resources: {max: {vcore: 5m}}"))
+    b.ask("x", "k", vcore=3)
+    b.run()
+    assert b.ask("x", "k", vcore=20) == []
+    assert (b.allocated("root"), b.free("n1")) == ({"vcore": 20}, {"vcore": -10})
+    b.ask("x", "p", vcore=1)
+    assert b.run() == ""
+    b.ask("x", "k", vcore=1)
+    assert b.run() == "p@n1"
+
+
+def test_a_pending_ask_that_was_placed_elsewhere_is_announced() -> None:
+    b = bench(10, text=config("a resources: {max: {vcore: 5m}}"))
+    b.ask("x", "k", vcore=7)
+    assert b.run() == ""
+    assert b.ask("x", "k", vcore=7, node="n1") == ["x Running: runApplication", "new k@n1"]
+    assert (b.pending(), b.allocated("root.a")) == ({}, {"vcore": 7})
+    assert b.ask("x", "k", vcore=7, node="n1") == []  # again: nothing
+
+
+def test_an_existing_allocation_is_taken_above_quota_and_starts_its_application() -> None:
+    b = bench(10, text=config("a resources: {max: {vcore: 5m}}", root=f"limits: [{limit('u', vcore=1)}]"))
+    assert b.ask("x", "k", vcore=7, node="n1") == [
+        "x Accepted: runApplication",
+        "x Running: runApplication",
+        "new k@n1",
+    ]
+
+
+def test_recovery_in_the_recommended_order_overcommits_nothing() -> None:
+    b = Bench(config("a"))
+    b.node("n1", NodeAction.CREATE_DRAIN, vcore=10)
+    b.app("x")
+    b.ask("x", "new", vcore=5)
+    assert b.run() == ""  # asks before the recovery is complete find no node
+    b.ask("x", "old", vcore=8, node="n1")
+    b.node("n1", NodeAction.DRAIN_TO_SCHEDULABLE)
+    assert b.run() == ""
+    b.release("x", "old")
+    assert b.run() == "new@n1"
+
+
+# -- foreign allocations, occupied resources -----------------------------------------------------------------------
+
+
+def test_foreign_allocations_occupy_their_node_and_nothing_else() -> None:
+    b = bench(10)
+    b.ask("x", "k", vcore=6)
+    b.foreign("f", "n1", vcore=5)
+    assert b.run() == ""
+    b.foreign("f", "n1", vcore=4)  # a change
+    assert b.run() == "k@n1"
+    b.foreign("f", "n1", vcore=20)
+    assert b.free("n1") == {"vcore": -16}
+    assert b.allocated("root") == {"vcore": 6}
+    b.release("", "f")
+    assert b.free("n1") == {"vcore": 4}
+    assert b.release("", "f") == []
+
+
+def test_foreign_allocations_that_are_refused() -> None:
+    b = bench(10)
+    assert b.foreign("f", "", vcore=1) == ["rejected f of : trying to add a foreign request (non-allocation) f"]
+    assert b.foreign("f", "n9", vcore=1) == ["rejected f of : failed to find node n9 for allocation f"]
+    assert b.foreign("f", "n1", vcore=-1)[0].startswith("rejected f of : negative quantity -1 of vcore")
+    assert b.free("n1") == {"vcore": 10}
+
+
+def test_occupied_resources_of_the_seeds_dialect() -> None:
+    b = Bench(config("a"), seed_dialect=True)
+    b.node("n1", vcore=10, occupied={"vcore": 8})
+    b.app("x")
+    b.ask("x", "k", vcore=3)
+    assert b.run() == ""
+    assert b.node("n1", NodeAction.UPDATE, occupied={"vcore": 7}) == []  # the capacity is not said: it stays
+    assert b.run() == "k@n1"
+
+
+# -- nodes: 7.2 ------------------------------------------------------------------------------------------------------
+
+
+def test_capacity_is_replaced_and_the_quota_of_root_follows() -> None:
+    b = bench(10)
+    b.ask("x", "k", vcore=12)
+    assert b.run() == ""
+    b.node("n1", NodeAction.UPDATE, vcore=12, gpu=0)
+    assert b.partition.tree.root.max_resource() == {"vcore": 12}
+    assert b.run() == "k@n1"
+    b.node("n1", NodeAction.UPDATE, vcore=5)  # below what is used
+    assert (b.free("n1"), b.partition.tree.root.max_resource()) == ({"vcore": -7}, {"vcore": 5})
+
+
+def test_draining_and_undraining() -> None:
+    b = bench(10)
+    for _ in range(2):
+        assert b.node("n1", NodeAction.DRAIN_NODE) == []
+    b.ask("x", "k", vcore=1)
+    assert b.run() == ""
+    for _ in range(2):
+        assert b.node("n1", NodeAction.DRAIN_TO_SCHEDULABLE) == []
+    assert b.run() == "k@n1"
+
+
+def test_another_resource_type_that_comes_late() -> None:
+    b = bench(10)
+    b.ask("x", "k", vcore=1, **{f"type-{i}": 1 for i in range(12)})
+    assert b.run() == ""
+    b.node("n1", NodeAction.UPDATE, vcore=10, **{f"type-{i}": 1 for i in range(11, -1, -1)})
+    assert b.run() == "k@n1"
+
+
+def test_other_attributes_take_effect_at_once() -> None:
+    b = bench(10)
+    wants = {"licorne/node-constraints": '{"nodeSelector": {"disk": "ssd"}}'}
+    b.ask("x", "k", vcore=1, tags=wants)
+    assert b.run() == ""
+    b.node("n1", NodeAction.UPDATE, attributes={"label/disk": "ssd"})
+    assert b.run() == "k@n1"
+
+
+# -- repeats and UUIDs (seed's dialect): 7.5 -----------------------------------------------------------------------
+
+
+def repeated(owner_seed: bool = True) -> Bench:
+    b = bench(10, seed_dialect=owner_seed)
+    b.ask("x", "k", times=4, vcore=3)
+    assert b.run() == "k@n1 k@n1 k@n1"
+    return b
+
+
+def test_a_repeated_ask_gives_allocations_of_one_key_each_with_its_uuid() -> None:
+    b = repeated()
+    assert list(b.uuids().values()) == ["k@n1"] * 3
+    assert b.pending() == {"vcore": 3}
+    first = next(iter(b.uuids()))
+    assert b.release("x", first) == [f"released k {ECHO}"]
+    assert b.run() == "k@n1"
+    assert b.pending() == {}
+
+
+def test_uuids_are_made_from_the_stream_of_decisions() -> None:
+    assert repeated().uuids() == repeated().uuids()
+    assert len(repeated().uuids()) == 3
+
+
+def test_a_known_key_says_anew_how_many_are_still_wanted() -> None:
+    b = repeated()
+    b.ask("x", "k", times=3, vcore=1)
+    assert b.pending() == {"vcore": 3}
+    assert b.run() == "k@n1"
+    assert b.pending() == {"vcore": 2}
+
+
+def test_releases_of_the_seeds_dialect() -> None:
+    b = repeated()
+    assert b.release("x", "k", what="ask") == []
+    assert (b.pending(), len(b.application("x").allocations)) == ({}, 3)
+    assert b.release("x") == [f"released k {ECHO}"] * 3 + [DONE]
+
+
+def test_all_asks_of_an_application_are_released_without_a_key() -> None:
+    b = repeated()
+    b.ask("x", "other", vcore=99)
+    b.release("x", what="ask")
+    assert (b.pending(), len(b.application("x").allocations)) == ({}, 3)
+
+
+# -- partitions ------------------------------------------------------------------------------------------------------
+
+
+def test_partitions_never_meet() -> None:
+    b = bench(10, text=partitions(partition("default", "a"), partition("gpu", "a")))
+    b.node("g1", partition="gpu", vcore=10)
+    assert b.app("x", partition="gpu") == ["accepted x"]  # an ID of its own
+    b.ask("x", "k1", vcore=6)
+    b.ask("x", "k2", vcore=6)
+    b.ask("x", "k1", partition="gpu", vcore=6)
+    assert b.run() == "k1@n1 k1@g1"
+    assert b.node("n1", partition="gpu", vcore=1) == ["accepted n1"]
+
+
+# -- outstanding requests (section 13) ---------------------------------------------------------------------------------
+
+INSPECT = {"outstanding.inspection": "true"}
+
+
+def test_an_ask_that_only_lacks_a_node_is_reported_once() -> None:
+    b = bench(10, settings=INSPECT)
+    b.ask("x", "k", vcore=11)
+    b.ask("x", "daemon", required="n1", vcore=11)
+    assert b.hear(after=0.5) == []
+    assert b.hear(after=0.5) == ["waiting k of x"]
+    b.node("n2", vcore=1)
+    assert b.hear(after=5) == []
+
+
+def test_quotas_are_shared_by_those_that_wait() -> None:
+    text = config("a resources: {max: {vcore: 30m}}", root=f"limits: [{limit('u', vcore=25)}]")
+    b = bench(10, text=text, settings=INSPECT)
+    for i in range(4):
+        b.ask("x", f"k{i}", vcore=11)
+    assert b.hear(after=1) == ["waiting k0 of x", "waiting k1 of x"]
+    b.release("x", "k0")
+    assert b.hear(after=1) == ["waiting k2 of x"]
+
+
+def test_an_ask_above_its_quota_is_not_reported() -> None:
+    b = bench(10, text=config("a resources: {max: {vcore: 5m}}"), settings=INSPECT)
+    b.ask("x", "k", vcore=6)
+    assert b.hear(after=1) == []
+
+
+def test_what_backoff_left_out_was_not_attempted() -> None:
+    text = config("a properties: {application.unschedasks.backoff: '1'}")
+    b = bench(10, 10, text=text, settings={**INSPECT, "reservation.enabled": "false"})
+    for node in ("n1", "n2"):
+        b.ask("x", f"on-{node}", node=node, vcore=5)
+    b.ask("x", "k0", vcore=6)
+    b.ask("x", "k1", vcore=7)
+    assert b.hear(after=1) == ["waiting k0 of x"]
+
+
+# -- bad input changes nothing -------------------------------------------------------------------------------------------
+
+BAD_ASKS = [
+    ({"application_id": "y"}, "failed to find application y"),
+    ({"resource": None}, "allocation contains no resources"),
+    ({"resource": {}}, "allocation contains no resources"),
+    ({"resource": {"vcore": 0}}, "allocation contains no resources"),
+    ({"resource": {"vcore": 1, "memory": -1}}, "allocation contains negative resources"),
+    ({"key": ""}, "allocation without an allocationKey"),
+    ({"node_id": "n9"}, "failed to find node n9"),
+    ({"max_allocations": 0}, "maxAllocations: 0: must be at least 1"),
+    ({"max_allocations": 1 << 40}, f"maxAllocations: {1 << 40}: must be"),
+    ({"priority": 1 << 31}, f"priority: {1 << 31}: must be an integer of 32 bits"),
+    ({"priority_class": "none"}, "priorityClassName: 'none': no such priority class is set"),
+    ({"resource": {"vcore": (1 << 62) - 1}}, "the sum of all that is asked for would be larger than"),
+    ({"resource": {"vcore": 1 << 62}}, "resourcePerAlloc: a quantity is larger than"),
+    ({"resource": {"vcore": 1 << 60}, "max_allocations": 8}, "the sum of all that is asked for would be larger than"),
+    ({"tags": {"licorne/node-constraints": "{"}}, "licorne/node-constraints"),
+    ({"tags": {"licorne/node-constraints": '{"x": 1}'}}, "licorne/node-constraints"),
+    ({"partition": "p"}, "Failed to find partition [rm]p, for application x and allocation k"),
+    ({"partition": "[other]p"}, "Failed to find partition [other]p, for application x and allocation k"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason"), BAD_ASKS)
+def test_asks_that_are_refused(fields: dict[str, object], reason: str) -> None:
+    b = bench(10)
+    b.ask("x", "present", vcore=11)
+    before = (b.pending(), b.states(), len(b.said))
+    fields = {"key": "k", "application_id": "x", "resource": {"vcore": 1}, **fields}
+    (said,) = b.send(Allocation(**fields))  # type: ignore[arg-type]
+    assert said.startswith(f"rejected {fields['key']} of {fields['application_id']}: ") and reason in said
+    assert (b.pending(), b.states(), len(b.said) - 1) == before
+    assert b.run() == ""
+
+
+BAD_NODES = [
+    ({"capacity": {"vcore": -1}}, "negative quantity -1 of vcore"),
+    ({"capacity": {"vcore": 1 << 62}}, f"quantity {1 << 62} of vcore is larger than"),
+    ({"capacity": {"vcore": (1 << 62) - 1}}, "the sum of all nodes would be larger than"),
+    ({"attributes": {"taints": "["}}, "taints"),
+    ({"node_id": ""}, "node without a nodeID"),
+    (
+        {"node_id": "n1"},
+        "failed to add node n1 to partition default, error: partition default has an existing node n1, "
+        "node name must be unique",
+    ),
+    ({"partition": "p"}, "failed to find partition [rm]p for new node n2"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason"), BAD_NODES)
+def test_nodes_that_are_refused(fields: dict[str, object], reason: str) -> None:
+    b = bench(10)
+    fields = {"node_id": "n2", "action": NodeAction.CREATE, "capacity": {"vcore": 1}, **fields}
+    (said,) = b.send(NodeUpdate(**fields))  # type: ignore[arg-type]
+    assert said.startswith(f"rejected {fields['node_id']}: ") and reason in said
+    assert list(b.partition.nodes) == ["n1"]
+    assert b.partition.tree.root.max_resource() == {"vcore": 10}
+
+
+@pytest.mark.parametrize("action", [a for a in NodeAction if a not in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)])
+def test_what_cannot_be_done_with_a_node_is_ignored_in_1_9(action: NodeAction) -> None:
+    b = bench(10)
+    assert b.node("n9", action, vcore=1) == []
+    assert b.send(NodeUpdate(node_id="n1", action=action, partition="p")) == []
+    if action is NodeAction.UPDATE:
+        assert b.node("n1", action, vcore=-1) == []
+        assert b.free("n1") == {"vcore": 10}
+
+
+# (action, fields) and the refusal in the seed's dialect
+STRICT = [
+    ("n9", NodeAction.UPDATE, {}, "failed to find node n9"),
+    ("n9", NodeAction.DRAIN_NODE, {}, "failed to find node n9"),
+    ("n9", NodeAction.DECOMISSION, {}, "failed to find node n9"),
+    ("n1", NodeAction.DRAIN_TO_SCHEDULABLE, {}, "node n1 is not draining"),
+    ("n1", NodeAction.UPDATE, {"vcore": -1}, "negative quantity -1 of vcore"),
+]
+
+
+@pytest.mark.parametrize(("node", "action", "capacity", "reason"), STRICT)
+def test_what_cannot_be_done_with_a_node_is_an_error_in_the_seeds_dialect(
+    node: str, action: NodeAction, capacity: dict[str, int], reason: str
+) -> None:
+    b = bench(10, seed_dialect=True)
+    assert b.send(NodeUpdate(node_id=node, action=action, capacity=capacity or None, strict=True)) == [
+        f"rejected {node}: {reason}"
+    ]
+    assert b.free("n1") == {"vcore": 10}
