@@ -1,17 +1,21 @@
 """licorne: a cluster resource scheduler, fast, deterministic, and able to say why.
 
-The public interface is what is listed in `__all__`; `docs/versions.md` says what may change when.
+The public interface is what is listed in `__all__`, and the messages in `licorne.si`; `docs/versions.md` says what may
+change when. What is listed is loaded when it is first used, so that a program that only asks for the version, or a
+command that only prints its help, does not wait for the scheduler.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from licorne import _interpreted
 
-_interpreted.install()  # before the core is imported: it decides which form of it is loaded
-
-from licorne.core.api import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
-from licorne.core.validate import InvariantError
-from licorne.si.callback import ResourceManagerCallback
+if TYPE_CHECKING:
+    from licorne.core.api import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
+    from licorne.core.validate import InvariantError
+    from licorne.si.callback import ResourceManagerCallback
 
 __version__ = "0.1.0"
 
@@ -24,3 +28,21 @@ __all__ = [
     "SchedulerAPI",
     "__version__",
 ]
+
+_WHERE = {
+    "ConfigurationError": "licorne.core.api",
+    "InvariantError": "licorne.core.validate",
+    "NotRegisteredError": "licorne.core.api",
+    "RegistrationError": "licorne.core.api",
+    "ResourceManagerCallback": "licorne.si.callback",
+    "SchedulerAPI": "licorne.core.api",
+}
+
+_interpreted.install()  # before the core is imported: it decides which form of it is loaded
+
+
+def __getattr__(name: str) -> object:
+    """Load what is listed above from where it stands."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)

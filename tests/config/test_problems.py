@@ -97,5 +97,5 @@ def test_a_long_value_is_cut_and_a_flood_of_faults_ends() -> None:
 
 def test_the_table_of_rules_is_documented() -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "config-rules.md"
-    assert page.read_text(encoding="utf-8") == rules_page(), "run python -m licorne.config.rules > docs/config-rules.md"
+    assert page.read_text(encoding="utf-8") == rules_page(), "run: python docs/generate_config_rules.py"
     assert all(identifier == identifier.lower() and " " not in identifier for identifier in RULES)

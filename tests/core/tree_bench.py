@@ -43,7 +43,7 @@ class Bench:
         self.types.slot("vcore")
         self.tree = Tree(config, self.types)
         self.parking = Parking(Timers(), UNLIMITED)
-        self.books = Books(self.parking, NodeIndex(ScorePolicy(False, [])))
+        self.books = Books(self.parking, NodeIndex(ScorePolicy(False, [])), self.types)
         self.need = first_need()
         self.apps: dict[str, Application] = {}
 
@@ -61,7 +61,7 @@ class Bench:
         amounts = {"vcore": vcore}
         shape = Shape(self.types.vector(amounts), amounts, self.need, (vcore,))
         ask = Ask(key, app, shape, priority, 0, 0)
-        self.books.add_ask(app, ask)
+        self.books.pend(app, ask)
         return ask
 
     def resize(self, **amounts: int) -> None:

@@ -54,17 +54,19 @@ class Machine(RuleBasedStateMachine):
     # -- who is there ----------------------------------------------------------------------------------
 
     @initialize(
-        one=configs.choices, other=configs.choices, moody=st.booleans(), starting=st.booleans(), reserving=small
+        one=configs.choices, other=configs.choices, moody=st.booleans(), starting=st.booleans(), reserving=small, crowd=small
     )
-    def begin(self, one: Any, other: Any, moody: bool, starting: bool, reserving: int) -> None:
+    def begin(self, one: Any, other: Any, moody: bool, starting: bool, reserving: int, crowd: int) -> None:
         self.settings = {"application.state.starting": str(starting).lower()}
         if reserving == 7:
             self.settings["reservation.enabled"] = "false"
         self.register("v", one, moody=moody)
         self.register("s", other, moody=False)
         for rm_id, name in list(self.driver.books):
-            self.send(rm_id, [self.node(name, number, number) for number in range(2 if name == "default" else 1)])
+            self.send(rm_id, [self.node(name, number, number) for number in range(3 if name == "default" else 1)])
         self.after()
+        for at in (0, 0, 4) if crowd else ():
+            self.arrive(at, crowd, at, crowd, 0, crowd, crowd)
 
     def register(self, rm_id: str, chosen: configs.Choices, *, moody: bool) -> None:
         """Register, with a plain configuration if this one is refused."""
@@ -107,8 +109,9 @@ class Machine(RuleBasedStateMachine):
 
     def where(self, number: int) -> tuple[str, str, Books]:
         """A partition: the first ones more often."""
-        keys = sorted(self.driver.books, key=lambda key: (key[1], key[0] != "v"))
-        rm_id, name = keys[number % len(keys)] if number < len(keys) else keys[number % 2]
+        rm_id, name = "s" if number in (4, 5, 6) else "v", "gpu" if number >= 6 else "default"
+        if (rm_id, name) not in self.driver.books:
+            name = "default"
         return rm_id, name, self.driver.books[rm_id, name]
 
     @staticmethod
@@ -130,8 +133,11 @@ class Machine(RuleBasedStateMachine):
         self.driver.submit(rm_id, inputs, sender)
 
     def then(self, number: int) -> None:
-        """Most changes are followed by decisions, some only after others."""
+        """Most changes are followed by decisions, some only after others, some a little later."""
         self.after()
+        if number == 7:
+            self.driver.advance(11 * SECOND_NS // 10)
+            self.after()
         if number >= 2:
             self.driver.schedule(1 if number == 2 else None)
             if number == 2:
@@ -156,45 +162,30 @@ class Machine(RuleBasedStateMachine):
             self.send(rm_id, [self.node(name, size, attributes)], then)
         self.then(then)
 
-    @rule(at=small, which=small, size=small, attributes=small, what=st.integers(0, 3), then=small)
-    def change_node(self, at: int, which: int, size: int, attributes: int, what: int, then: int) -> None:
+    @rule(at=small, which=small, what=small, size=small, attributes=small, then=small)
+    def change_node(self, at: int, which: int, what: int, size: int, attributes: int, then: int) -> None:
+        """Another capacity, other attributes, a drain or its end, or it goes, perhaps to come back."""
         rm_id, name, books = self.where(at)
         node: Node | None = self.one_of(books.nodes, which)
         if node is None:
             return
         update = messages.NodeUpdate(node_id=node.id, action=NodeAction.UPDATE, partition=name)
-        if what != 1:
+        busy = any(books.used[node.id].values())
+        if what in (0, 1):
             update.capacity = dict(SIZES[size % len(SIZES)])
-        if what == 1 or what == 2:
+        if what in (1, 2):
             update.attributes = dict(ATTRIBUTES[attributes % len(ATTRIBUTES)])
         if what == 3 and rm_id == "s":
             update.occupied = {"vcore": size}
+        if what in (4, 5, 6):
+            update.action = NodeAction.DRAIN_NODE if node.schedulable else NodeAction.DRAIN_TO_SCHEDULABLE
+            self.situations.met["drained with allocations"] += busy and node.schedulable
+        if what == 7:
+            update.action = NodeAction.DECOMISSION
+            self.situations.met["node removed with allocations"] += busy
         self.send(rm_id, [update], then)
-        self.then(then)
-
-    @rule(at=small, which=small, then=small)
-    def drain_or_undrain(self, at: int, which: int, then: int) -> None:
-        rm_id, name, books = self.where(at)
-        node: Node | None = self.one_of(books.nodes, which)
-        if node is None:
-            return
-        action = NodeAction.DRAIN_NODE if node.schedulable else NodeAction.DRAIN_TO_SCHEDULABLE
-        if node.schedulable and books.used[node.id] and any(books.used[node.id].values()):
-            self.situations.count("drained with allocations")
-        self.send(rm_id, [messages.NodeUpdate(node_id=node.id, action=action, partition=name)], then)
-        self.then(then)
-
-    @rule(at=small, which=small, again=st.booleans(), then=small)
-    def remove_node(self, at: int, which: int, again: bool, then: int) -> None:
-        rm_id, name, books = self.where(at)
-        node: Node | None = self.one_of(books.nodes, which)
-        if node is None or (len(books.nodes) == 1 and then > 4):
-            return
-        if any(books.used[node.id].values()):
-            self.situations.count("node removed with allocations")
-        self.send(rm_id, [messages.NodeUpdate(node_id=node.id, action=NodeAction.DECOMISSION, partition=name)], then)
-        if again:
-            back = self.node(name, which, then)
+        if what == 7 and (size > 2 or len(books.nodes) < 2):
+            back = self.node(name, size, attributes)
             back.node_id = node.id
             self.send(rm_id, [back])
         self.then(then)
@@ -217,39 +208,45 @@ class Machine(RuleBasedStateMachine):
 
     # -- applications ----------------------------------------------------------------------------------
 
-    @rule(at=small, queue=st.integers(0, len(QUEUES) - 1), user=small, tags=small, timeout=small, then=small)
-    def add_application(self, at: int, queue: int, user: int, tags: int, timeout: int, then: int) -> None:
+    @rule(at=small, which=small, count=small, size=st.integers(0, 11), flavour=small, more=small, then=small)
+    def arrive(self, at: int, which: int, count: int, size: int, flavour: int, more: int, then: int) -> None:
+        """Asks of an application that is there or, often enough, of a new one."""
         rm_id, name, books = self.where(at)
-        if len(books.apps) >= 9:
+        if sum(len(app.asks) for app in books.apps.values()) > 40:
             return
+        if at == 5 and which == 5:
+            self.independent_ask(size, then)
+        elif len(books.apps) < 2 or (which >= 5 and len(books.apps) < 9):
+            app = self.application(rm_id, name, size, count, more)
+            self.send(rm_id, [app], then)
+            self.driver.check()
+            if app.application_id in books.apps and flavour != 2:
+                self.ask(rm_id, name, books.apps[app.application_id], count % 4, size, flavour, more)
+        else:
+            self.ask(rm_id, name, self.one_of(books.apps, which), count % 4, size, flavour, more)
+        self.then(then)
+
+    def application(self, rm_id: str, name: str, queue: int, user: int, tags: int) -> messages.AddApplication:
+        queue %= len(QUEUES)
         who, groups = USERS[user % len(USERS)]
-        before = {q.path for q in self.driver.partition(rm_id, name).queues()}
-        app = messages.AddApplication(
+        return messages.AddApplication(
             application_id=self.key("app"),
             partition=name,
             queue=QUEUES[queue],
             user=who,
             groups=groups,
             tags=dict(QUOTA_TAGS[tags % len(QUOTA_TAGS)]) if not QUEUES[queue] else {},
-            execution_timeout_ms=40_000 if timeout > 4 else 0,
+            execution_timeout_ms=40_000 if tags > 4 else 0,
             timeout_is_running_time=rm_id == "s",
         )
-        self.send(rm_id, [app], then)
-        if {q.path for q in self.driver.partition(rm_id, name).queues()} - before:
-            self.situations.count("dynamic queue created")
-        if app.application_id in books.apps:
-            self.driver.check()
-            self.ask(rm_id, name, books.apps[app.application_id], timeout % 3, then, user, tags)
-        self.then(then)
 
-    @rule(at=small, which=small, then=small)
-    def remove_application(self, at: int, which: int, then: int) -> None:
-        rm_id, name, books = self.where(at)
-        app: App | None = self.one_of(books.apps, which)
-        if app is None:
+    def independent_ask(self, size: int, then: int) -> None:
+        books = self.driver.books["s", "default"]
+        if sum(app.independent for app in books.apps.values()) > 2:
             return
-        self.send(rm_id, [messages.RemoveApplication(application_id=app.id, partition=name)], then)
-        self.then(then)
+        key = self.key("k")
+        ask = messages.Allocation(key=key, application_id=key, resource={"vcore": 1 + size}, independent=True)
+        self.send("s", [ask], then)
 
     # -- asks ------------------------------------------------------------------------------------------
 
@@ -286,25 +283,6 @@ class Machine(RuleBasedStateMachine):
         if app.independent:
             asks = []
         self.send(rm_id, asks, 6 if size == 5 and flavour != 6 else 0)
-
-    @rule(at=small, which=small, count=st.integers(0, 3), size=st.integers(0, 11), flavour=small, more=small, then=small)
-    def add_asks(self, at: int, which: int, count: int, size: int, flavour: int, more: int, then: int) -> None:
-        rm_id, name, books = self.where(at)
-        app: App | None = self.one_of(books.apps, which)
-        if app is None or sum(len(a.asks) for a in books.apps.values()) > 40:
-            return
-        self.ask(rm_id, name, app, count, size, flavour, more)
-        self.then(then)
-
-    @rule(which=small, size=small, then=small)
-    def add_independent_ask(self, which: int, size: int, then: int) -> None:
-        books = self.driver.books["s", "default"]
-        if sum(app.independent for app in books.apps.values()) > 2:
-            return
-        key = self.key("k")
-        ask = messages.Allocation(key=key, application_id=key, resource={"vcore": 1 + size}, independent=True)
-        self.send("s", [ask], which)
-        self.then(then)
 
     @rule(at=small, which=small, ask=small, size=st.integers(0, 11), then=small)
     def change_ask(self, at: int, which: int, ask: int, size: int, then: int) -> None:
@@ -367,13 +345,20 @@ class Machine(RuleBasedStateMachine):
         self.send(rm_id, [release], then)
         self.then(then)
 
-    @rule(at=small, which=small, then=small)
-    def release_many(self, at: int, which: int, then: int) -> None:
-        """Half of what runs in a partition ends."""
+    @rule(at=small, which=small, what=small, then=small)
+    def finish(self, at: int, which: int, what: int, then: int) -> None:
+        """The scheduler's wishes are confirmed; half of what runs ends, or an application with all that it has."""
         rm_id, name, books = self.where(at)
-        ended = [(app, alloc) for app in books.apps.values() for alloc in app.allocs.values()][which % 2 :: 2]
-        for app, alloc in ended:
-            self.send(rm_id, [self._end(books, name, app, alloc)])
+        app: App | None = self.one_of(books.apps, which)
+        if what < 3:
+            for release in self.driver.confirmations(rm_id, name)[: 1 + which]:
+                self.send(rm_id, [release])
+        elif what < 6:
+            running = [(app, alloc) for app in books.apps.values() for alloc in app.allocs.values()]
+            for owner, alloc in running[which % 2 :: 2]:
+                self.send(rm_id, [self._end(books, name, owner, alloc)])
+        elif app is not None:
+            self.send(rm_id, [messages.RemoveApplication(application_id=app.id, partition=name)], then)
         self.then(then)
 
     @staticmethod
@@ -381,14 +366,6 @@ class Machine(RuleBasedStateMachine):
         if books.seed:
             return messages.Release(partition=name, application_id=app.id, uuid=alloc.id, what="allocation")
         return messages.Release(partition=name, application_id=app.id, key=alloc.key)
-
-    @rule(at=small, then=small)
-    def confirm(self, at: int, then: int) -> None:
-        """What the scheduler wants to end, ends."""
-        rm_id, name, _ = self.where(at)
-        for release in self.driver.confirmations(rm_id, name)[: 1 + then % 3]:
-            self.send(rm_id, [release])
-        self.then(then)
 
     # -- decisions and time ----------------------------------------------------------------------------
 

@@ -37,11 +37,16 @@ def test_the_order_of_a_request() -> None:
         ],
     )
     assert inputs_from_update_request(request).inputs == [
-        m.NodeUpdate(node_id="n", action=NodeAction.CREATE, attributes=DEFAULT, strict=True),
+        m.NodeUpdate(
+            node_id="n",
+            action=NodeAction.CREATE,
+            attributes=DEFAULT,
+            existing=(m.Allocation(key="e", application_id="a", node_id="n", uuid="x"),),
+            strict=True,
+        ),
         m.NodeUpdate(node_id="o", action=NodeAction.CREATE, attributes=DEFAULT, strict=True),
         m.NodeUpdate(node_id="n", action=NodeAction.DRAIN_NODE, strict=True),
         m.AddApplication(application_id="a", execution_timeout_ms=9, timeout_is_running_time=True),
-        m.Allocation(key="e", application_id="a", node_id="n", uuid="x"),
         m.Allocation(key="k", application_id="a"),
         m.Release(application_id="a", uuid="u", what="allocation"),
         m.Release(application_id="a", key="k", what="ask"),
@@ -172,21 +177,23 @@ def test_a_new_node_with_what_runs_on_it() -> None:
             attributes={PARTITION: "[rm]gpu", "si/arch": "arm"},
             capacity={"vcore": 8},
             occupied={"vcore": 1},
+            existing=(
+                m.Allocation(
+                    key="k",
+                    application_id="a",
+                    partition="gpu",
+                    resource={"vcore": 2},
+                    priority_class="high",
+                    tags={"t": "u"},
+                    node_id="n",
+                    task_group="g",
+                    placeholder=True,
+                    uuid="u",
+                ),
+                m.Allocation(key="alone", application_id="alone", priority=3, node_id="n", independent=True),
+            ),
             strict=True,
         ),
-        m.Allocation(
-            key="k",
-            application_id="a",
-            partition="gpu",
-            resource={"vcore": 2},
-            priority_class="high",
-            tags={"t": "u"},
-            node_id="n",
-            task_group="g",
-            placeholder=True,
-            uuid="u",
-        ),
-        m.Allocation(key="alone", application_id="alone", priority=3, node_id="n", independent=True),
     ]
 
 

@@ -199,7 +199,7 @@ class Events(Reader, Scanner, Parser):
 
     def process_directives(self) -> Any:
         """The directives before a document; no version but 1.1 is known."""
-        mark = self.get_mark()
+        mark = self.peek_token().start_mark
         directives = super().process_directives()
         if directives[0] not in (None, (1, 1)):
             raise ParserError(None, None, "found a version of YAML other than 1.1", mark)

@@ -1,12 +1,11 @@
 """The rules that a configuration can break, under the names by which problems speak of them.
 
 The names are part of the public interface: they stay as they are. `docs/config-rules.md` is this table;
-`python -m licorne.config.rules` prints it, and a test compares the two.
+`docs/generate_config_rules.py` writes it, and a test compares the two.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
 import msgspec
@@ -159,13 +158,9 @@ def rules_page() -> str:
         "the first table refuses the configuration. The second table is of what is legal, but surely not meant, or means",
         "something else in YuniKorn. The right column names the specification's document and section.",
         "",
-        "Made from `licorne/config/rules.py` by `python -m licorne.config.rules`.",
+        "Made from the table in `src/licorne/config/rules.py` by `docs/generate_config_rules.py`; a test compares the two.",
     ]
     for title, fault in (("Faults", True), ("Warnings", False)):
         parts += ["", f"## {title}", "", "| rule | what it says | source |", "|---|---|---|"]
         parts += [f"| `{r.identifier}` | {r.meaning} | {r.source} |" for r in RULES.values() if r.fault == fault]
     return "\n".join(parts) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(rules_page())

@@ -255,7 +255,7 @@ class Books:
         """Change what is allocated in the application's queues, their shares and their orders."""
         queue: Queue = app.queue
         if queue.fair:
-            app.reuse()
+            app.recompute_usage()
             if app.place >= 0:
                 queue.order.mend(app)
         while queue is not None:

@@ -15,6 +15,7 @@ from licorne.si.messages import (
 )
 
 from .application import Application
+from .nodechanges import amounts_fault
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
 from .states import SECOND_NS, ApplicationEvent, ObjectState, application_table
 from .tags import tag
@@ -70,9 +71,8 @@ def _fault(partition: Partition, message: AddApplication, forced: bool) -> str:
         return f"partition {partition.name} is stopped cannot add a new application {app_id}"
     if app_id in partition.applications:
         return f"adding application {app_id} to partition {partition.name}, but application already existed"
-    if any(type(amount) is not int or amount < 0 for amount in message.placeholder_ask.values()):
-        return "placeholderAsk: contains negative resources"
-    return ""
+    wrong = amounts_fault(partition, message.placeholder_ask)
+    return f"placeholderAsk: {wrong}" if wrong else ""
 
 
 def _new(partition: Partition, message: AddApplication, user: str, groups: tuple[str, ...]) -> Application:
@@ -84,12 +84,9 @@ def _new(partition: Partition, message: AddApplication, user: str, groups: tuple
     app.tags = message.tags
     app.starting = partition.starting
     app.table = application_table(seed_dialect=partition.seed_dialect, starting=partition.starting)
-    app.gang_style = "Hard" if message.gang_style == "Hard" else "Soft"
     app.placeholder_ask = partition.types.vector(message.placeholder_ask)
     timeout_ns = max(0, message.execution_timeout_ms) * MILLISECOND_NS
-    if not message.timeout_is_running_time:
-        app.placeholder_timeout_ns = timeout_ns
-    elif app.placeholder_ask.zero():
+    if message.timeout_is_running_time and app.placeholder_ask.zero():
         app.running_timeout_ns = timeout_ns
     return app
 

@@ -173,6 +173,11 @@ class SchedulerAPI:
         connection = self._connections.get(rm_id)
         if connection is None:
             raise ConfigurationError(f"update of configuration failed: RM {rm_id} is not registered")
+        if connection.policy_group not in self.policy_groups and not connection.seed_dialect:
+            raise ConfigurationError(
+                f"update of configuration failed: policyGroup: {connection.policy_group!r}: no such group; "
+                "a resource manager that brought its configuration changes it with update_configuration"
+            )
         text = self.policy_groups.get(connection.policy_group, ("", {}))[0] or DEFAULT_CONFIGURATION
         self._reload(rm_id, connection, text, {})
 
@@ -205,7 +210,6 @@ class SchedulerAPI:
         rm_id = request.rm_id
         self._check(rm_id, "UpdateRequest", seed_dialect=True)
         translation = adapt_seed.inputs_from_update_request(request)
-        translation.inputs = self.cluster.without_refused(rm_id, translation.inputs)
         self._take(rm_id, translation, now_ns)
 
     def update_application(self, request: v19.ApplicationRequest, *, now_ns: int | None = None) -> None:

@@ -61,9 +61,7 @@ class Application(Ranked):
     independent: cython.bint  # it is the ask of a resource manager without applications
     forced: cython.bint
     running_timeout_ns: cython.longlong
-    placeholder_timeout_ns: cython.longlong
     placeholder_ask: Vec
-    gang_style: str
     timer: object  # of the state that it is in
     running_timer: object
     table: object  # the state machine of its dialect
@@ -102,9 +100,7 @@ class Application(Ranked):
         self.independent = False
         self.forced = False
         self.running_timeout_ns = 0
-        self.placeholder_timeout_ns = 0
         self.placeholder_ask = Vec()
-        self.gang_style = "Soft"
         self.timer = None
         self.running_timer = None
         self.table = None
@@ -131,8 +127,8 @@ class Application(Ranked):
             return self.bag.top > app.bag.top
         return self.seq < app.seq
 
-    @cython.cfunc
-    def reuse(self) -> cython.void:
+    @cython.ccall
+    def recompute_usage(self) -> cython.void:
         """Recompute `usage` (CompareShares of spec section 1, with the leaf's own guaranteed as total)."""
         d: cython.Py_ssize_t
         shares: list = []
@@ -146,10 +142,6 @@ class Application(Ranked):
                     shares.append(cython.cast(cython.double, self.allocated.v[d]))
         shares.sort(reverse=True)
         self.usage = shares
-
-    def recompute_usage(self) -> None:
-        """`reuse`, for code that is not compiled."""
-        self.reuse()
 
     def allocated_resource(self) -> dict[str, int]:
         """What its allocations use, placeholders left out; zeros left out."""

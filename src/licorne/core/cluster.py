@@ -165,29 +165,29 @@ class Cluster:
                 partition.advance(now)
 
     def submit(self, rm_id: str, inputs: Iterable[Input]) -> None:
-        """Take in messages of a resource manager, in order."""
+        """Take in messages of a resource manager, in order.
+
+        What runs on a new node already is taken in behind the applications that follow the node, for it belongs to
+        them; nothing of it if the node is refused.
+        """
         manager = self.managers[rm_id]
         partitions = manager.partitions
+        running: list[Allocation] = []
         for message in inputs:
+            if running and type(message) is not NodeUpdate and type(message) is not AddApplication:
+                self.submit(rm_id, running)
+                running = []
             partition = partitions.get(message.partition)
             if partition is None:
                 manager.out += _unknown_partition(message, rm_id)
-            else:
-                _HANDLERS[type(message)](partition, message)
-                partition.changed = True
+                continue
+            taken = _HANDLERS[type(message)](partition, message)
+            partition.changed = True
+            if taken and type(message) is NodeUpdate:
+                running += message.existing
+        if running:
+            self.submit(rm_id, running)
 
-    def without_refused(self, rm_id: str, inputs: list[Input]) -> list[Input]:
-        """A request of the seed's dialect without the allocations that a double node reports.
-
-        Such a node is refused, and what it reports with it: it would land on the node that has its ID.
-        """
-        nodes = [m for m in inputs if type(m) is NodeUpdate and m.action is NodeAction.CREATE]
-        partitions = self.managers[rm_id].partitions
-        places = {(m.partition, m.node_id) for m in nodes if m.partition in partitions}
-        double = {(name, node) for name, node in places if node in partitions[name].nodes}
-        if not double:
-            return inputs
-        return [m for m in inputs if type(m) is not Allocation or (m.partition, m.node_id) not in double]
 
     # -- decisions -------------------------------------------------------------------------------------
 
@@ -225,20 +225,12 @@ class Cluster:
             validate(partition)
 
 
-def _change_node(partition: Partition, message: NodeUpdate) -> None:
-    before = message.node_id in partition.nodes
-    change_node(partition, message)
-    if not before and message.node_id in partition.nodes:
-        for allocation in message.existing:
-            take_in(partition, allocation)
-
-
 _HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
     Allocation: take_in,
     Release: release,
     AddApplication: add_application,
     RemoveApplication: remove_application,
-    NodeUpdate: _change_node,
+    NodeUpdate: change_node,
 }
 
 

@@ -36,6 +36,7 @@ Partition = Any  # licorne.core.partition.Partition, which imports this module
 ACTIVE = ObjectState.ACTIVE
 NEW = ApplicationState.NEW
 COMPLETING = ApplicationState.COMPLETING
+FAILING = ApplicationState.FAILING
 REPEATS_MAX = (1 << 31) - 1
 _CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
 PRIORITY_LOWEST, PRIORITY_HIGHEST = -(1 << 31), (1 << 31) - 1
@@ -54,10 +55,14 @@ def take_in(partition: Partition, message: Allocation) -> None:
             need = partition.needs.get(parse_constraints(message.tags[TAG_NODE_CONSTRAINTS]))
         except ConstraintError as error:
             fault = str(error)
+    made = None
     if not fault and app is None:
         app, fault = _independent(partition, message)
+        made = app
     if not fault:
         fault = _known_or_new(partition, app, message, need)
+    if fault and made is not None:
+        partition.remove_application(made)
     if fault:
         partition.out.append(RejectedAllocation(message.key, message.application_id, fault))
 
@@ -71,6 +76,8 @@ def _fault(partition: Partition, message: Allocation) -> str:
         return f"failed to find application {message.application_id}"
     if app is not None and message.independent and not app.independent:
         return f"allocationKey: {message.key!r}: an application has this ID"
+    if app is not None and app.state is FAILING:
+        return f"application {message.application_id} is failing"
     resource = message.resource
     if not resource:
         return "allocation contains no resources"

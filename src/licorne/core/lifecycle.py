@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from licorne.si.messages import Termination, UpdatedApplication
 
 from .states import (
-    COMPLETING_TIMEOUT_NS,
-    STARTING_TIMEOUT_NS,
-    TERMINATED_TIMEOUT_NS,
+    RUNNING_STATES,
+    STATE_TIMERS,
     ApplicationEvent,
     ApplicationState,
     next_state,
@@ -25,15 +24,7 @@ if TYPE_CHECKING:
     from .partition import Partition
     from .queue import Queue
 
-_COUNTED = (ApplicationState.RUNNING, ApplicationState.STARTING)
 _ENDED = (ApplicationState.COMPLETED, ApplicationState.FAILED)
-_TIMEOUTS = {
-    ApplicationState.COMPLETING: COMPLETING_TIMEOUT_NS,
-    ApplicationState.STARTING: STARTING_TIMEOUT_NS,
-    ApplicationState.COMPLETED: TERMINATED_TIMEOUT_NS,
-    ApplicationState.FAILED: TERMINATED_TIMEOUT_NS,
-    ApplicationState.REJECTED: TERMINATED_TIMEOUT_NS,
-}
 _STATE_LOG_LENGTH = 100
 
 
@@ -59,11 +50,11 @@ class Lifecycle:
         app.state_log.append((partition.now, new.value))
         del app.state_log[:-_STATE_LOG_LENGTH]
         partition.timers.cancel(app.timer)
-        timeout = _TIMEOUTS.get(new)
-        app.timer = None if timeout is None else partition.timers.add(partition.now + timeout, "state", app)
-        if (new in _COUNTED) != (old in _COUNTED):
-            self._count_running(app, 1 if new in _COUNTED else -1)
-            if new in _COUNTED:
+        timeout = STATE_TIMERS.get(new)
+        app.timer = None if timeout is None else partition.timers.add(partition.now + timeout.length_ns, "state", app)
+        if (new in RUNNING_STATES) != (old in RUNNING_STATES):
+            self._count_running(app, 1 if new in RUNNING_STATES else -1)
+            if new in RUNNING_STATES:
                 self._started(app)
         if old is ApplicationState.ACCEPTED:
             self._leave_accepted(app)
@@ -172,7 +163,7 @@ class Lifecycle:
 
     def removed(self, app: Application) -> None:
         """The resource manager has removed it: nobody waits for its slot any longer."""
-        if app.state in _COUNTED:
+        if app.state in RUNNING_STATES:
             self._count_running(app, -1)
         self._leave_accepted(app)
         self.leave_limits(app, gone=True)
@@ -212,5 +203,5 @@ class Lifecycle:
     def running_time_over(self, app: Application) -> None:
         """The seed's execution timeout of an application (scheduling.md, section 16.9)."""
         app.running_timer = None
-        if app.state in _COUNTED:
+        if app.state in RUNNING_STATES:
             self.fail(app, "ExecutionTimeout")

@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from .partition import Partition
 
 
-def change_node(partition: Partition, message: NodeUpdate) -> None:
-    """Do what a message wants done with a node."""
+def change_node(partition: Partition, message: NodeUpdate) -> bool:
+    """Do what a message wants done with a node. Is there a new one?"""
     action = message.action
     if action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
-        _create(partition, message)
-        return
+        return _create(partition, message)
     node = partition.nodes.get(message.node_id)
     fault = ""
     if node is None:
@@ -49,6 +48,7 @@ def change_node(partition: Partition, message: NodeUpdate) -> None:
         remove_node(partition, node)
     if fault and message.strict:
         partition.out.append(RejectedNode(message.node_id, fault))
+    return False
 
 
 def amounts_fault(partition: Partition, amounts: dict[str, int] | None) -> str:
@@ -65,7 +65,7 @@ def amounts_fault(partition: Partition, amounts: dict[str, int] | None) -> str:
     return ""
 
 
-def _create(partition: Partition, message: NodeUpdate) -> None:
+def _create(partition: Partition, message: NodeUpdate) -> bool:
     attributes = message.attributes or {}
     capacity = {name: amount for name, amount in (message.capacity or {}).items() if amount}
     fault = amounts_fault(partition, capacity) or amounts_fault(partition, message.occupied)
@@ -89,7 +89,7 @@ def _create(partition: Partition, message: NodeUpdate) -> None:
         partition.out.append(
             RejectedNode(message.node_id, f"failure while adding new node, node rejected with error: \n{fault}")
         )
-        return
+        return False
     node = Node(message.node_id, attributes, labels, partition.types.vector(capacity))
     node.schedulable = message.action is NodeAction.CREATE
     node.base_occupied = partition.types.vector(message.occupied)
@@ -102,6 +102,7 @@ def _create(partition: Partition, message: NodeUpdate) -> None:
     partition.parking.node_opened(node)
     partition.resize(node.capacity, 1)
     partition.out.append(AcceptedNode(node.id))
+    return True
 
 
 def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:

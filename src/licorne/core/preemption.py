@@ -29,6 +29,12 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
         room.plus(victim.shape.amounts)
     if not victims or not room.fits(amounts):
         return False
+    for victim in list(reversed(victims)):  # who brings nothing that is lacking can be left out
+        room.minus(victim.shape.amounts)
+        if room.fits(amounts):
+            victims.remove(victim)
+        else:
+            room.plus(victim.shape.amounts)
     ask.triggered = True
     for victim in victims:
         app: Application = victim.app

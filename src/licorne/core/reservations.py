@@ -139,6 +139,8 @@ class Reservations:
                 if not ask.triggered:
                     preemption.make_room_on_required_node(partition, ask, node)
                 continue
+            if not node.schedulable and not ask.required:
+                continue  # drained: nothing new is placed there (spec states.md, section 3, Q)
             if descent.try_node(app, ask, node):
                 return True
         for ask in reserved:

@@ -172,6 +172,8 @@ class Tree:
         if queue.managed or not queue.is_leaf or queue.path == RECOVERY_PATH:
             return False
         quota = quota_of_tags(tags)
+        if not self.types.admits({**(quota.max or {}), **(quota.guaranteed or {})}):
+            return False
         before = (queue.max_config, queue.guaranteed_config, queue.max_apps)
         if quota.max_applications:
             queue.max_apps = min(quota.max_applications, _MOST)

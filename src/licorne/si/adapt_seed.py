@@ -6,7 +6,7 @@ to be there first; what ends things comes last, as in 1.9:
 
 1. new nodes, then updated nodes: a node may be registered and drained in one request;
 2. new applications, after the nodes, because a gang is measured against what the cluster has;
-3. allocations that exist on the new nodes, after their applications;
+3. allocations that exist on the new nodes: they travel with the node, and the core takes them in at this point;
 4. asks;
 5. releases of allocations, then of asks;
 6. removals of applications.
@@ -82,12 +82,11 @@ def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
         return result
     rm_id = salvaged(req, "rm_id")
     inputs = result.inputs
-    existing: list[messages.Allocation] = []
 
     def new_node(value: object) -> None:
         node = plain(value, seed.NewNodeInfo)
         update = _new_node(node, rm_id)
-        existing.extend(_existing(node, update.partition, rm_id))  # may raise, so before the node itself is taken
+        update.existing = tuple(_existing(node, update.partition, rm_id))
         inputs.append(update)
 
     def updated_node(value: object) -> None:
@@ -103,7 +102,6 @@ def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
     each(result, "newSchedulableNodes", req.new_schedulable_nodes, new_node, refused_node)
     each(result, "updatedNodes", req.updated_nodes, updated_node, refused_node)
     each(result, "newApplications", req.new_applications, application, refused_application)
-    inputs.extend(existing)
     each_row(result, "asks", req.asks, seed.AllocationAsk, _ask_reader(rm_id), refused_allocation)
     if req.releases is not None:
         _releases(result, req.releases, rm_id)

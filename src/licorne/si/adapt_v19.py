@@ -141,12 +141,16 @@ def _flags(policy: Any) -> tuple[bool, bool]:
     return policy.allow_preempt_self, policy.allow_preempt_other
 
 
+_TERMINATIONS = {number.value: number for number in Termination}
+"""A type of a later version (SCHEDULING_FAILED_ON_RM) is a plain removal (spec scheduling.md, section 14)."""
+
+
 def _release(release: v19.AllocationRelease, rm_id: str) -> messages.Release:
     return messages.Release(
         partition=short_partition(release.partition_name, rm_id),
         application_id=release.application_id,
         key=release.allocation_key,
-        termination=Termination(release.termination_type),
+        termination=_TERMINATIONS.get(release.termination_type, Termination.UNKNOWN),
         message=release.message,
         what="both",
     )

@@ -69,6 +69,7 @@ def seed_records(events: Iterable[Event]) -> list[seed.EventRecord]:
     """The events in the seed's dialect, without those of users and groups.
 
     `reason` is the change and its detail by their names in 1.9 (`ADD APP_ALLOC`), a change without a detail alone.
+    `message` names the other side of the event where it says nothing else: there is no field for that.
     """
     return [
         seed.EventRecord(
@@ -76,7 +77,7 @@ def seed_records(events: Iterable[Event]) -> list[seed.EventRecord]:
             object_id=event.object_id,
             group_id=event.group_id,
             reason=_reason(event),
-            message=cut(event.message),
+            message=cut(event.message or event.reference_id),
             timestamp_nano=event.time_ns,
         )
         for event in events

@@ -1,0 +1,147 @@
+"""Where the records of events wait, and how each kind of them is made (spec events.md, sections 1, 2 and 4).
+
+What happens when, and so which record follows which, is decided in `licorne.core.events`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from licorne.si.events import Event
+from licorne.si.messages import Termination
+from licorne.si.v19 import ChangeDetail, ChangeType, EventType
+
+from .states import SECOND_NS
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .asks import Ask
+    from .partition import Partition
+
+INTERVAL_NS = 2 * SECOND_NS
+"""How often the store is emptied."""
+
+_ENDS = {
+    Termination.UNKNOWN: ChangeDetail.ALLOC_NODEREMOVED,
+    Termination.STOPPED_BY_RM: ChangeDetail.ALLOC_CANCEL,
+    Termination.TIMEOUT: ChangeDetail.ALLOC_TIMEOUT,
+    Termination.PREEMPTED_BY_SCHEDULER: ChangeDetail.ALLOC_PREEMPT,
+    Termination.PLACEHOLDER_REPLACED: ChangeDetail.ALLOC_REPLACED,
+}
+_NO_DETAIL = ChangeDetail.DETAILS_NONE
+
+
+class EventStore:
+    """The records that wait for a resource manager, at most `capacity`; `dropped` did not fit, since the beginning."""
+
+    def __init__(self, capacity: int, now: int) -> None:
+        self.capacity = capacity
+        self.dropped = 0
+        self.due_ns: int | None = None
+        """When the store is emptied next; None while it is empty."""
+        self._start = now
+        self._events: list[Event] = []
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def add(self, event: Event, now: int) -> None:
+        """Keep the record, or count it as lost."""
+        if len(self._events) >= self.capacity:
+            self.dropped += 1
+            return
+        self._events.append(event)
+        if self.due_ns is None:
+            self.due_ns = self._start + ((now - self._start) // INTERVAL_NS + 1) * INTERVAL_NS
+
+    def take(self, now: int) -> list[Event]:
+        """What is to be sent by now, in order."""
+        if self.due_ns is None or now < self.due_ns:
+            return []
+        events, self._events = self._events, []
+        self.due_ns = None
+        return events
+
+
+class Records:
+    """Makes the records of one partition: what happened to whom, with what else, at the partition's time."""
+
+    def __init__(self, partition: Partition, store: EventStore) -> None:
+        self._partition = partition
+        self._store = store
+
+    def app(
+        self,
+        id: str,
+        change: ChangeType,
+        detail: ChangeDetail = _NO_DETAIL,
+        reference: str = "",
+        group: str = "",
+        *,
+        message: str = "",
+        resource: dict[str, int] | None = None,
+        at_ns: int | None = None,
+    ) -> None:
+        """About an application; `group` is its queue, if the partition does not know the application any more."""
+        if not group:
+            app = self._partition.applications.get(id)
+            group = "" if app is None else app.queue.path
+        now = self._partition.now
+        at_ns = now if at_ns is None else at_ns
+        self._store.add(Event(EventType.APP, id, at_ns, change, detail, reference, message, resource, group), now)
+
+    def node(
+        self,
+        id: str,
+        change: ChangeType,
+        detail: ChangeDetail = _NO_DETAIL,
+        reference: str = "",
+        *,
+        message: str = "",
+        resource: dict[str, int] | None = None,
+    ) -> None:
+        """About a node."""
+        now = self._partition.now
+        self._store.add(Event(EventType.NODE, id, now, change, detail, reference, message, resource), now)
+
+    def schedulable(self, id: str, schedulable: bool) -> None:
+        """A node may, or may not, take asks in general."""
+        message = f"schedulable: {'true' if schedulable else 'false'}"
+        self.node(id, ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, message=message)
+
+    def queue(
+        self,
+        path: str,
+        change: ChangeType,
+        detail: ChangeDetail,
+        reference: str = "",
+        *,
+        message: str = "",
+        resource: dict[str, int] | None = None,
+    ) -> None:
+        """About a queue."""
+        now = self._partition.now
+        self._store.add(Event(EventType.QUEUE, path, now, change, detail, reference, message, resource), now)
+
+    def root_max(self) -> None:
+        """The cluster's size has changed."""
+        total = self._partition.total.named(self._partition.types)
+        self.queue("root", ChangeType.SET, ChangeDetail.QUEUE_MAX, resource=total)
+
+    def left(self, app: Application) -> None:
+        """An application has left its queue."""
+        self.queue(app.queue.path, ChangeType.REMOVE, ChangeDetail.QUEUE_APP, app.id)
+        self.app(app.id, ChangeType.REMOVE, group=app.queue.path)
+
+    def ask_off(self, ask: Ask, detail: ChangeDetail) -> None:
+        """An ask is no longer its application's."""
+        app: Application = ask.app
+        self.app(app.id, ChangeType.REMOVE, detail, ask.key, app.queue.path, resource=ask.shape.resource)
+
+    def allocation_off_application(self, alloc: Ask, termination: Termination) -> None:
+        """An allocation is no longer its application's."""
+        self.ask_off(alloc, _ENDS[termination])
+
+    def allocation_off_node(self, alloc: Ask) -> None:
+        """An allocation is no longer on its node."""
+        self.node(alloc.node.id, ChangeType.REMOVE, ChangeDetail.NODE_ALLOC, alloc.key, resource=alloc.shape.resource)
