@@ -143,7 +143,8 @@ class Bench:
         partition: str = "default",
         attributes: dict[str, str] | None = None,
         occupied: dict[str, int] | None = None,
-        **capacity: int,
+        capacity: dict[str, int] | None = None,
+        **amounts: int,
     ) -> list[str]:
         return self.send(
             NodeUpdate(
@@ -151,7 +152,7 @@ class Bench:
                 action=action,
                 partition=partition,
                 attributes=attributes,
-                capacity=capacity or None,
+                capacity=capacity or amounts or None,
                 occupied=occupied,
                 strict=self.seed_dialect,
             )

@@ -1,4 +1,4 @@
-"""What a resource manager hears, in its dialect, and what its plugins may say: spec scheduler-interface.md, 5 and 7."""
+"""What a resource manager hears, in its dialect; calls and time: spec scheduler-interface.md, 5 and 7."""
 
 from __future__ import annotations
 
@@ -8,61 +8,9 @@ from typing import Any
 import pytest
 
 from core.bench import config
+from core.listener import VCORE, Judge, Listener, apps, ask, node, v19_api
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.si import seed, v19
-
-VCORE = "vcore"
-
-
-class Listener(ResourceManagerCallback):
-    """Keeps all it hears, as (method, message)."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, Any]] = []
-
-    def update_allocation(self, response: v19.AllocationResponse) -> None:
-        self.heard.append(("allocation", response))
-
-    def update_application(self, response: v19.ApplicationResponse) -> None:
-        self.heard.append(("application", response))
-
-    def update_node(self, response: v19.NodeResponse) -> None:
-        self.heard.append(("node", response))
-
-    def recv_update_response(self, response: seed.UpdateResponse) -> None:
-        self.heard.append(("update", response))
-
-    def update_container_scheduling_state(
-        self, request: v19.UpdateContainerSchedulingStateRequest | seed.UpdateContainerSchedulingStateRequest
-    ) -> None:
-        self.heard.append(("state", request))
-
-    def take(self) -> list[tuple[str, Any]]:
-        heard, self.heard = self.heard, []
-        return heard
-
-
-def v19_api(callback: ResourceManagerCallback | None, text: str = "") -> SchedulerAPI:
-    api = SchedulerAPI()
-    api.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm", config=text or config("a")), callback)
-    return api
-
-
-def node(api: SchedulerAPI, id: str = "n1", vcore: int = 10) -> None:
-    info = v19.NodeInfo(node_id=id, action=v19.ActionFromRM.CREATE, schedulable_resource={VCORE: vcore})
-    api.update_node(v19.NodeRequest(rm_id="rm", nodes=[info]))
-
-
-def apps(api: SchedulerAPI, *ids: str) -> None:
-    ugi = v19.UserGroupInformation(user="u")
-    new = [v19.AddApplicationRequest(application_id=id, queue_name="root.a", ugi=ugi) for id in ids]
-    api.update_application(v19.ApplicationRequest(rm_id="rm", new=new))
-
-
-def ask(api: SchedulerAPI, key: str, vcore: int = 1, **fields: Any) -> None:
-    item = v19.Allocation(allocation_key=key, application_id="x", resource_per_alloc={VCORE: vcore}, **fields)
-    api.update_allocation(v19.AllocationRequest(rm_id="rm", allocations=[item]))
-
 
 # -- both dialects' responses ----------------------------------------------------------------------------------
 
@@ -141,7 +89,12 @@ def test_a_life_in_the_seeds_dialect() -> None:
     )
     high = seed.Priority(priority_class_name="high")
     wanted = seed.AllocationAsk(
-        allocation_key="k", application_id="x", resource_ask={VCORE: 3}, max_allocations=2, priority=high, tags={"t": "v"}
+        allocation_key="k",
+        application_id="x",
+        resource_ask={VCORE: 3},
+        max_allocations=2,
+        priority=high,
+        tags={"t": "v"},
     )
     alone = seed.AllocationAsk(allocation_key="alone", resource_ask={VCORE: 1}, max_allocations=1)
     api.update(
@@ -239,101 +192,6 @@ def test_without_a_callback_nobody_is_told() -> None:
     apps(api, "x")
     ask(api, "k")
     assert api.schedule() == 1
-
-
-# -- the predicates plugin -------------------------------------------------------------------------------------
-
-
-class Judge(Listener):
-    """Answers as it is told, and keeps what it was asked as `key node allocate`."""
-
-    def __init__(self, answer: Callable[[v19.PredicatesArgs], str | None]) -> None:
-        super().__init__()
-        self.answer = answer
-        self.asked: list[str] = []
-
-    def predicates(self, args: v19.PredicatesArgs) -> str | None:
-        self.asked.append(f"{args.allocation_key} {args.node_id} {args.allocate}")
-        return self.answer(args)
-
-
-def judged(answer: Callable[[v19.PredicatesArgs], str | None], *nodes: int) -> tuple[SchedulerAPI, Judge]:
-    judge = Judge(answer)
-    api = v19_api(judge)
-    for number, vcore in enumerate(nodes, 1):
-        node(api, f"n{number}", vcore)
-    apps(api, "x")
-    return api, judge
-
-
-def made(judge: Judge) -> list[str]:
-    return [f"{a.allocation_key}@{a.node_id}" for kind, r in judge.take() if kind == "allocation" for a in r.new]
-
-
-def test_predicates_are_asked_last_of_nodes_with_room_in_order_until_one_will_do() -> None:
-    api, judge = judged(lambda args: "no" if args.node_id == "n2" else None, 1, 10, 10)
-    tags = {"licorne/node-constraints": '{"nodeAffinity": [[{"key": "x", "operator": "DoesNotExist", "values": []}]]}'}
-    ask(api, "k", vcore=2, allocation_tags=tags)
-    api.schedule()
-    assert judge.asked == ["k n2 True", "k n3 True"]  # n1 is too small, the third one is not needed
-    assert made(judge) == ["k@n3"]
-
-
-def raises(args: v19.PredicatesArgs) -> str | None:
-    raise ValueError(args.node_id)
-
-
-@pytest.mark.parametrize("answer", [lambda _: "no", raises])
-def test_a_refused_ask_is_asked_about_again_at_the_next_call(answer: Callable[[Any], str | None]) -> None:
-    api, judge = judged(answer, 10)
-    ask(api, "k")
-    assert (api.schedule(), judge.asked) == (0, ["k n1 True"])
-    assert (api.schedule(), judge.asked) == (0, ["k n1 True"] * 2)
-    judge.answer = lambda _: None
-    assert api.schedule() == 1
-    api.validate()
-
-
-def test_what_a_predicate_raises_is_kept_and_counts_as_no() -> None:
-    api, judge = judged(raises, 10, 10)
-    ask(api, "k")
-    assert api.schedule() == 0
-    assert judge.asked == ["k n1 True", "k n2 True"]
-    assert api.callback_errors == ["ValueError: n1", "ValueError: n2"]
-    for _ in range(100):
-        api.schedule()
-    assert len(api.callback_errors) == 100
-
-
-def test_a_reservation_asks_with_allocate_false() -> None:
-    api, judge = judged(lambda args: None if args.allocate else "no", 10, 10)
-    ask(api, "big-1", vcore=6)
-    ask(api, "big-2", vcore=6)
-    api.schedule()
-    ask(api, "k", vcore=7)
-    judge.asked.clear()
-    api.schedule(now_ns=3 * 10**9)
-    assert judge.asked == ["k n1 False"]
-    assert len(api.cluster.partition("rm").reservations) == 0
-
-
-def test_a_predicate_may_refuse_the_reserved_node() -> None:
-    api, judge = judged(lambda _: None, 10, 10)
-    ask(api, "big-1", vcore=6)
-    ask(api, "big-2", vcore=6)
-    api.schedule()
-    ask(api, "k", vcore=7)
-    api.schedule(now_ns=3 * 10**9)
-    assert len(api.cluster.partition("rm").reservations) == 1
-    judge.answer = lambda args: "no" if args.node_id == "n1" else None
-    release = v19.AllocationRelease(application_id="x", allocation_key="big-1")
-    releases = v19.AllocationReleasesRequest(allocations_to_release=[release])
-    api.update_allocation(v19.AllocationRequest(rm_id="rm", releases=releases))
-    assert api.schedule() == 0
-    node(api, "n3")
-    assert api.schedule() == 1
-    assert made(judge)[-1] == "k@n3"
-    api.validate()
 
 
 # -- callbacks that misbehave ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from core.bench import Bench, config, partition, partitions
 from licorne import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
 from licorne.si import seed, v19
-from licorne.si.messages import AddApplication, Input, NodeAction
+from licorne.si.messages import AddApplication, Allocation, Input, NodeAction
 
 BROKEN = "partitions: [{name: default}]\n"
 
@@ -36,7 +36,10 @@ REFUSED = [
     ({"config": "]"}, "registration of RM failed: <config>:1:1"),
     ({"extra_config": {"priority.class.high": "x"}}, "registration of RM failed: priority.class.high: 'x': must be"),
     ({"extra_config": {"reservation.delay": "soon"}}, "registration of RM failed: reservation.delay: 'soon': must be"),
-    ({"extra_config": {"scheduler.parking": "maybe"}}, "registration of RM failed: scheduler.parking: 'maybe': must be"),
+    (
+        {"extra_config": {"scheduler.parking": "maybe"}},
+        "registration of RM failed: scheduler.parking: 'maybe': must be",
+    ),
 ]
 
 
@@ -167,7 +170,7 @@ def update(b: Bench, text: str, **extra: str) -> list[str]:
 def test_a_refused_configuration_keeps_the_old_one() -> None:
     b = Bench(config("a"))
     for text in (BROKEN, "]", partitions(partition("default", "x"), partition("default", "x"))):
-        with pytest.raises(ConfigurationError, match="^update of configuration failed: "):
+        with pytest.raises(ConfigurationError, match=r"^update of configuration failed: "):
             update(b, text)
     assert b.queues() == ["root", "root.a"]
     with pytest.raises(ConfigurationError, match="RM other has no active partitions, make sure it is registered"):
@@ -259,8 +262,6 @@ def test_a_queue_that_vanishes_drains_and_may_come_back() -> None:
 
 
 def ask_of_class(b: Bench, key: str, name: str) -> Sequence[str]:
-    from licorne.si.messages import Allocation  # noqa: PLC0415
-
     return b.send(Allocation(key=key, application_id="x", resource={"vcore": 1}, priority_class=name))
 
 

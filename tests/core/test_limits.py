@@ -173,7 +173,8 @@ def test_resources_and_applications_of_one_user() -> None:
     for _ in range(3):
         bench.use(x1, vcore=1)
     root = x1.trackers[1]
-    assert root.limit.get(0) - root.used.get(0) == 0
+    assert root.limit is not None
+    assert root.limit.at(0) - root.used.at(0) == 0
     assert bench.limits.first_refusal(x1) is None
     assert bench.limits.first_refusal(x2) is root
 
@@ -394,7 +395,7 @@ def act(bench: Bench, action: str, app: Application) -> None:
             refusal.blocked[app] = None
     elif action == "use":
         bench.use(app, vcore=1)
-    elif action == "release" and app.allocated.get(0):
+    elif action == "release" and app.allocated.at(0):
         bench.use(app, -1, vcore=1)
     elif action in ("leave", "gone") and app.allocated.zero():
         bench.limits.left(app, gone=action == "gone")

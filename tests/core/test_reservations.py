@@ -74,7 +74,7 @@ def test_a_type_that_the_ask_does_not_want_makes_a_node_worse() -> None:
     b = Bench(config("a"))
     b.app("x")
     for name, extra in (("n1", {"memory": 1}), ("n2", {"gpu": 1}), ("n3", {})):
-        b.node(name, vcore=10, **extra)
+        b.node(name, capacity={"vcore": 10, **extra})
         b.ask("x", f"on-{name}", node=name, vcore=5)
     b.ask("x", "k", vcore=6, age_s=10)
     b.run()

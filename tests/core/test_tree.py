@@ -53,6 +53,7 @@ def test_properties_are_inherited_by_configured_queues_only() -> None:
     assert isinstance(leaf.settings, QueueProperties)
     assert leaf.settings.preemption_policy == "default"
     dynamic = tree.create_dynamic("root.a.new.deep")
+    assert dynamic.parent is not None
     assert dynamic.properties == dynamic.parent.properties == {}
     tree.validate()
 
@@ -80,7 +81,7 @@ def test_root_is_limited_by_the_cluster_and_by_nothing_it_lacks() -> None:
     bench = Bench(root(queue("a"), queue("b", max={"gpu": 2})))
     bench.resize(vcore=10, memory=0)
     assert bench.tree.root.max_resource() == {"vcore": 10}
-    assert bench.tree.root.limit.get(bench.types.slot("memory")) == UNLIMITED
+    assert bench.tree.root.limit.at(bench.types.slot("memory")) == UNLIMITED
     assert bench["root.a"].weights.named(bench.types) == {"vcore": 10}
     assert bench["root.b"].weights.named(bench.types) == {"gpu": 2, "vcore": 10}
     bench.resize()
@@ -172,6 +173,7 @@ def test_a_template_makes_the_leaf() -> None:
     assert (leaf.max_apps, leaf.fair, leaf.properties) == (4, True, {"application.sort.policy": "fair"})
     assert (leaf.max_resource(), leaf.guaranteed_resource(), leaf.managed) == ({"vcore": 8}, {"vcore": 1}, False)
     mid = leaf.parent
+    assert mid is not None
     assert (mid.is_leaf, mid.managed, mid.max_apps, mid.template) == (False, False, 0, near)
     assert tree.create_dynamic("root.far.sub.x").max_apps == 9
     assert tree.create_dynamic("root.near.mid.leaf") is leaf

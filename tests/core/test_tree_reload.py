@@ -86,7 +86,7 @@ def test_leaf_to_parent_and_back() -> None:
     bench.tree.reload(leaf)
     bench.tree.validate()
     assert (new.place, str(bench["root.a.b"].state), bench["root.a.b"].serves) == (-1, "Draining", False)
-    bench.parking.wake_app(old)
+    bench.parking.wake(old)
     assert (bench.order("root"), bench.order("root.a")) == (["a", "z"], ["old"])
     bench.tree.validate()
 

@@ -15,15 +15,22 @@ CONSTRAINTS = [
     json.dumps({"nodeSelector": {"zone": "a"}}),
     json.dumps({"nodeAffinity": [[{"key": "zone", "operator": "In", "values": ["b", "c"]}]]}),
     json.dumps({"tolerations": [{"key": "dedicated", "operator": "Exists"}]}),
-    json.dumps({"nodeAffinity": [[{"key": "zone", "operator": "NotIn", "values": ["a"]}], [{"key": "ssd", "operator": "Exists"}]]}),
+    json.dumps(
+        {
+            "nodeAffinity": [
+                [{"key": "zone", "operator": "NotIn", "values": ["a"]}],
+                [{"key": "ssd", "operator": "Exists"}],
+            ]
+        }
+    ),
 ]
 """The constraints that asks have; `met` says by number what each of them means."""
 
 _MEANING: list[Callable[[Labels], bool]] = [
-    lambda labels: True,
+    lambda _labels: True,
     lambda labels: labels.get("zone") == "a",
     lambda labels: labels.get("zone") in ("b", "c"),
-    lambda labels: True,
+    lambda _labels: True,
     lambda labels: labels.get("zone") != "a" or "ssd" in labels,
 ]
 _TOLERANT = 3

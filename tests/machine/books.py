@@ -8,84 +8,15 @@ difference between these books and the product's, and `compare` finds it after e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from licorne.si import messages
 from licorne.si.messages import NodeAction, Termination
-
 from machine.amounts import TAINT, Amounts, fits, met, plus, pruned, total
+from machine.things import MOVES, Alloc, App, Ask, Node
 
 LARGEST = 2**62 - 1
 CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
-
-_ALIKE = {("New", "Accepted"), ("Accepted", "Completing"), ("Running", "Completing"), ("Completing", "Running")}
-_ALIKE |= {("Completing", "Completed"), ("Failing", "Failed"), ("New", "Failing"), ("Accepted", "Failing")}
-_ALIKE |= {("Running", "Failing")}
-MOVES = {
-    False: _ALIKE | {("Accepted", "Running")},
-    True: _ALIKE
-    | {("Accepted", "Starting"), ("Starting", "Running"), ("Starting", "Completing"), ("Starting", "Failing")},
-}
-"""The changes of state that may be told, without and with Starting (spec states.md; gangs left out)."""
-
-
-@dataclass
-class Ask:
-    """A pending ask; `left` is how often it is still to be placed."""
-
-    key: str
-    resource: Amounts
-    left: int
-    priority: int
-    created: int
-    seq: int
-    constraint: int
-    required: str
-    timed: bool = False
-
-
-@dataclass
-class Alloc:
-    """An allocation. `ending`: the scheduler has asked for its end."""
-
-    key: str
-    id: str
-    node: str
-    resource: Amounts
-    ending: bool = False
-
-
-@dataclass
-class App:
-    """An application that was taken."""
-
-    id: str
-    user: str
-    groups: tuple[str, ...]
-    independent: bool = False
-    queue: str = ""
-    state: str = "New"
-    asks: dict[str, Ask] = field(default_factory=dict)
-    allocs: dict[str, Alloc] = field(default_factory=dict)
-    entered: bool = False  # it counts as running for its user and group: had an allocation, and is not empty since
-
-    def used(self) -> Amounts:
-        """What its allocations use."""
-        return total(alloc.resource for alloc in self.allocs.values())
-
-
-@dataclass
-class Node:
-    """A node; `foreign` is what other schedulers run there, by key."""
-
-    id: str
-    capacity: Amounts
-    occupied: Amounts
-    labels: dict[str, str]
-    tainted: bool
-    schedulable: bool
-    foreign: dict[str, Amounts] = field(default_factory=dict)
 
 
 class Books:
@@ -160,7 +91,7 @@ class Books:
             return True
         if app is None:
             return None if message.independent else True
-        if message.independent and not app.independent:
+        if (message.independent and not app.independent) or app.state == "Failing":
             return True
         known = (message.uuid or message.key) in app.allocs
         if message.node_id and not known and message.node_id not in self.nodes:

@@ -37,10 +37,17 @@ LIMITS: list[tuple[Limit, ...]] = [
 ]
 NO_LIMITS = LIMITS[0]
 
-MAXIMA: list[Amounts | None] = [None, None, {"vcore": 4}, {"vcore": 12, "memory": 9}, {"vcore": 30}, {"memory": 12, "gpu": 1}]
+MAXIMA: list[Amounts | None] = [
+    None,
+    None,
+    {"vcore": 4},
+    {"vcore": 12, "memory": 9},
+    {"vcore": 30},
+    {"memory": 12, "gpu": 1},
+]
 WIDE: list[Amounts | None] = [None, None, {"vcore": 40}, {"vcore": 14, "memory": 20}]
 GUARANTEED: list[Amounts | None] = [None, {"vcore": 2}, {"vcore": 4, "memory": 4}]
-POLICIES = ["fifo", "fair", "stateaware", "fifo"]
+POLICIES = ["fifo", "fair", "stateaware"]
 BACKOFFS = ["", "", "1", "2"]
 PRIORITIES: list[dict[str, str]] = [
     {},
@@ -60,8 +67,8 @@ def _index(values: list[Any]) -> st.SearchStrategy[int]:
 
 choices: st.SearchStrategy[Choices] = st.fixed_dictionaries(
     {
-        "missing": _of(["", "", "", "a", "b", "b1", "c", "gpu"]),
-        "flip": _of([False] * 7 + [True]),
+        "missing": _of(["", "", "", "a", "b", "b1", "c", "gpu", "gpu"]),
+        "flip": _of([False] * 4 + [True]),
         "binpacking": st.booleans(),
         "a": st.tuples(_index(MAXIMA), _of(POLICIES), _of([0, 0, 1, 2]), _of(BACKOFFS), _index(LIMITS)),
         "b": st.tuples(_index(WIDE), _of([0, 0, 3, 1]), _index(PRIORITIES), _of([0, 0, 0, 1, 2, 5])),
@@ -101,7 +108,7 @@ def _queue(
     limits: tuple[Limit, ...] = (),
     parent: bool = False,
     template: Queue | None = None,
-    **properties: str,
+    properties: dict[str, str] | None = None,
 ) -> Queue:
     return {
         "name": name,
@@ -112,7 +119,7 @@ def _queue(
         "limits": limits,
         "parent": parent,
         "template": template,
-        "properties": {key: value for key, value in properties.items() if value},
+        "properties": {key: value for key, value in (properties or {}).items() if value},
     }
 
 
@@ -137,20 +144,22 @@ def tree(chosen: Choices) -> Queue:
     wide = WIDE[b_max]
     a = _queue(
         "a", most=MAXIMA[a_max], apps=a_apps, limits=LIMITS[a_limits], parent=chosen["flip"],
-        **_properties(a_policy, a_backoff),
+        properties=_properties(a_policy, a_backoff),
     )  # fmt: skip
     b1 = _queue(
         "b1", most=_within(MAXIMA[b1_max], wide), apps=min(b1_apps, b_apps or 9), guaranteed=_within(GUARANTEED[b1_guaranteed], wide),
-        **_properties(b1_policy, "", b1_priority),
+        properties=_properties(b1_policy, "", b1_priority),
     )  # fmt: skip
-    b2 = _queue("b2", most=_within(MAXIMA[b2_max], wide), apps=min(1, b_apps), **_properties(b2_policy, b2_backoff))
+    b2 = _queue(
+        "b2", most=_within(MAXIMA[b2_max], wide), apps=min(1, b_apps), properties=_properties(b2_policy, b2_backoff)
+    )
     b = _queue(
         "b", b1 if missing != "b1" else {}, b2, most=wide, apps=b_apps, limits=LIMITS[b_limits],
-        **_properties("", "", b_priority),
+        properties=_properties("", "", b_priority),
     )  # fmt: skip
     if b1["apps"] == 0 and b_apps:
         b1["apps"] = b_apps
-    c = _queue("c", **_properties("fair", "", chosen["c"]))
+    c = _queue("c", properties=_properties("fair", "", chosen["c"]))
     template = {"max": MAXIMA[t_max], "apps": t_apps, "properties": _properties(t_policy)}
     dyn = _queue("dyn", parent=True, template=template)
     present = [queue for queue in (a, b, c, dyn) if queue["name"] != missing]

@@ -2,7 +2,7 @@
 
 Checked where it can be without repeating the scheduler's work. When an ask is allocated in the regular pass, no ask
 that comes before it may be pending that would have been just as possible: equal in resources and constraints, in the
-same application, or in one of the same queue that is ahead, runs already and is under the same limits. Such an ask
+same application, or in one of the same queue that is ahead, needs no slot to run and is under the same limits. Such an ask
 would have fitted every limit, and the same node.
 """
 
@@ -10,22 +10,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from machine.books import App, Ask, Books
+from machine.things import App, Ask
+from machine.work import Ledger
 
-STATES = ("Running",)
 
-
-def passed_over(books: Books, partition: Any, app: App, ask: Ask, now: int) -> tuple[App, Ask] | None:
-    """An ask that should have been allocated in the place of this one (which is pending still); None if there is none."""
+def passed_over(ledger: Ledger, app: App, ask: Ask, now: int) -> tuple[App, Ask] | None:
+    """An ask that should have been allocated in the place of this one (which is pending still); None: there is none."""
+    partition = ledger.partition
     for other in app.asks.values():
         if other is not ask and _alike(other, ask) and _rank(other) < _rank(ask):
             return app, other
     queue = partition.tree.find(app.queue)
     if queue.settings.sort_policy not in ("fifo", "fair"):
         return None
-    for rival in books.apps.values():
+    for rival in ledger.books.apps.values():
         same_limits = (rival.user, rival.groups) == (app.user, app.groups)
-        if rival is app or rival.queue != app.queue or rival.state not in STATES or not rival.asks or not same_limits:
+        if rival is app or rival.queue != app.queue or not rival.asks or not same_limits:
+            continue
+        if rival.state == "Accepted" and (any(q.max_apps for q in queue.lineage()) or ledger.limits(rival)):
             continue
         core = partition.applications[rival.id]
         if core.group != partition.applications[app.id].group or core.backoff_until > now or queue.settings.backoff:

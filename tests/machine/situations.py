@@ -12,8 +12,8 @@ from licorne.si import messages
 from licorne.si.messages import Termination
 
 if TYPE_CHECKING:
-    from machine.books import App, Ask, Node
     from machine.driver import Driver
+    from machine.things import App, Ask, Node
 
 WANTED = (
     "reservation made",
@@ -59,6 +59,7 @@ WANTED = (
     "waits: queue serves nobody",
     "limit of the schedule call reached",
     "quiet until the deadline",
+    "order checked",
 )
 
 
@@ -93,10 +94,12 @@ class Situations:
         elif isinstance(output, messages.UpdatedApplication) and output.message == "ExecutionTimeout":
             self.count("application timed out")
 
-    def allocated(self, driver: Driver, app: App, ask: Ask, node: Node, *, mine: bool) -> None:
-        """The scheduler has made an allocation; `mine`: its ask had reserved this node before the call."""
-        if mine:
+    def allocated(self, app: App, ask: Ask, node: Node, reserved: dict[str, list[str]]) -> None:
+        """The scheduler has made an allocation; `reserved` says who had reserved which node before the call."""
+        if ask.key in reserved.get(node.id, []):
             self.count("reservation used")
+        elif any(ask.key in keys for keys in reserved.values()):
+            self.count("reservation left for another node")
         if ask.required:
             self.count("allocated to a required node")
         if ask.constraint and (node.tainted or node.labels):
@@ -108,9 +111,7 @@ class Situations:
 
     def before_time(self, driver: Driver) -> None:
         """Time is about to pass."""
-        self._states = {
-            (*key, app.id): app.state for key, books in driver.books.items() for app in books.apps.values()
-        }
+        self._states = {(*key, app.id): app.state for key, books in driver.books.items() for app in books.apps.values()}
         self._reserved = {key: driver.reservations(*key) for key in driver.books}
         self._queues = {key: _queues(driver, key) for key in driver.books}
 
@@ -120,7 +121,9 @@ class Situations:
             for app in books.apps.values():
                 if self._states.get((*key, app.id)) == "Starting" and app.state == "Running":
                     self.count("Starting left by time")
-            completing = [a for *where, a in self._states if tuple(where) == key and self._states[*key, a] == "Completing"]
+            completing = [
+                a for *where, a in self._states if tuple(where) == key and self._states[*key, a] == "Completing"
+            ]
             self.met["Completing left by time"] += sum(app_id not in books.apps for app_id in completing)
             if sum(map(len, driver.reservations(*key).values())) < sum(map(len, self._reserved[key].values())):
                 self.count("reservation expired")
@@ -149,7 +152,7 @@ class Situations:
                 if until > self._backoff.get((*key, app.id), until):
                     self.count("back-off entered")
 
-    def stepped(self, driver: Driver) -> None:
+    def stepped(self) -> None:
         """A step is over."""
         self.steps += 1
 

@@ -9,6 +9,15 @@ from licorne.si import messages, seed, v19
 NODE_PARTITION = "si/node-partition"
 
 
+def can_say(message: Any, *, seed_dialect: bool) -> bool:
+    """Does the dialect have words for this message?"""
+    if isinstance(message, messages.NodeUpdate):
+        return not message.existing and (message.action is not messages.NodeAction.CREATE_DRAIN or not seed_dialect)
+    return not (
+        seed_dialect and isinstance(message, messages.Allocation) and message.node_id
+    )  # an allocation that exists comes with its node
+
+
 def send_v19(rm_id: str, inputs: list[Any]) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
     """One request of 1.9 for each message, in order."""
     return [_v19(rm_id, message) for message in inputs]
@@ -130,7 +139,7 @@ def _seed_ask(message: messages.Allocation) -> seed.AllocationAsk:
 
 
 def _seed_release(message: messages.Release) -> seed.AllocationReleasesRequest:
-    names = {"partition_name": message.partition, "application_id": message.application_id}
+    names: dict[str, Any] = {"partition_name": message.partition, "application_id": message.application_id}
     termination = seed.TerminationType(max(0, message.termination - 1))
     if message.what == "ask":
         ask = seed.AllocationAskRelease(**names, allocation_key=message.key, termination_type=termination)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from machine.amounts import Amounts, plus, total, within
-from machine.books import App, Ask, Books, Node
+from machine.books import Books
+from machine.things import App, Ask, Node
 
 ACTIVE = ("Starting", "Running")
 
@@ -65,8 +66,8 @@ class Ledger:
         """(kind, name, path, amounts, applications) of every limit that the application is under."""
         found = []
         for path in paths(app.queue):
-            configured = self.queues.get(path)
-            for kind, name in self.owners(app) if configured else ():
+            configured: Any = self.queues.get(path)
+            for kind, name in self.owners(app) if configured is not None else ():
                 limit = _limit_of(configured["limits"], kind, name)
                 if limit is not None:
                     found.append((kind, name, path, limit.most, limit.apps))

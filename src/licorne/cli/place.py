@@ -15,7 +15,8 @@ from cyclopts import Parameter
 from licorne.cli.common import CommandError, pairs, print_json, read_text
 from licorne.config import ConfigError, load
 from licorne.config.model import PartitionConfig
-from licorne.core.placement import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep
+from licorne.core.admission import identity
+from licorne.core.placement import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep, is_forced
 from licorne.core.static_tree import StaticTree
 
 Texts = Annotated[tuple[str, ...], Parameter(negative="")]
@@ -69,7 +70,7 @@ def place(
     tags = pairs("--tag", tag)
     if force:
         tags[FORCE_TAG] = "true"
-    answer = ask(chosen, user, group, queue, tags, forced=force)
+    answer = ask(chosen, user, group, queue, tags)
     if json:
         print_json(Answer(answer.queue, answer.create, answer.reason, answer.steps))
     else:
@@ -79,21 +80,19 @@ def place(
     return 0 if answer.queue is not None else 1
 
 
-def ask(
-    partition: PartitionConfig, user: str, groups: tuple[str, ...], queue: str, tags: dict[str, str], *, forced: bool
-) -> Placement:
+def ask(partition: PartitionConfig, user: str, groups: tuple[str, ...], queue: str, tags: dict[str, str]) -> Placement:
     """The placement of an application in a partition as it is configured."""
-    if not user:
-        if not forced:
-            return Placement(None, False, "empty user cannot resolve", ())
-        user, groups = "nobody", ("nogroup",)
-    request = PlacementRequest("the application", queue, user, groups, tags, forced)
+    forced = is_forced(tags)
+    user, groups, fault = identity(user, groups, forced=forced)
+    if fault:
+        return Placement(None, False, fault, ())
+    request = PlacementRequest("", queue, user, groups, tags, forced)
     return Placer.first(partition.placement_rules).place(request, StaticTree(partition))
 
 
 def _verdict(answer: Placement) -> str:
     if answer.queue is None:
-        return f"none: {answer.reason}"
+        return f"none: {answer.reason.removeprefix('failed to place application : ')}"
     return f"{answer.queue} (would be created)" if answer.create else answer.queue
 
 

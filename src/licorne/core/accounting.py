@@ -127,24 +127,24 @@ class Books:
 
     @cython.cfunc
     def _pending(self, app: Application, amounts: Vec, times: cython.longlong) -> cython.void:
-        queue: Queue = app.queue
+        queue: Queue | None = app.queue
         if times == 1:
-            app.pending.add(amounts)
+            app.pending.plus(amounts)
             while queue is not None:
-                queue.pending.add(amounts)
+                queue.pending.plus(amounts)
                 queue = queue.parent
             return
         all_of_it: Vec = Vec(amounts.n)
         d: cython.Py_ssize_t
         for d in range(amounts.n):
             all_of_it.v[d] = amounts.v[d] * times
-        app.pending.add(all_of_it)
+        app.pending.plus(all_of_it)
         while queue is not None:
-            queue.pending.add(all_of_it)
+            queue.pending.plus(all_of_it)
             queue = queue.parent
 
     @cython.cfunc
-    def _count_asks(self, queue: Queue, change: cython.longlong) -> cython.void:
+    def _count_asks(self, queue: Queue | None, change: cython.longlong) -> cython.void:
         while queue is not None:
             queue.asks_pending += change
             if queue.parent is not None:
@@ -171,11 +171,11 @@ class Books:
     @cython.cfunc
     def _export(self, app: Application, old: cython.longlong) -> cython.void:
         """The application's priority changed: carry it up, as far as it changes anything."""
-        queue: Queue = app.queue
+        queue: Queue | None = app.queue
         new: cython.longlong = app.bag.top
         changed: cython.bint
         if app.place >= 0:
-            queue.order.mend(app)
+            app.queue.order.mend(app)
         while queue is not None:
             changed = queue.bag.add(new)
             changed = queue.bag.remove(old) or changed
@@ -187,7 +187,7 @@ class Books:
                 return
             queue.priority = new
             if queue.place >= 0:
-                queue.parent.order.mend(queue)
+                cython.cast(Queue, queue.parent).order.mend(queue)
             queue = queue.parent
 
     # -- allocated -------------------------------------------------------------------------------------
@@ -201,35 +201,35 @@ class Books:
         alloc.node = node
         node.allocations[alloc] = None
         app.allocations[alloc.id] = alloc
-        node.allocated.add(amounts)
-        node.free.sub(amounts)
+        node.allocated.plus(amounts)
+        node.free.minus(amounts)
         self.index.mend(node)
         for i in range(len(app.trackers)):
             tracker = cython.cast(Tracker, app.trackers[i])
-            tracker.used.add(amounts)
+            tracker.used.plus(amounts)
             tracker.apps[app] = None
         if alloc.placeholder:
-            app.placeholders.add(amounts)
+            app.placeholders.plus(amounts)
         else:
-            app.allocated.add(amounts)
+            app.allocated.plus(amounts)
         self._use(app, amounts, True)
 
     @cython.ccall
     def give_back(self, app: Application, alloc: Ask) -> cython.void:
         """The allocation has ended: undo `take`, and wake who waits for what it used."""
         amounts: Vec = alloc.shape.amounts
-        node: Node = alloc.node
+        node: Node = cython.cast(Node, alloc.node)
         del node.allocations[alloc]
         del app.allocations[alloc.id]
         if alloc.preempted:
             self._unpreempt(app.queue, amounts)
         if alloc.placeholder:
-            app.placeholders.sub(amounts)
+            app.placeholders.minus(amounts)
         else:
-            app.allocated.sub(amounts)
+            app.allocated.minus(amounts)
         self._return_use(app, amounts)
-        node.allocated.sub(amounts)
-        node.free.add(amounts)
+        node.allocated.minus(amounts)
+        node.free.plus(amounts)
         if node.block is not None:
             self.index.mend(node)
             self.parking.node_freed(node)
@@ -237,48 +237,47 @@ class Books:
     @cython.cfunc
     def _return_use(self, app: Application, amounts: Vec) -> cython.void:
         tracker: Tracker
-        queue: Queue
+        queue: Queue | None
         i: cython.Py_ssize_t
         for i in range(len(app.trackers)):
             tracker = cython.cast(Tracker, app.trackers[i])
-            tracker.used.sub(amounts)
-            self.parking.wake_all(tracker.blocked)
+            tracker.used.minus(amounts)
+            self.parking.wake_blocked(tracker.blocked)
         self._use(app, amounts, False)
         queue = app.queue
         while queue is not None:
-            self.parking.wake_all(queue.blocked)
+            self.parking.wake_blocked(queue.blocked)
             queue = queue.parent
         self.parking.reserved_stale = True
 
     @cython.cfunc
     def _use(self, app: Application, amounts: Vec, more: cython.bint) -> cython.void:
         """Change what is allocated in the application's queues, their shares and their orders."""
-        queue: Queue = app.queue
-        if queue.fair:
+        queue: Queue | None = app.queue
+        if app.queue.fair:
             app.recompute_usage()
             if app.place >= 0:
-                queue.order.mend(app)
+                app.queue.order.mend(app)
         while queue is not None:
             if more:
-                queue.allocated.add(amounts)
+                queue.allocated.plus(amounts)
             else:
-                queue.allocated.sub(amounts)
+                queue.allocated.minus(amounts)
             queue.reshare()
             if queue.place >= 0:
-                queue.parent.order.mend(queue)
+                cython.cast(Queue, queue.parent).order.mend(queue)
             queue = queue.parent
 
     @cython.cfunc
-    def _unpreempt(self, queue: Queue, amounts: Vec) -> cython.void:
+    def _unpreempt(self, queue: Queue | None, amounts: Vec) -> cython.void:
         while queue is not None:
-            queue.preempting.sub(amounts)
+            queue.preempting.minus(amounts)
             queue = queue.parent
 
     def preempting(self, app: Application, alloc: Ask) -> None:
         """The allocation is a victim now; it is counted as such until it ends."""
-        queue: Queue = app.queue
+        queue: Queue | None = app.queue
         alloc.preempted = True
         while queue is not None:
-            queue.preempting.add(alloc.shape.amounts)
+            queue.preempting.plus(alloc.shape.amounts)
             queue = queue.parent
-

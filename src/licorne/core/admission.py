@@ -17,11 +17,12 @@ from licorne.si.messages import (
 from .application import Application
 from .nodechanges import amounts_fault
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
-from .states import SECOND_NS, ApplicationEvent, ObjectState, application_table
+from .states import SECOND_NS, TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
 from .tags import tag
 
 if TYPE_CHECKING:
     from .partition import Partition
+    from .queue import Queue
 
 MILLISECOND_NS = 1_000_000
 
@@ -29,12 +30,9 @@ MILLISECOND_NS = 1_000_000
 def add_application(partition: Partition, message: AddApplication) -> bool:
     """Place a new application in a queue, or reject it; either is said. Was it taken?"""
     forced = is_forced(message.tags)
-    user, groups = message.user, message.groups
-    fault = _fault(partition, message, forced)
-    if not fault and not user:
-        user, groups = NOBODY_USER, groups or (NOBODY_GROUP,)
+    user, groups, fault = identity(message.user, message.groups, forced=forced)
+    fault = fault or _fault(partition, message)
     if not fault:
-        groups = groups or (user,)  # without a resolver, a user's only group has the user's name (config.md 12.1)
         request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
         placed = partition.placer.place(request, partition.tree)
         fault = placed.reason if placed.queue is None else ""
@@ -49,8 +47,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.parking.wake_blocked(queue.blocked)
-    app = _new(partition, message, user, groups)
-    app.queue = queue
+    app = _new(partition, message, queue, user, groups)
     app.forced = forced
     queue.apps[app.id] = app
     partition.applications[app.id] = app
@@ -58,13 +55,24 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     return True
 
 
-def _fault(partition: Partition, message: AddApplication, forced: bool) -> str:
+def identity(user: str, groups: tuple[str, ...], *, forced: bool) -> tuple[str, tuple[str, ...], str]:
+    """Who an application belongs to: (user, groups, why they are refused), spec config.md, section 12.1.
+
+    Groups that are handed in count as they are. Without any, and without a resolver, a user's only group has the
+    user's name.
+    """
+    if not user and not forced:
+        return user, groups, "empty user cannot resolve"
+    if not user:
+        return NOBODY_USER, groups or (NOBODY_GROUP,), ""
+    if groups and not USER_NAME.fullmatch(user):
+        return user, groups, "invalid username, it contains invalid characters"
+    return user, groups or (user,), ""
+
+
+def _fault(partition: Partition, message: AddApplication) -> str:
     """What speaks against the application before a queue is looked for, in the order of section 7.1."""
     app_id = message.application_id
-    if not message.user and not forced:
-        return "empty user cannot resolve"
-    if message.groups and message.user and not USER_NAME.fullmatch(message.user):
-        return "invalid username, it contains invalid characters"
     if not app_id:
         return "application without an applicationID"
     if partition.state is not ObjectState.ACTIVE:
@@ -75,19 +83,21 @@ def _fault(partition: Partition, message: AddApplication, forced: bool) -> str:
     return f"placeholderAsk: {wrong}" if wrong else ""
 
 
-def _new(partition: Partition, message: AddApplication, user: str, groups: tuple[str, ...]) -> Application:
+def _new(
+    partition: Partition, message: AddApplication, queue: Queue, user: str, groups: tuple[str, ...]
+) -> Application:
     number = partition.next_application_number()
     created = seconds_tag(tag(message.tags, TAG_APPLICATION_CREATION_TIME))
     submitted = partition.moment() if created is None else created
-    app = Application(message.application_id, number, submitted, None, user)
+    app = Application(message.application_id, number, submitted, queue, user)
     app.groups = groups
     app.tags = message.tags
     app.starting = partition.starting
     app.table = application_table(seed_dialect=partition.seed_dialect, starting=partition.starting)
     app.placeholder_ask = partition.types.vector(message.placeholder_ask)
-    timeout_ns = max(0, message.execution_timeout_ms) * MILLISECOND_NS
+    timeout = timeout_ns(message.execution_timeout_ms)
     if message.timeout_is_running_time and app.placeholder_ask.zero():
-        app.running_timeout_ns = timeout_ns
+        app.running_timeout_ns = timeout
     return app
 
 
@@ -95,7 +105,13 @@ def seconds_tag(text: str) -> int | None:
     """Unix seconds of a tag in nanoseconds; None if there is none, or it is no such number."""
     if not text.isascii() or not text.isdigit() or len(text) > 10:
         return None
-    return int(text) * SECOND_NS
+    moment = int(text) * SECOND_NS
+    return moment if moment <= TIME_MAX_NS else None
+
+
+def timeout_ns(timeout_ms: int) -> int:
+    """A timeout of a message in nanoseconds; 0, as for negative ones, is never."""
+    return min(max(0, timeout_ms) * MILLISECOND_NS, TIME_MAX_NS)
 
 
 def _reject(partition: Partition, message: AddApplication, reason: str) -> None:

@@ -16,16 +16,20 @@ from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
 from licorne.si import adapt_seed, adapt_v19, seed, v19
-from licorne.si.callback import ResourceManagerCallback, overrides
+from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import Input, Output
 
+from . import dump
 from .cluster import Cluster
-from .partition import PlacementConfigError, Predicate
+from .partition import PlacementConfigError
+from .plugins import Plugins
 from .settings import SettingsError
+from .states import TIME_MAX_NS
 
 PolicyGroups = MutableMapping[str, tuple[str, Mapping[str, str]]]
 OnOutput = Callable[[str, list[Output]], None]
 Clock = Callable[[], int]
+_REENTERED = "SchedulerAPI was called from within a callback; call it when the callback has returned"
 
 
 class RegistrationError(ValueError):
@@ -41,17 +45,19 @@ class NotRegisteredError(LookupError):
 
 
 class _Connection:
-    """One resource manager's callback and dialect."""
+    """One resource manager's callback, plugins and dialect."""
 
     def __init__(
         self,
         callback: ResourceManagerCallback | None,
+        plugins: Plugins,
         policy_group: str,
         extra: Mapping[str, str],
         *,
         seed_dialect: bool,
     ) -> None:
         self.callback = callback
+        self.plugins = plugins
         self.policy_group = policy_group
         self.extra = dict(extra)
         self.seed_dialect = seed_dialect
@@ -108,20 +114,21 @@ class SchedulerAPI:
         if not rm_id:
             raise RegistrationError("registration of RM failed: rmID: must not be empty")
         group_text, group_settings = self._policy_group(request.policy_group, required=seed_dialect)
-        predicates = None
-        if callback is not None and overrides(callback, "predicates"):
-            predicates = self._predicate(callback)
+        plugins = Plugins(callback, self._note)
         try:
-            self.cluster.register(
+            plugins.manager = self.cluster.register(
                 rm_id,
                 text or group_text or DEFAULT_CONFIGURATION,
                 {**self._settings, **group_settings, **extra},
-                predicates,
+                plugins.predicate(),
                 seed_dialect=seed_dialect,
+                listens=plugins.listens,
             )
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise RegistrationError(f"registration of RM failed: {error}") from error
-        self._connections[rm_id] = _Connection(callback, request.policy_group, extra, seed_dialect=seed_dialect)
+        self._connections[rm_id] = _Connection(
+            callback, plugins, request.policy_group, extra, seed_dialect=seed_dialect
+        )
         self._deliver()
         return seed.RegisterResourceManagerResponse() if seed_dialect else v19.RegisterResourceManagerResponse()
 
@@ -133,18 +140,6 @@ class SchedulerAPI:
             names = ", ".join(sorted(self.policy_groups))
             raise RegistrationError(f"registration of RM failed: policyGroup: {name!r}: unknown, there are: {names}")
         return "", {}
-
-    def _predicate(self, callback: ResourceManagerCallback) -> Predicate:
-        def holds(key: str, node_id: str, allocate: bool) -> bool:
-            try:
-                return not callback.predicates(
-                    v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate)
-                )
-            except Exception as error:  # noqa: BLE001  an error is a "no" (spec scheduler-interface.md, section 5)
-                self._note(error)
-                return False
-
-        return holds
 
     def update_configuration(self, request: v19.UpdateConfigurationRequest, *, now_ns: int | None = None) -> None:
         """Apply another configuration (1.9); an empty one means the built-in one. The same text changes nothing.
@@ -181,11 +176,50 @@ class SchedulerAPI:
         text = self.policy_groups.get(connection.policy_group, ("", {}))[0] or DEFAULT_CONFIGURATION
         self._reload(rm_id, connection, text, {})
 
+    def change_configuration(
+        self, rm_id: str, text: str, *, now_ns: int | None = None
+    ) -> seed.UpdateConfigurationResponse:
+        """Change the configuration from the scheduler's side: what an operator does, unlike the calls above.
+
+        The text is checked whole. Then the resource manager saves it, if it offers to (plugin `update_configuration`);
+        if not, the next registration or reload brings the old one back. Only then is it applied.
+
+        Returns:
+            `success`, which is always true, and `old_config`, the text that was in force here until now.
+
+        Raises:
+            ConfigurationError: not registered, the text is refused, or the resource manager did not save it; nothing
+            has changed. It is an exception in all three cases, as with the other ways to change a configuration.
+        """
+        self._begin(now_ns)
+        connection = self._connections.get(rm_id)
+        if connection is None:
+            raise ConfigurationError(f"update of configuration failed: RM {rm_id} is not registered")
+        if not text.strip():  # it would be legal, and take all partitions away
+            raise ConfigurationError("update of configuration failed: the text is empty")
+        try:
+            self.cluster.check_reload(rm_id, text, self._settings_of(connection, connection.extra))
+        except (ConfigError, SettingsError, PlacementConfigError) as error:
+            raise ConfigurationError(f"update of configuration failed: {error}") from error
+        old = self.cluster.managers[rm_id].configuration.text
+        if connection.plugins.saves:
+            self._busy = True
+            try:
+                refusal = connection.plugins.save(text)
+            finally:
+                self._busy = False
+            if refusal:
+                raise ConfigurationError(f"update of configuration failed: {refusal}")
+        self._reload(rm_id, connection, text, {})
+        return seed.UpdateConfigurationResponse(success=True, old_config=old)
+
+    def _settings_of(self, connection: _Connection, extra: Mapping[str, str]) -> dict[str, str]:
+        return {**self._settings, **self.policy_groups.get(connection.policy_group, ("", {}))[1], **extra}
+
     def _reload(self, rm_id: str, connection: _Connection, text: str, extra: Mapping[str, str]) -> None:
         extra = dict(extra) or connection.extra
-        group_settings = self.policy_groups.get(connection.policy_group, ("", {}))[1]
         try:
-            self.cluster.reload(rm_id, text, {**self._settings, **group_settings, **extra})
+            self.cluster.reload(rm_id, text, self._settings_of(connection, extra))
             connection.extra = extra
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise ConfigurationError(f"update of configuration failed: {error}") from error
@@ -273,23 +307,44 @@ class SchedulerAPI:
         """Check every invariant that the state can show; raises InvariantError, which means a bug."""
         self.cluster.validate()
 
+    def state_dump(self) -> dict[str, Any]:
+        """All of the state, in a form that JSON can hold and in a fixed order (`licorne.core.dump`).
+
+        What a resource manager adds (plugin `get_state_dump`, 1.9) is `rmDiagnostics` of its entry.
+        """
+        if self._busy:
+            raise RuntimeError(_REENTERED)
+        self._busy = True
+        try:
+            added = {rm_id: self._connections[rm_id].plugins.diagnostics() for rm_id in sorted(self._connections)}
+        finally:
+            self._busy = False
+        return dump.state(self.cluster, {rm_id: found for rm_id, found in added.items() if found is not None})
+
     # -- time and callbacks ----------------------------------------------------------------------------
 
     def _begin(self, now_ns: int | None) -> None:
         if self._busy:
-            raise RuntimeError("SchedulerAPI was called from within a callback; call it when the callback has returned")
+            raise RuntimeError(_REENTERED)
         if now_ns is None:
             now_ns = self.cluster.now if self._clock is None else self._clock()
+        if now_ns > TIME_MAX_NS:
+            raise ValueError(f"now_ns: {now_ns}: no time is later than {TIME_MAX_NS}")
         self.cluster.advance(now_ns)
 
     def _deliver(self) -> None:
         self._busy = True
         try:
+            for connection in self._connections.values():
+                connection.plugins.sync(last=True)
             for rm_id, outputs in self.cluster.outputs():
                 if self._on_output is not None:
                     self._on_output(rm_id, outputs)
                 else:
                     self._call_back(rm_id, outputs)
+            for rm_id, events in self.cluster.events():
+                connection = self._connections[rm_id]
+                connection.plugins.send(events, seed_dialect=connection.seed_dialect)
         finally:
             self._busy = False
 

@@ -5,19 +5,24 @@ Spec scheduling.md, sections 2 and 5.1; its life is in `licorne.core.lifecycle`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 
-from .states import ApplicationState
+from .states import ApplicationState, ApplicationTable
+from .timers import Timer
 
 if cython.compiled:
     from cython.cimports.licorne.core.asks import Ask, PriorityBag, Requests
     from cython.cimports.licorne.core.order import Ranked
     from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from .asks import Ask, PriorityBag, Requests
     from .order import Ranked
     from .queue import Queue
+    from .usage import Tracker
     from .vectors import Vec
 
 
@@ -37,39 +42,39 @@ class Application(Ranked):
     submitted: cython.longlong
     queue: Queue
     user: str
-    groups: tuple
-    tags: dict
-    state: object
-    state_log: list
+    groups: tuple[str, ...]
+    tags: dict[str, str]
+    state: ApplicationState
+    state_log: list[tuple[int, str]]
     allocated: Vec
     placeholders: Vec
     pending: Vec
     high: Vec
-    usage: list
+    usage: list[float]
     requests: Requests
     bag: PriorityBag
     asks_pending: cython.longlong
     visited_seq: cython.longlong  # asks that arrived up to here have been tried
     backoff_until: cython.longlong
-    asks: dict
-    allocations: dict
-    reservations: dict
-    trackers: list
-    group: str
+    asks: dict[str, Ask]
+    allocations: dict[str, Ask]
+    reservations: dict[str, Ask]
+    trackers: list[Tracker]
+    group: str | None
     group_chosen: cython.bint
     starting: cython.bint  # the state Starting is part of its life
     independent: cython.bint  # it is the ask of a resource manager without applications
     forced: cython.bint
     running_timeout_ns: cython.longlong
     placeholder_ask: Vec
-    timer: object  # of the state that it is in
-    running_timer: object
-    table: object  # the state machine of its dialect
+    timer: Timer | None  # of the state that it is in
+    running_timer: Timer | None
+    table: ApplicationTable  # the state machine of its dialect
     started_ns: cython.longlong
     finished_ns: cython.longlong
     message: str
 
-    def __init__(self, id: str, seq: int, submitted: int, queue: Queue | None, user: str) -> None:
+    def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
         self.place = -1
         self.id = id
         self.seq = seq
@@ -103,7 +108,7 @@ class Application(Ranked):
         self.placeholder_ask = Vec()
         self.timer = None
         self.running_timer = None
-        self.table = None
+        self.table = {}
         self.started_ns = 0
         self.finished_ns = 0
         self.message = ""
@@ -131,7 +136,7 @@ class Application(Ranked):
     def recompute_usage(self) -> cython.void:
         """Recompute `usage` (CompareShares of spec section 1, with the leaf's own guaranteed as total)."""
         d: cython.Py_ssize_t
-        shares: list = []
+        shares: list[Any] = []
         total: cython.longlong
         for d in range(self.allocated.n):
             if self.allocated.v[d] != 0:

@@ -11,6 +11,8 @@ bound of what they ask for, so that a search under a small quota, or among parke
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import cython
 
 if cython.compiled:
@@ -19,6 +21,9 @@ if cython.compiled:
 else:
     from .nodes import Need, Node
     from .vectors import Vec
+
+if TYPE_CHECKING:  # an application knows its asks; they know it as an object
+    from .application import Application
 
 NO_PRIORITY: int = -0x80000000
 """The priority of an application or queue in which nothing is pending (spec section 4.2: MIN)."""
@@ -36,10 +41,10 @@ class Shape:
     """What asks have in common: resources and node constraints; and what is known about them."""
 
     amounts: Vec
-    resource: dict  # the same as a map; shared with messages, never changed
+    resource: dict[str, int]  # the same as a map; shared with messages, never changed
     need: Need
     failed: cython.bint
-    first: Ask
+    first: Ask | None  # the head of the list of its pending asks
     waiting: cython.Py_ssize_t  # pending asks
     ident: object  # its key among the shapes of its need
 
@@ -64,18 +69,18 @@ class Ask:
 
     key: str
     id: str
-    app: object
+    app: Application
     shape: Shape
     priority: cython.longlong
     created: cython.longlong
     seq: cython.longlong
     repeats: cython.longlong
-    node: Node
-    reserved: Node
+    node: Node | None
+    reserved: Node | None
     reserved_ns: cython.longlong
-    shunned: Node  # where its last reservation grew too old
+    shunned: Node | None  # where its last reservation grew too old
     required: str
-    tags: dict
+    tags: dict[str, str] | None
     task_group: str
     timeout_ns: cython.longlong
     bound_ns: cython.longlong
@@ -90,11 +95,11 @@ class Ask:
     allow_other: cython.bint
     preempted: cython.bint
     released: cython.bint
-    block: object
-    prior: Ask  # its neighbours among the pending asks of its shape
-    next: Ask
+    block: AskBlock | None
+    prior: Ask | None  # its neighbours among the pending asks of its shape
+    next: Ask | None
 
-    def __init__(self, key: str, app: object, shape: Shape, priority: int, created: int, seq: int) -> None:
+    def __init__(self, key: str, app: Application, shape: Shape, priority: int, created: int, seq: int) -> None:
         self.key = key
         self.id = key
         self.app = app
@@ -147,7 +152,7 @@ class Ask:
 class AskBlock:
     """Up to 128 pending asks in request order; no live ask in it asks for less than `low`."""
 
-    items: list
+    items: list[Any]  # Ask
     low: Vec
     live: cython.Py_ssize_t
     place: cython.Py_ssize_t
@@ -183,6 +188,7 @@ class AskBlock:
 
     @cython.cfunc
     def where(self, ask: Ask) -> cython.Py_ssize_t:
+        """The place of an ask that is in this block, or that belongs there."""
         lo: cython.Py_ssize_t = 0
         hi: cython.Py_ssize_t = len(self.items)
         mid: cython.Py_ssize_t
@@ -199,13 +205,14 @@ class AskBlock:
 class Requests:
     """The pending asks of one application in request order."""
 
-    blocks: list
+    blocks: list[Any]  # AskBlock
 
     def __init__(self) -> None:
         self.blocks = []
 
     @cython.cfunc
     def insert(self, ask: Ask) -> cython.void:
+        """Put in a pending ask; it must be in no block."""
         count: cython.Py_ssize_t = len(self.blocks)
         block: AskBlock
         lo: cython.Py_ssize_t
@@ -242,6 +249,7 @@ class Requests:
 
     @cython.cfunc
     def remove(self, ask: Ask) -> cython.void:
+        """Take out an ask: it is not pending any longer."""
         block: AskBlock = cython.cast(AskBlock, ask.block)
         del block.items[block.where(ask)]
         if not ask.parked:
@@ -266,7 +274,7 @@ class Requests:
             cython.cast(AskBlock, ask.block).count_in(ask)
 
     @cython.cfunc
-    def next_fit(self, room: Vec) -> Ask:
+    def next_fit(self, room: Vec) -> Ask | None:
         """The first live ask that fits in the room, or None."""
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t
@@ -311,7 +319,7 @@ class Requests:
         """Prove order, places, counts and bounds."""
         block: AskBlock
         ask: Ask
-        last: Ask = None
+        last: Ask | None = None
         d: cython.Py_ssize_t
         for p, b in enumerate(self.blocks):
             block = b
@@ -335,7 +343,7 @@ class PriorityBag:
 
     top: cython.longlong
     count: cython.longlong
-    rest: dict
+    rest: dict[int, int]  # how often each lower priority occurs
 
     def __init__(self) -> None:
         self.top = NONE
@@ -382,7 +390,7 @@ class PriorityBag:
         return False
 
     def refill(self, priorities: list[int]) -> None:
-        """Hold these and no others; for code that is not compiled."""
+        """Hold these and no others, whatever was in it."""
         self.top = NONE
         self.count = 0
         self.rest = {}

@@ -12,6 +12,7 @@ from typing import Any
 
 from licorne.config import Configuration, load
 from licorne.si.adapt import short_partition
+from licorne.si.events import Event
 from licorne.si.messages import (
     AddApplication,
     Allocation,
@@ -28,11 +29,13 @@ from licorne.si.messages import (
 )
 
 from .admission import add_application, end_application, remove_application
+from .eventrecords import EventStore
+from .events import PartitionEvents
 from .intake import release, take_in
 from .nodechanges import change_node
 from .partition import Partition, Predicate
 from .settings import Settings, read_settings
-from .states import ApplicationEvent
+from .states import ApplicationEvent, ApplicationState
 from .validate import validate
 from .vectors import UNLIMITED, Types
 
@@ -48,6 +51,26 @@ class Manager:
         self.predicates: Predicate | None = None
         self.partitions: dict[str, Partition] = {}
         self.out: list[Output] = []
+        self.listens = False  # to events
+        self.store: EventStore | None = None
+
+    def settle_listening(self, now: int, *, announce: bool) -> None:
+        """Make records of events, or none, as the settings and the resource manager have it.
+
+        Partitions that are new to a store begin with records of their queues; with `announce`, so do the first.
+        """
+        if not (self.listens and self.settings.event_tracking):
+            self.store = None
+            for partition in self.partitions.values():
+                partition.events = None
+            return
+        announce = announce or self.store is not None
+        if self.store is None:
+            self.store = EventStore(self.settings.event_capacity, now)
+        self.store.capacity = self.settings.event_capacity
+        for partition in self.in_order():
+            if partition.events is None:
+                partition.events = PartitionEvents(partition, self.store, announce=announce)
 
     def in_order(self) -> list[Partition]:
         """Its partitions by name."""
@@ -80,9 +103,18 @@ class Cluster:
     # -- the life of a resource manager ----------------------------------------------------------------
 
     def register(
-        self, rm_id: str, text: str, settings: Mapping[str, str], predicates: Predicate | None, *, seed_dialect: bool
+        self,
+        rm_id: str,
+        text: str,
+        settings: Mapping[str, str],
+        predicates: Predicate | None,
+        *,
+        seed_dialect: bool,
+        listens: bool = False,
     ) -> Manager:
         """Register a resource manager, or register it anew: all that it had is forgotten, and it reports again.
+
+        `listens`: it wants records of events.
 
         Raises:
             ConfigError, SettingsError: the configuration or a setting is refused; nothing has changed.
@@ -92,6 +124,8 @@ class Cluster:
         manager.predicates = predicates
         for config in configuration.partitions:
             self._add_or_reload(manager, config)
+        manager.listens = listens
+        manager.settle_listening(self.now, announce=True)
         self.managers[rm_id] = manager
         return manager
 
@@ -125,33 +159,43 @@ class Cluster:
         Raises:
             ConfigError, SettingsError, PlacementConfigError: refused; configuration and settings stay as they are.
         """
+        configuration, changed = self.check_reload(rm_id, text, settings)
         manager = self.managers[rm_id]
-        configuration = load(text)
-        changed = manager.settings.reread(settings)
-        same = configuration.checksum == manager.configuration.checksum
-        named = [] if same else [(short_partition(config.name, rm_id), config) for config in configuration.partitions]
-        present = set(manager.partitions)
-        for name, config in named:
-            if name in present:
-                Partition.check_reload(config)
-            present.add(name)
         manager.settings = changed
         for partition in manager.partitions.values():
             partition.settings = changed
-        if same:
+        manager.settle_listening(self.now, announce=False)
+        if configuration.checksum == manager.configuration.checksum:
             return False
         manager.configuration = configuration
-        for _, config in named:
+        for config in configuration.partitions:
             self._add_or_reload(manager, config)
-        for name in sorted(set(manager.partitions) - {name for name, _ in named}):
+        named = {short_partition(config.name, rm_id) for config in configuration.partitions}
+        for name in sorted(set(manager.partitions) - named):
             self._drop_partition(manager, manager.partitions.pop(name))
+        manager.settle_listening(self.now, announce=False)
         return True
+
+    def check_reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> tuple[Configuration, Settings]:
+        """What `reload` would apply; raises as it does, and changes nothing."""
+        manager = self.managers[rm_id]
+        configuration = load(text)
+        changed = manager.settings.reread(settings)
+        if configuration.checksum != manager.configuration.checksum:
+            present = set(manager.partitions)
+            for config in configuration.partitions:
+                name = short_partition(config.name, rm_id)
+                if name in present:
+                    Partition.check_reload(config)
+                present.add(name)
+        return configuration, changed
 
     @staticmethod
     def _drop_partition(manager: Manager, partition: Partition) -> None:
         """It is not configured any more: its applications fail, what runs there is released (config.md, 6.5)."""
         for app in list(partition.applications.values()):
-            partition.lifecycle.fire(app, ApplicationEvent.FAIL, "PartitionRemoved")
+            if app.state is not ApplicationState.FAILING:  # which would be Failed, with allocations
+                partition.lifecycle.fire(app, ApplicationEvent.FAIL, "PartitionRemoved")
             end_application(partition, app, f"Partition {partition.name} Removed")
         manager.out += partition.take_out()
 
@@ -172,6 +216,7 @@ class Cluster:
         """
         manager = self.managers[rm_id]
         partitions = manager.partitions
+        listens = manager.store is not None
         running: list[Allocation] = []
         for message in inputs:
             if running and type(message) is not NodeUpdate and type(message) is not AddApplication:
@@ -181,13 +226,16 @@ class Cluster:
             if partition is None:
                 manager.out += _unknown_partition(message, rm_id)
                 continue
-            taken = _HANDLERS[type(message)](partition, message)
+            handle = _HANDLERS[type(message)]
+            if listens and partition.events is not None:
+                taken = partition.events.watch(message, handle)
+            else:
+                taken = handle(partition, message)
             partition.changed = True
             if taken and type(message) is NodeUpdate:
                 running += message.existing
         if running:
             self.submit(rm_id, running)
-
 
     # -- decisions -------------------------------------------------------------------------------------
 
@@ -203,7 +251,10 @@ class Cluster:
 
     def next_deadline_ns(self) -> int | None:
         """The next moment at which something may happen without an input; None if there is none."""
-        return min((d for p in self.partitions() if (d := p.next_deadline_ns()) is not None), default=None)
+        due = [d for p in self.partitions() if (d := p.next_deadline_ns()) is not None]
+        stores = [manager.store for manager in self.managers.values() if manager.store is not None]
+        due += [store.due_ns for store in stores if store.due_ns is not None]
+        return min(due, default=None)
 
     def outputs(self) -> Iterator[tuple[str, list[Output]]]:
         """Take what is to be told, by resource manager."""
@@ -214,6 +265,13 @@ class Cluster:
                 out += partition.take_out()
             if out:
                 yield rm_id, out
+
+    def events(self) -> Iterator[tuple[str, list[Event]]]:
+        """Take the records of events whose moment has come, by resource manager; after `outputs`."""
+        for rm_id in sorted(self.managers):
+            store = self.managers[rm_id].store
+            if store is not None and (events := store.take(self.now)):
+                yield rm_id, events
 
     def validate(self) -> None:
         """Check every invariant that the state can show.

@@ -14,7 +14,7 @@ from typing import Any
 
 import cython
 
-from licorne.si.messages import NewAllocation
+from licorne.si.messages import NewAllocation, Output
 
 from .states import ApplicationState, ObjectState
 
@@ -56,10 +56,10 @@ class Descent:
     books: Books
     parking: Parking
     index: NodeIndex
-    nodes: dict
+    nodes: dict[str, Node]
     desk: Any
     room: Vec
-    out: list
+    out: list[Output]
     uuids: cython.bint
 
     def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], desk: Any) -> None:
@@ -120,7 +120,7 @@ class Descent:
     @cython.cfunc
     def first_child(self, parent: Queue) -> Queue:
         """The child whose turn it is: priority and share as kept, ties by "larger pending" (section 4.1)."""
-        items: list = parent.order.items
+        items: list[Any] = parent.order.items
         first: Queue = cython.cast(Queue, items[0])
         if (len(items) > 1 and first.same_rank(cython.cast(Queue, items[1]))) or (
             len(items) > 2 and first.same_rank(cython.cast(Queue, items[2]))
@@ -135,13 +135,13 @@ class Descent:
         "Larger pending" is a partial order, so that the outcome depends on how one sorts: a stable insertion sort
         that starts from name order (section 16.6), over all that have pending asks, also those that cannot run now.
         """
-        tied: list = []
+        tied: list[Any] = []
         child: Queue
         i: cython.Py_ssize_t
         for child in parent.children_by_name():
             if child.asks_pending and child.same_rank(first) and child.state is not STOPPED:
                 i = len(tied)
-                while i > 0 and child.pending.exceeds(cython.cast(Queue, tied[i - 1]).pending):
+                while i > 0 and child.pending.above(cython.cast(Queue, tied[i - 1]).pending):
                     i -= 1
                 tied.insert(i, child)
         for child in tied:
@@ -152,7 +152,7 @@ class Descent:
     @cython.cfunc
     def accept(self, app: Application) -> cython.void:
         """It has a result but is still Accepted (a reservation, a placeholder): it holds a slot (section 10)."""
-        queue: Queue = app.queue
+        queue: Queue | None = app.queue
         while queue is not None:
             queue.accepted[app] = None
             queue = queue.parent
@@ -162,7 +162,7 @@ class Descent:
     @cython.cfunc
     def visit(self, app: Application) -> cython.int:
         """Try the application's asks in order (section 6)."""
-        ask: Ask
+        ask: Ask | None
         result: cython.int
         if not app.group_chosen:
             self.desk.limits.attach(app)
@@ -210,7 +210,7 @@ class Descent:
     @cython.cfunc
     def headroom(self, app: Application) -> cython.void:
         """`room` := what its queues, its user and its group leave for it (sections 8.1 and 11.3)."""
-        queue: Queue = app.queue
+        queue: Queue | None = app.queue
         tracker: Tracker
         i: cython.Py_ssize_t
         self.room.set_all(NO_LIMIT)
@@ -225,7 +225,7 @@ class Descent:
     @cython.cfunc
     def attempt(self, app: Application, ask: Ask) -> cython.int:
         """An ask that fits the headroom: place it, or reserve a node for it, or park it."""
-        node: Node
+        node: Node | None
         refused: cython.bint
         ask.attempted = True
         if ask.required:
@@ -247,11 +247,11 @@ class Descent:
             self.parking.park(ask)
         return NOTHING
 
-    @cython.cfunc
-    def first_node(self, ask: Ask) -> Node:
+    @cython.ccall
+    def first_node(self, ask: Ask) -> Node | None:
         """The first node in order that is open, has room, meets the constraints, and that no predicate refuses."""
         shape: Shape = ask.shape
-        node: Node
+        node: Node | None
         refused: cython.bint = False
         if shape.failed:
             return None
@@ -271,7 +271,7 @@ class Descent:
     @cython.cfunc
     def attempt_required(self, app: Application, ask: Ask) -> cython.int:
         """An ask that only one node will do for (section 7.4)."""
-        node: Node = self.nodes.get(ask.required)
+        node: Node | None = self.nodes.get(ask.required)
         if node is None or not node.capacity.holds(ask.shape.amounts):
             self.parking.await_node(ask)  # spec 16.2: one that is larger than its node holds up nobody else
             return NOTHING
@@ -296,7 +296,7 @@ class Descent:
 
     # -- the result ------------------------------------------------------------------------------------
 
-    @cython.cfunc
+    @cython.ccall
     def allocate(self, app: Application, ask: Ask, node: Node) -> cython.void:
         """Make the decision final, everywhere, and announce it."""
         alloc: Ask = ask
@@ -310,14 +310,15 @@ class Descent:
         self.books.take(app, alloc, node)
         if app.state is not RUNNING or alloc.timeout_ns > 0:
             self.desk.allocated(app, alloc)
-        self.out.append(self.announcement(app, alloc))
+        self.announce(app, alloc)
 
-    @cython.cfunc
-    def announcement(self, app: Application, alloc: Ask) -> object:
-        return NewAllocation(
+    @cython.ccall
+    def announce(self, app: Application, alloc: Ask) -> cython.void:
+        """Tell the resource manager of an allocation, made here or elsewhere."""
+        message = NewAllocation(
             alloc.key,
             app.id,
-            alloc.node.id,
+            cython.cast(Node, alloc.node).id,
             alloc.shape.resource,
             self.desk.name,
             app.queue.path,
@@ -330,12 +331,13 @@ class Descent:
             alloc.allow_other,
             "" if alloc.id is alloc.key else alloc.id,
         )
+        self.out.append(message)
 
-    # -- for code that is not compiled -----------------------------------------------------------------
+    # -- for the reserved pass (`licorne.core.reservations`), which is not compiled --------------------
 
     def children_in_order(self, parent: Queue) -> list[Queue]:
         """All children with pending asks that are not stopped, in the order of section 4.1."""
-        found: list = []
+        found: list[Any] = []
         child: Queue
         last: Queue
         i: cython.Py_ssize_t
@@ -346,21 +348,13 @@ class Descent:
             while i > 0:
                 last = cython.cast(Queue, found[i - 1])
                 if child.same_rank(last):
-                    if not child.pending.exceeds(last.pending):
+                    if not child.pending.above(last.pending):
                         break
                 elif not child.before(last):
                     break
                 i -= 1
             found.insert(i, child)
         return found
-
-    def open_node(self, ask: Ask) -> Node | None:
-        """The first node in order that takes the ask and is not reserved (`first_node`)."""
-        return self.first_node(ask)
-
-    def allocate_on(self, app: Application, ask: Ask, node: Node) -> None:
-        """`allocate`."""
-        self.allocate(app, ask, node)
 
     def try_node(self, app: Application, ask: Ask, node: Node) -> bool:
         """Allocate the ask on this node if the node will take it."""
@@ -373,7 +367,3 @@ class Descent:
         """Do the application's queues, user and group leave room for the ask?"""
         self.headroom(app)
         return self.room.holds(ask.shape.amounts)
-
-    def announce(self, app: Application, alloc: Ask) -> None:
-        """Tell the resource manager of an allocation that was made elsewhere."""
-        self.out.append(self.announcement(app, alloc))

@@ -144,4 +144,6 @@ class Records:
 
     def allocation_off_node(self, alloc: Ask) -> None:
         """An allocation is no longer on its node."""
-        self.node(alloc.node.id, ChangeType.REMOVE, ChangeDetail.NODE_ALLOC, alloc.key, resource=alloc.shape.resource)
+        node = alloc.node
+        assert node is not None, f"{alloc.key}: an allocation without a node"
+        self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_ALLOC, alloc.key, resource=alloc.shape.resource)

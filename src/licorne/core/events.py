@@ -108,19 +108,20 @@ class PartitionEvents:
 
     # -- what the partition tells ----------------------------------------------------------------------
 
-    def watch(self, message: Input, handle: Callable[[Any, Any], object]) -> None:
-        """Handle an input, and make the records of what it does."""
+    def watch(self, message: Input, handle: Callable[[Any, Any], object]) -> object:
+        """Handle an input, and make the records of what it does; the handler's result."""
         self.catch_up()
         watcher = self._watchers[type(message)](message)
         self._inside = True
         next(watcher)
         try:
-            handle(self._partition, message)
+            result = handle(self._partition, message)
         finally:
             self._inside = False
         next(watcher, None)
         self._dropped.clear()
         self._read_outputs()
+        return result
 
     def catch_up(self) -> None:
         """Make the records of what time or decisions did since the last call."""
@@ -195,8 +196,7 @@ class PartitionEvents:
         named = self._allocations_named(message)
         yield
         for alloc in named:
-            app: Application = alloc.app
-            if app.allocations.get(alloc.id) is alloc:
+            if alloc.app.allocations.get(alloc.id) is alloc:
                 continue
             self._records.allocation_off_application(alloc, message.termination)
             self._records.allocation_off_node(alloc)

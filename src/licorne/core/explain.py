@@ -138,8 +138,8 @@ def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]
 def _missing(partition: Partition, limit: Vec, used: Vec, wanted: Vec) -> dict[str, int]:
     lacking = {}
     for d, amount in enumerate(wanted.values()):
-        if amount > 0 and limit.get(d) != UNLIMITED:
-            lack = amount - max(0, limit.get(d) - used.get(d))
+        if amount > 0 and limit.at(d) != UNLIMITED:
+            lack = amount - max(0, limit.at(d) - used.at(d))
             if lack > 0:
                 lacking[partition.types.names[d]] = lack
     return dict(sorted(lacking.items()))
@@ -150,7 +150,7 @@ def _required(partition: Partition, ask: Ask) -> list[Reason]:
     if node is None:
         return [RequiredNode(ask.required, "unknown", {})]
     wanted = ask.shape.amounts
-    if not node.capacity.fits(wanted):
+    if not node.capacity.holds(wanted):
         return [RequiredNode(node.id, "too small", _missing(partition, node.capacity, type(wanted)(), wanted))]
     missing = _lack(partition, node.free, wanted)
     if missing:
@@ -166,8 +166,8 @@ def _required(partition: Partition, ask: Ask) -> list[Reason]:
 def _lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
     lacking = {}
     for d, amount in enumerate(wanted.values()):
-        if amount > max(0, free.get(d)):
-            lacking[partition.types.names[d]] = amount - max(0, free.get(d))
+        if amount > max(0, free.at(d)):
+            lacking[partition.types.names[d]] = amount - max(0, free.at(d))
     return dict(sorted(lacking.items()))
 
 
@@ -180,11 +180,11 @@ def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
             why = "not schedulable"
         elif node.reservations and ask not in node.reservations:
             why = "reserved"
-        elif not node.capacity.fits(ask.shape.amounts):
+        elif not node.capacity.holds(ask.shape.amounts):
             why = "too small"
         else:
             why = constraints.mismatch(node.labels)
-            if not why and not node.free.fits(ask.shape.amounts):
+            if not why and not node.free.holds(ask.shape.amounts):
                 why = "lack of " + ", ".join(_lack(partition, node.free, ask.shape.amounts))
             if not why:
                 if partition.predicates is None and node.has_bit(OPEN_BIT):

@@ -12,7 +12,7 @@ import cython
 from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, Allocation, RejectedAllocation, Release, Termination
 
-from .admission import MILLISECOND_NS, add_application, seconds_tag
+from .admission import add_application, seconds_tag, timeout_ns
 from .constraints import ConstraintError, parse_constraints
 from .nodechanges import remove_foreign, set_foreign
 from .states import ApplicationState, ObjectState
@@ -106,7 +106,7 @@ def _fault(partition: Partition, message: Allocation) -> str:
 
 def _known_or_new(partition: Partition, app: Application, message: Allocation, need: Need) -> str:
     books: Books = partition.books
-    shape: Shape = books.shape(message.resource, need)
+    shape: Shape = books.shape(message.resource or {}, need)
     pending: Ask | None = app.asks.get(message.key)
     alloc: Ask | None = app.allocations.get(message.uuid or message.key)
     root: Queue = partition.tree.root
@@ -132,9 +132,11 @@ def _known_or_new(partition: Partition, app: Application, message: Allocation, n
 def _submitted_with(partition: Partition, app: Application, ask: Ask) -> None:
     """An application is as old as its oldest ask: one with a creation time of its own may be older than it."""
     if ask.created < app.submitted and ask.created < partition.now:
-        partition.parking.put_to_sleep(app)  # its place in the order changes
+        partition.parking.sleep(app)  # its place in the order changes
         app.submitted = ask.created
-        partition.parking.wake_app(app)
+        partition.parking.wake(app)
+        if app.reservations:  # in a stateaware queue it may be its turn now
+            partition.parking.reserved_stale = True
 
 
 def _make(partition: Partition, app: Application, message: Allocation, shape: Shape) -> Ask:
@@ -157,7 +159,8 @@ def _make(partition: Partition, app: Application, message: Allocation, shape: Sh
     ask.originator = message.originator
     ask.allow_self = message.allow_preempt_self
     ask.allow_other = message.allow_preempt_other
-    ask.timeout_ns = max(0, message.timeout_ms) * MILLISECOND_NS
+    if message.timeout_ms > 0:
+        ask.timeout_ns = timeout_ns(message.timeout_ms)
     return ask
 
 
@@ -172,6 +175,8 @@ def _change_ask(partition: Partition, app: Application, ask: Ask, message: Alloc
     ask.repeats = repeats
     ask.aging = False
     partition.books.pend(app, ask)
+    if ask.reserved is not None:
+        partition.parking.reserved_stale = True  # it may fit now
 
 
 def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation) -> None:
@@ -219,6 +224,8 @@ def _placed_outside(
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now
     partition.books.take(app, new, node)
+    if node.reservations:
+        partition.parking.reserved_stale = True  # one more that can make room for an ask that requires the node
     partition.allocated(app, new)
     partition.descent.announce(app, new)
     return ""
@@ -226,9 +233,7 @@ def _placed_outside(
 
 def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, str]:
     """An ask without an application (seed's dialect): an application of its own (spec scheduler-interface.md, 9)."""
-    add = AddApplication(
-        application_id=message.key, user="nobody", groups=("nogroup",), tags=message.tags or {}
-    )
+    add = AddApplication(application_id=message.key, user="nobody", groups=("nogroup",), tags=message.tags or {})
     start = len(partition.out)
     if not add_application(partition, add):
         rejected = partition.out.pop()
@@ -272,6 +277,7 @@ def release(partition: Partition, message: Release) -> None:
 
 def _owner(partition: Partition, message: Release) -> Application | None:
     """Whose ask or allocation it is that a release of the seed's dialect names by key or UUID alone."""
+    app: Application
     for app in partition.applications.values():
         if (message.what == "ask" and message.key in app.asks) or (message.uuid and message.uuid in app.allocations):
             return app

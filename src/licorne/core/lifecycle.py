@@ -58,9 +58,10 @@ class Lifecycle:
                 self._started(app)
         if old is ApplicationState.ACCEPTED:
             self._leave_accepted(app)
+            partition.parking.wake(app)  # no slot is asked for any more: it may have got here without one
         if new is not ApplicationState.REJECTED and not app.independent:  # its owner knows of no application
             partition.out.append(UpdatedApplication(app.id, new.value, partition.now, message))
-        if app.queue is not None and app.queue.stateaware:
+        if app.queue.stateaware:
             partition.parking.wake_blocked(app.queue.blocked)
         if app.reservations:
             partition.parking.reserved_stale = True
@@ -83,7 +84,6 @@ class Lifecycle:
             queue.running = min(running, queue.max_apps) if queue.max_apps else running
             if change < 0:
                 self._partition.parking.wake_blocked(queue.blocked)
-                self._partition.parking.reserved_stale = True
 
     def _leave_accepted(self, app: Application) -> None:
         """Its slot as an accepted application is free at all levels (scheduling.md, section 16.13)."""
@@ -91,7 +91,6 @@ class Lifecycle:
             if app in queue.accepted:
                 del queue.accepted[app]
                 self._partition.parking.wake_blocked(queue.blocked)
-                self._partition.parking.reserved_stale = True
 
     # -- who may be tried ------------------------------------------------------------------------------
 
@@ -158,8 +157,10 @@ class Lifecycle:
 
     def leave_limits(self, app: Application, *, gone: bool = False) -> None:
         """Nothing of it is allocated or pending: its user's and group's slots are free for others."""
+        parking = self._partition.parking
         for other in self._partition.limits.left(app, gone=gone):
-            self._partition.parking.wake_app(other)
+            parking.wake(other)
+            parking.reserved_stale = True
 
     def removed(self, app: Application) -> None:
         """The resource manager has removed it: nobody waits for its slot any longer."""

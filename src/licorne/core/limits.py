@@ -95,7 +95,7 @@ class Limits:
             return
         assert app.allocated.zero() and app.placeholders.zero(), f"{app.id}: has allocations that no tracker counts"
         paths = _paths(app)
-        app.group = self._matching_group(app, paths)  # type: ignore[assignment]
+        app.group = self._matching_group(app, paths)
         app.group_chosen = True
         app.trackers = self._hold(USER, app.user, paths)
         if app.group is not None:
@@ -123,7 +123,7 @@ class Limits:
             _leave(tracker, app, woken)
         trackers = app.trackers
         app.trackers = []
-        app.group = None  # type: ignore[assignment]
+        app.group = None
         app.group_chosen = False
         self._let_go(trackers)
         return list(woken)
@@ -196,7 +196,7 @@ class Limits:
             if running:
                 tracker.apps[app] = None
         app.trackers = app.trackers[: len(paths)] + after
-        app.group = group  # type: ignore[assignment]
+        app.group = group
         woken[app] = None
         self._let_go(before)
 
@@ -231,7 +231,7 @@ class Limits:
         """Give the tracker the limit that applies; did it change?"""
         limit, wildcard = self._applying(tracker.kind, tracker.name, tracker.path)
         same = _same(tracker.limit, limit.resources) and tracker.max_apps == limit.max_apps
-        tracker.limit = limit.resources  # type: ignore[assignment]
+        tracker.limit = limit.resources
         tracker.max_apps = limit.max_apps
         tracker.wildcard = wildcard
         return not same

@@ -28,7 +28,7 @@ class Needs:
         need = self._needs[constraints] = Need(constraints, bit)
         for node in self._nodes.values():
             self._answer(node, need)
-            self._index.mended(node)
+            self._index.mend(node)
         return need
 
     def answer_all(self, node: Node) -> None:

@@ -27,7 +27,7 @@ def order_key(score: cython.double) -> cython.longlong:
     """The score as an integer of the same order: integers compare faster in a vectorised loop."""
     score = score + 0.0  # -0.0 and 0.0 are one score
     if not cython.compiled:
-        return score  # a float serves as its own key
+        return score  # type: ignore[return-value]  # interpreted, a float serves as its own key
     bits: cython.longlong = cython.cast(cython.p_longlong, cython.address(score))[0]
     return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
 
@@ -46,6 +46,7 @@ class Bounds:
     @cython.cfunc
     @cython.exceptval(check=False)
     def may_hold(self, ask: Vec, mask: cython.ulonglong) -> cython.bint:
+        """May one of these nodes have room for the ask and all bits of the mask?"""
         d: cython.Py_ssize_t
         if (self.bits & mask) != mask or self.top.n < ask.n:
             return False
@@ -68,6 +69,7 @@ class Bounds:
 
     @cython.cfunc
     def clear(self, width: cython.Py_ssize_t) -> cython.void:
+        """The bounds of no node at all: nothing fits."""
         self.top.grow(width)
         self.top.set_all(-1)
         self.bits = 0
@@ -83,7 +85,7 @@ class NodeBlock:
     low_key: cython.longlong
     low_rank: cython.longlong
     bounds: Bounds
-    nodes: list
+    nodes: list[Any]  # Node, or None where a slot is empty
     key: Annotated[list[int], cython.longlong[64]]
     rank: Annotated[list[int], cython.longlong[64]]
     bits: Annotated[list[int], cython.ulonglong[64]]
@@ -129,6 +131,7 @@ class NodeBlock:
 
     @cython.cfunc
     def move(self, j: cython.Py_ssize_t, to: NodeBlock, k: cython.Py_ssize_t) -> cython.void:
+        """Copy slot j to slot k of a block; what it leaves behind is the caller's to wipe or overwrite."""
         d: cython.Py_ssize_t
         node: Node = cython.cast(Node, self.nodes[j])
         for d in range(self.width):
@@ -203,9 +206,9 @@ def scan(
     The loops over the columns are straight and free of branches, and use no operation that the oldest vector units
     lack, so that a C compiler vectorises them for any machine.
     """
-    unfit: cython.ulonglong[64]
     if not cython.compiled:
         return _scan_interpreted(block, ask, mask, after_key, after_rank)
+    unfit = cython.declare(cython.ulonglong[64])  # type: ignore[valid-type]  # a C array
     d: cython.Py_ssize_t
     j: cython.Py_ssize_t
     want: cython.longlong

@@ -137,7 +137,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
     node.refree()
     if len(partition.types.names) > partition.index.width:
         partition.index.rebuild(len(partition.types.names))
-    partition.index.mended(node)
+    partition.index.mend(node)
     partition.parking.node_opened(node)
     return ""
 
@@ -213,6 +213,6 @@ def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> 
         partition.foreign[key] = node
         node.occupied.plus(amounts)
     node.refree()
-    partition.index.mended(node)
+    partition.index.mend(node)
     partition.parking.node_freed(node)
     partition.changed = True

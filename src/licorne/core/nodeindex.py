@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import attrgetter
+from typing import Any
 
 import cython
 
@@ -44,9 +45,9 @@ class NodeIndex:
 
     width: cython.Py_ssize_t
     policy: ScorePolicy
-    blocks: list
-    groups: list
-    by_id: list
+    blocks: list[Any]  # NodeBlock
+    groups: list[Any]  # Bounds
+    by_id: list[Node]
     visits: cython.longlong  # blocks scanned: counted work
 
     def __init__(self, policy: ScorePolicy) -> None:
@@ -66,14 +67,14 @@ class NodeIndex:
         if width > self.width:
             self.rebuild(width)
             return
-        node.score = self.policy.of(node)
+        node.score = self.policy.score(node)
         self._insert(node)
 
     def drop(self, node: Node) -> None:
         """Forget a node."""
         at = bisect_left(self.by_id, node.id, key=attrgetter("id"))
         del self.by_id[at]
-        block: NodeBlock = node.block
+        block: NodeBlock = cython.cast(NodeBlock, node.block)
         block.remove(node.slot)
         node.block = None
         node.slot = -1
@@ -89,7 +90,7 @@ class NodeIndex:
         node: Node
         self.width = width
         for node in self.by_id:
-            node.score = self.policy.of(node)
+            node.score = self.policy.score(node)
         self._load(sorted(self.by_id, key=attrgetter("score", "rank")))
 
     def ordered(self) -> list[Node]:
@@ -138,13 +139,13 @@ class NodeIndex:
 
     # -- keeping order ---------------------------------------------------------------------------------
 
-    @cython.cfunc
+    @cython.ccall
     def mend(self, node: Node) -> cython.void:
         """What is free on a node, or its bits, have changed: rewrite it, and move it where its score belongs."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         place: cython.Py_ssize_t = block.place
         key: cython.longlong
-        node.score = self.policy.of(node)
+        node.score = self.policy.score(node)
         key = order_key(node.score)
         if (place == 0 or block.starts_by(key, node.rank)) and (
             place + 1 == len(self.blocks)
@@ -157,10 +158,6 @@ class NodeIndex:
         if block.count < 16:
             self._shrink(place)
         self._insert(node)
-
-    def mended(self, node: Node) -> None:
-        """`mend`, for code that is not compiled."""
-        self.mend(node)
 
     @cython.cfunc
     def _insert(self, node: Node) -> cython.void:
@@ -265,7 +262,7 @@ class NodeIndex:
     # -- search ----------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def find(self, ask: Vec, mask: cython.ulonglong, after: Node) -> Node:
+    def find(self, ask: Vec, mask: cython.ulonglong, after: Node | None) -> Node | None:
         """The first node in order, behind `after` if that is given, with room for the ask and all bits of the mask."""
         g: cython.Py_ssize_t
         i: cython.Py_ssize_t
@@ -302,7 +299,7 @@ class NodeIndex:
         """
         block: NodeBlock
         node: Node
-        best: Node = None
+        best: Node | None = None
         d: cython.Py_ssize_t
         j: cython.Py_ssize_t
         bits: cython.ulonglong = mask
@@ -333,7 +330,7 @@ class NodeIndex:
         node: Node
         j: cython.Py_ssize_t
         d: cython.Py_ssize_t
-        end: tuple = (float("-inf"), -1)
+        end: tuple[float, int] = (float("-inf"), -1)
         seen = 0
         assert [n.id for n in self.by_id] == sorted(n.id for n in self.by_id), "nodes by id"
         for i, b in enumerate(self.blocks):
@@ -344,7 +341,7 @@ class NodeIndex:
             for j in range(block.count):
                 node = block.nodes[j]
                 assert node.block is block and node.slot == j, f"slot of node {node.id}"
-                assert node.score == self.policy.of(node), f"score of node {node.id}"
+                assert node.score == self.policy.score(node), f"score of node {node.id}"
                 assert block.key[j] == order_key(node.score) and block.rank[j] == node.rank, f"key of node {node.id}"
                 assert block.bits[j] == node.bits, f"bits of node {node.id}"
                 assert (node.bits & ~block.bounds.bits) == 0 and (node.bits & ~group.bits) == 0, "bits of a block"

@@ -2,12 +2,14 @@
 
 What an ask needs of a node (labels, taints: `licorne.core.constraints`) is not evaluated ask by ask. Each
 different set of constraints is a `Need`; it is evaluated once for each node, and the answer is a bit of
-`Node.bits`. One more bit, `OPEN`, says that a node is schedulable and not reserved. A search then compares bits.
+`Node.bits`. One more bit, `OPEN_BIT`, says that a node is schedulable and not reserved. A search then compares bits.
 There are 62 bits for needs; further needs share the last one, which is then only an upper bound, and the node
 that was found is asked again (`Need.matches`).
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import cython
 
@@ -18,6 +20,10 @@ if cython.compiled:
 else:
     from .vectors import Vec
 
+if TYPE_CHECKING:  # a node knows them as objects: the modules that define them build upon this one
+    from .asks import Ask, Shape
+    from .nodeblock import NodeBlock
+
 OPEN_BIT = 63
 SHARED_BIT = 62
 
@@ -26,12 +32,12 @@ SHARED_BIT = 62
 class Need:
     """One set of node constraints, known to the nodes of a partition by a bit."""
 
-    constraints: object
+    constraints: NodeConstraints
     bit: cython.int
     mask: cython.ulonglong
     exact: cython.bint  # the bit is this need's own
-    shapes: dict  # those of its shapes that a pending ask has, by their amounts
-    answers: dict  # node labels -> bool, for a shared bit
+    shapes: dict[object, Shape]  # those of its shapes that a pending ask has, by their amounts
+    answers: dict[NodeLabels, bool]  # node labels -> bool, for a shared bit
 
     def __init__(self, constraints: NodeConstraints, bit: int) -> None:
         self.constraints = constraints
@@ -45,8 +51,7 @@ class Need:
         """Do the node's labels and taints satisfy the constraints?"""
         known = self.answers.get(node.labels)
         if known is None:
-            constraints: NodeConstraints = self.constraints
-            known = self.answers[node.labels] = constraints.matches(node.labels)
+            known = self.answers[node.labels] = self.constraints.matches(node.labels)
             if len(self.answers) > 1 << 16:
                 self.answers.clear()
         return known
@@ -54,13 +59,13 @@ class Need:
 
 @cython.cclass
 class Node:
-    """A node (spec scheduling.md, section 2): `free` is capacity - occupied - allocated and may be negative.
+    """A node (spec scheduling.md, section 2).
 
-    `rank` orders the nodes of a partition as their ids do (byte order). `key` is the score in a form whose order
-    is that of integers when compiled; `block` and `slot` are its place in the node index. `allocations` and
-    `reservations` hold the allocations on it and the asks that reserve it (as keys, in order of arrival), `foreign` maps
-    the key of another scheduler's allocation to its amounts; `base_occupied` is what a message said is occupied
-    besides. `free` is what is left for asks.
+    `free` is what is left for asks: capacity - occupied - allocated, which may be negative. `occupied` sums up what
+    other schedulers use: `foreign` maps the key of such an allocation to its amounts, `base_occupied` is what a message
+    said is occupied besides. `allocations` and `reservations` hold the allocations on it and the asks that reserve it
+    (as keys, in order of arrival). `rank` orders the nodes of a partition as their ids do (byte order), `score` as the
+    policy does; `block` and `slot` are its place in the node index, None and -1 while it is in none.
     """
 
     id: str
@@ -72,13 +77,13 @@ class Node:
     schedulable: cython.bint
     bits: cython.ulonglong
     score: cython.double
-    block: object
+    block: NodeBlock | None
     slot: cython.int
-    attributes: dict
-    labels: object
-    allocations: dict
-    reservations: dict
-    foreign: dict
+    attributes: dict[str, str]
+    labels: NodeLabels
+    allocations: dict[Ask, None]
+    reservations: dict[Ask, None]
+    foreign: dict[str, Vec]
     base_occupied: Vec
 
     def __init__(self, id: str, attributes: dict[str, str], labels: NodeLabels, capacity: Vec) -> None:
@@ -115,8 +120,8 @@ class Node:
     def refree(self) -> None:
         """Compute `free` anew, after capacity or occupied changed."""
         self.free = self.capacity.clone()
-        self.free.sub(self.occupied)
-        self.free.sub(self.allocated)
+        self.free.minus(self.occupied)
+        self.free.minus(self.allocated)
 
 
 @cython.cclass
@@ -128,8 +133,8 @@ class ScorePolicy:
     """
 
     binpacking: cython.bint
-    places: list
-    weights: list
+    places: list[int]
+    weights: list[float]
 
     def __init__(self, binpacking: bool, weights: list[tuple[int, float]]) -> None:
         """`weights`: (place of the type, weight), in the order of the types' names, zero weights left out."""
@@ -138,7 +143,8 @@ class ScorePolicy:
         self.weights = [weight for _, weight in weights]
 
     @cython.cfunc
-    def of(self, node: Node) -> cython.double:
+    def score(self, node: Node) -> cython.double:
+        """The node's score; smaller comes first."""
         used: cython.double = 0.0
         total: cython.double = 0.0
         weight: cython.double
@@ -157,10 +163,6 @@ class ScorePolicy:
         else:
             used = 0.0
         return 1.0 - used if self.binpacking else used
-
-    def score(self, node: Node) -> float:
-        """The node's score; smaller comes first."""
-        return self.of(node)
 
 
 def first_need() -> Need:

@@ -6,6 +6,8 @@ Queues among their siblings and applications within their leaf stand in an `Orde
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 
 
@@ -18,6 +20,7 @@ class Ranked:
     @cython.cfunc
     @cython.exceptval(check=False)
     def before(self, other: Ranked) -> cython.bint:
+        """Does it come before the other of the same heap? Each kind of item says it in its own way."""
         return False
 
 
@@ -32,16 +35,19 @@ class Order:
 
     @cython.cfunc
     def top(self) -> Ranked:
+        """The first; there must be one."""
         return cython.cast(Ranked, self.items[0])
 
     @cython.cfunc
     def push(self, item: Ranked) -> cython.void:
+        """Put in an item that stands in no order."""
         item.place = len(self.items)
         self.items.append(item)
         self._up(item)
 
     @cython.cfunc
     def drop(self, item: Ranked) -> cython.void:
+        """Take out an item that stands in this order."""
         i: cython.Py_ssize_t = item.place
         last: Ranked = cython.cast(Ranked, self.items.pop())
         item.place = -1
@@ -57,7 +63,7 @@ class Order:
             self._down(item)
 
     def refill(self, items: list[Ranked]) -> None:
-        """Hold these items and no others: after a change of what `before` compares. For code that is not compiled."""
+        """Hold these items and no others: after a change of what `before` compares."""
         item: Ranked
         for item in self.items:
             item.place = -1
@@ -78,7 +84,7 @@ class Order:
 
     @cython.cfunc
     def _up(self, item: Ranked) -> cython.bint:
-        items: list = self.items
+        items: list[Any] = self.items
         i: cython.Py_ssize_t = item.place
         start: cython.Py_ssize_t = i
         p: cython.Py_ssize_t
@@ -99,7 +105,7 @@ class Order:
 
     @cython.cfunc
     def _down(self, item: Ranked) -> cython.void:
-        items: list = self.items
+        items: list[Any] = self.items
         n: cython.Py_ssize_t = len(items)
         i: cython.Py_ssize_t = item.place
         start: cython.Py_ssize_t = i

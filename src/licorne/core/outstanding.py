@@ -50,10 +50,10 @@ def _fits(app: Application, ask: Ask, used: dict[str, Vec]) -> bool:
         wanted = ask.shape.amounts.values()
         also = used.get(name)
         for d, amount in enumerate(wanted):
-            left = room.get(d)
+            left = room.at(d)
             if left == UNLIMITED or amount == 0:
                 continue
-            if amount > left - taken.get(d) - (also.get(d) if also else 0):
+            if amount > left - taken.at(d) - (also.at(d) if also else 0):
                 return False
     return True
 

@@ -17,6 +17,8 @@ on the side of waking.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 
 from .timers import Timers
@@ -37,9 +39,10 @@ else:
     from .vectors import Vec
 
 NEVER = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-NODELESS = cython.declare(cython.int, 1)  # asks.NO_NODE
-SAID_NO = cython.declare(cython.int, 2)  # asks.REFUSED
-ON_NODE = cython.declare(cython.int, 3)  # asks.AWAITS_NODE
+# Why an ask is parked, as in `asks`: C constants belong to their module, and Python's are slower to compare with.
+NO_NODE = cython.declare(cython.int, 1)
+REFUSED = cython.declare(cython.int, 2)
+AWAITS_NODE = cython.declare(cython.int, 3)
 
 
 @cython.cclass
@@ -52,12 +55,12 @@ class Parking:
 
     now: cython.longlong
     reserve_after_ns: cython.longlong
-    timers: object
-    failed: dict
-    freed: dict
-    opened: dict
-    refused: dict
-    on_node: dict
+    timers: Timers
+    failed: dict[Shape, None]
+    freed: dict[Node, None]  # since the last `settle`; so `opened`
+    opened: dict[Node, None]
+    refused: dict[Ask, None]
+    on_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
     reserved_stale: cython.bint
     enabled: cython.bint
     wakeups: cython.longlong
@@ -77,27 +80,28 @@ class Parking:
 
     # -- applications ----------------------------------------------------------------------------------
 
-    @cython.cfunc
+    @cython.ccall
     def wake(self, app: Application) -> cython.void:
         """Put the application, and the queues above it, back into their orders."""
-        queue: Queue = app.queue
-        if app.place >= 0 or app.asks_pending == 0 or not queue.serves:
+        leaf: Queue = app.queue
+        queue: Queue | None = leaf
+        if app.place >= 0 or app.asks_pending == 0 or not leaf.serves:
             return
         self.wakeups += 1
-        queue.order.push(app)
+        leaf.order.push(app)
         while queue is not None:
             queue.active += 1
             if queue.active == 1 and queue.parent is not None:
                 queue.parent.order.push(queue)
             queue = queue.parent
 
-    @cython.cfunc
+    @cython.ccall
     def sleep(self, app: Application) -> cython.void:
         """Take the application out of its queue's order, and queues without active applications out of theirs."""
-        queue: Queue = app.queue
+        queue: Queue | None = app.queue
         if app.place < 0:
             return
-        queue.order.drop(app)
+        app.queue.order.drop(app)
         while queue is not None:
             queue.active -= 1
             if queue.active == 0 and queue.parent is not None:
@@ -107,7 +111,7 @@ class Parking:
     @cython.cfunc
     def block(self, app: Application) -> cython.void:
         """Nothing of it can run now: leave it with every quota and limit that may be the cause, and let it sleep."""
-        queue: Queue = app.queue
+        queue: Queue | None = app.queue
         tracker: Tracker
         i: cython.Py_ssize_t
         while queue is not None:
@@ -120,25 +124,14 @@ class Parking:
                 tracker.blocked[app] = None
         self.sleep(app)
 
-    @cython.cfunc
-    def wake_all(self, blocked: dict) -> cython.void:
-        """Something was given back where these wait."""
+    @cython.ccall
+    def wake_blocked(self, blocked: dict[Any, Any]) -> cython.void:
+        """A slot, or room, has come where these wait; asks that hold a reservation may have waited for it too."""
+        self.reserved_stale = True
         if blocked:
             for app in list(blocked):
                 self.wake(app)
             blocked.clear()
-
-    def wake_app(self, app: Application) -> None:
-        """`wake`, for code that is not compiled."""
-        self.wake(app)
-
-    def put_to_sleep(self, app: Application) -> None:
-        """`sleep`, for code that is not compiled."""
-        self.sleep(app)
-
-    def wake_blocked(self, blocked: dict[Application, None]) -> None:
-        """`wake_all`, for code that is not compiled."""
-        self.wake_all(blocked)
 
     def wake_tree(self, queue: Queue) -> None:
         """Something changed that may matter to every application in this subtree (a reload, another cluster size)."""
@@ -156,7 +149,12 @@ class Parking:
     def park(self, ask: Ask) -> cython.void:
         """No node has room for the ask, and it cannot reserve one now: wait for a node, or for age."""
         app: Application = cython.cast(Application, ask.app)
-        app.requests.park(ask, NODELESS)
+        app.requests.park(ask, NO_NODE)
+        self._await_age(ask)
+
+    @cython.cfunc
+    def _await_age(self, ask: Ask) -> cython.void:
+        """Set the timer for the age at which it may reserve a node, unless that has passed or it holds one."""
         if self.reserve_after_ns != NEVER and ask.reserved is None and not ask.aging and not self.is_old(ask):
             ask.aging = True
             self.timers.add(ask.created + self.reserve_after_ns + 1, "aged", ask)
@@ -176,7 +174,7 @@ class Parking:
     @cython.cfunc
     def fail(self, shape: Shape) -> cython.void:
         """No node has room for this shape: park its asks, but for those that are old enough to reserve a node."""
-        ask: Ask = shape.first
+        ask: Ask | None = shape.first
         if not self.enabled:
             return
         shape.failed = True
@@ -189,16 +187,16 @@ class Parking:
     @cython.cfunc
     def revive(self, shape: Shape) -> cython.void:
         """A node may have room for it now."""
-        ask: Ask = shape.first
+        ask: Ask | None = shape.first
         shape.failed = False
         self.failed.pop(shape, None)
         while ask is not None:
-            if ask.parked == NODELESS:
-                self.unpark(ask)
+            if ask.parked == NO_NODE:
+                self.retry(ask)
             ask = ask.next
 
-    @cython.cfunc
-    def unpark(self, ask: Ask) -> cython.void:
+    @cython.ccall
+    def retry(self, ask: Ask) -> cython.void:
         """Try this ask again."""
         app: Application = cython.cast(Application, ask.app)
         if ask.block is None:
@@ -206,26 +204,23 @@ class Parking:
         app.requests.unpark(ask)
         self.wake(app)
 
-    def retry(self, ask: Ask) -> None:
-        """`unpark`, for code that is not compiled."""
-        self.unpark(ask)
-
     def aged(self, ask: Ask) -> None:
         """The ask is old enough now to reserve a node."""
         ask.aging = False
-        if ask.parked == NODELESS and ask.reserved is None:
-            self.unpark(ask)
+        if ask.parked in (NO_NODE, REFUSED) and ask.reserved is None:
+            self.retry(ask)
 
     @cython.cfunc
     def refuse(self, ask: Ask) -> cython.void:
         """A predicate of the resource manager kept it off a node that had room."""
-        cython.cast(Application, ask.app).requests.park(ask, SAID_NO)
+        cython.cast(Application, ask.app).requests.park(ask, REFUSED)
         self.refused[ask] = None
+        self._await_age(ask)
 
     @cython.cfunc
     def await_node(self, ask: Ask) -> cython.void:
         """It waits for its required node."""
-        cython.cast(Application, ask.app).requests.park(ask, ON_NODE)
+        cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.on_node.setdefault(ask.required, {})[ask] = None
 
     # -- events on nodes -------------------------------------------------------------------------------
@@ -258,30 +253,32 @@ class Parking:
             self._wake_required(node)
         if self.failed and (self.freed or self.opened):
             self._revive_fitting()
+        if self.refused and (self.freed or self.opened):  # its shape has not failed: it is not among those
+            self.retry_refused()
         self.freed.clear()
         self.opened.clear()
 
     def retry_refused(self) -> None:
-        """A new call: ask the predicates again."""
+        """A new call, or a node that changed: ask the predicates again."""
         ask: Ask
         refused = list(self.refused)
         self.refused.clear()
         for ask in refused:
-            if ask.parked == SAID_NO:
-                self.unpark(ask)
+            if ask.parked == REFUSED:
+                self.retry(ask)
 
     def _wake_required(self, node: Node) -> None:
         ask: Ask
         for ask in self.on_node.pop(node.id, {}):
-            if ask.parked == ON_NODE:
-                self.unpark(ask)
+            if ask.parked == AWAITS_NODE:
+                self.retry(ask)
 
     @cython.cfunc
     def _revive_fitting(self) -> cython.void:
         """Revive every failed shape that fits on a node that changed."""
         most: Vec = Vec()
-        nodes: list = []
-        rooms: list = []
+        nodes: list[Any] = []
+        rooms: list[Any] = []
         node: Node
         shape: Shape
         room: Vec

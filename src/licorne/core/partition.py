@@ -30,6 +30,7 @@ from .accounting import Books
 from .application import Application
 from .asks import Ask
 from .descent import Descent
+from .events import PartitionEvents
 from .lifecycle import Lifecycle
 from .limits import Limits
 from .needs import Needs
@@ -37,9 +38,11 @@ from .nodeindex import NodeIndex
 from .nodes import Node, ScorePolicy
 from .parking import Parking
 from .placement import PlacementConfigError, Placer
+from .queue import Queue
 from .reservations import Reservations
 from .settings import Settings
-from .states import SECOND_NS, ObjectState
+from .states import SECOND_NS, TIME_MAX_NS, ObjectState
+from .story import AllocationStory, Chapter, allocation_story, application_story
 from .timers import Timers
 from .tree import Tree
 from .uuids import decision_uuid
@@ -75,6 +78,7 @@ class Partition:
         self.foreign: dict[str, Node] = {}
         self.total = Vec()
         self.predicates: Predicate | None = None
+        self.events: PartitionEvents | None = None  # None: nobody listens
         self.limits = Limits(types)
         self.timers = Timers()
         self.parking = Parking(self.timers, settings.reservation_delay_ns)
@@ -103,13 +107,16 @@ class Partition:
     @property
     def out(self) -> list[Output]:
         """What is to be told to the resource manager, in order."""
-        return self.descent.out  # type: ignore[no-any-return]
+        return self.descent.out
 
     def take_out(self) -> list[Output]:
         """Take what is to be told."""
+        if self.events is not None:
+            self.events.catch_up()
+            self.events.taken()
         out = self.descent.out
         self.descent.out = []
-        return out  # type: ignore[no-any-return]
+        return out
 
     def say_released(self, alloc: Ask, termination: Termination, message: str) -> None:
         """Tell the resource manager that an allocation has ended, or that it must end it."""
@@ -119,7 +126,9 @@ class Partition:
     # -- configuration ---------------------------------------------------------------------------------
 
     def _score_policy(self, config: PartitionConfig) -> ScorePolicy:
-        weights = [(self.types.slot(name), weight) for name, weight in sorted(config.node_sort.weights.items()) if weight]
+        weights = [
+            (self.types.slot(name), weight) for name, weight in sorted(config.node_sort.weights.items()) if weight
+        ]
         return ScorePolicy(config.node_sort.policy == "binpacking", weights)
 
     @staticmethod
@@ -140,6 +149,8 @@ class Partition:
         self.tree.reload(config.root)
         self.limits.configure(config.root, self.applications.values())
         self.queues_changed()
+        if self.events is not None:
+            self.events.queues_changed()
 
     def queues_changed(self) -> None:
         """Quotas, the tree or the cluster's size have changed: shares follow, and everything may be tried again."""
@@ -185,13 +196,17 @@ class Partition:
             found = self.timers.due(due)
             if found is not None:
                 self._timer_due(*found)
+                if self.events is not None:
+                    self.events.catch_up()
         self.now = self.parking.now = now
 
     def _timer_due(self, kind: str, subject: object) -> None:
         self.changed = True
         if kind == "clean":
             self._clean_timer = None
-            self.tree.remove_empty()
+            removed = self.tree.remove_empty()
+            if self.events is not None:
+                self.events.queues_removed(removed)
             self.watch_empty_queues()
         elif isinstance(subject, Ask):
             self._ask_timer_due(kind, subject)
@@ -201,14 +216,14 @@ class Partition:
             elif kind == "running":
                 self.lifecycle.running_time_over(subject)
             elif kind == "backoff":
-                self.parking.wake_app(subject)
+                self.parking.wake(subject)
 
     def _ask_timer_due(self, kind: str, ask: Ask) -> None:
         if kind == "aged":
             self.parking.aged(ask)
         elif kind == "reservation":
             self.reservations.too_old(ask)
-        elif kind == "timeout" and ask in ask.node.allocations:
+        elif kind == "timeout" and ask.node is not None and ask in ask.node.allocations:
             self.lifecycle.time_out(ask)
 
     def next_deadline_ns(self) -> int | None:
@@ -227,6 +242,7 @@ class Partition:
             return 0
         self.settle_size()
         self.parking.retry_refused()
+        self.reservations.retry_refused()
         before = len(self.out)
         made: int = self.descent.decide(limit)
         if made or len(self.out) > before:
@@ -257,7 +273,7 @@ class Partition:
 
     def back_off(self, app: Application) -> None:
         """Too many of its asks fit no node: leave it alone for a while (section 6.1)."""
-        app.backoff_until = self.now + app.queue.settings.backoff_delay_ns
+        app.backoff_until = self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS)
         self.timers.add(app.backoff_until, "backoff", app)
 
     def predicate_holds(self, ask: Ask, node: Node, allocate: bool) -> bool:
@@ -324,6 +340,8 @@ class Partition:
         if ask.reserved is not None:
             self.reservations.cancel(ask)
         self.books.unpend(app, ask)
+        if self.events is not None:
+            self.events.dropped(ask)
 
     def retire(self, app: Application) -> None:
         """A completed or failed application leaves its queue and is kept for a while."""
@@ -357,15 +375,23 @@ class Partition:
 
     # -- reading ---------------------------------------------------------------------------------------
 
-    def queues(self) -> list[object]:
+    def queues(self) -> list[Queue]:
         """All queues by path, in byte order."""
-        return self.tree.queues()  # type: ignore[return-value]
+        return self.tree.queues()
 
     def waiting(self) -> Iterator[tuple[str, str, list[explain.Reason]]]:
         """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design)."""
         for app in sorted(self.applications.values(), key=attrgetter("seq")):
             for ask in app.requests.in_order():
                 yield ask.key, app.id, explain.reasons(self, app, ask)
+
+    def story(self, application_id: str) -> list[Chapter]:
+        """What happened to an application, oldest first; empty if it is not known (`licorne.core.story`)."""
+        return application_story(self, application_id)
+
+    def allocation_story(self, application_id: str, key: str) -> AllocationStory | None:
+        """What happened to an ask or allocation (`key`: its key, or its UUID), as long as it is there."""
+        return allocation_story(self, application_id, key)
 
     def pending(self) -> Iterable[Ask]:
         """All pending asks."""

@@ -23,15 +23,15 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
     victims: list[Ask] = []
     room = node.free.clone()
     for victim in _candidates(ask, node):
-        if room.fits(amounts):
+        if room.holds(amounts):
             break
         victims.append(victim)
         room.plus(victim.shape.amounts)
-    if not victims or not room.fits(amounts):
+    if not victims or not room.holds(amounts):
         return False
     for victim in list(reversed(victims)):  # who brings nothing that is lacking can be left out
         room.minus(victim.shape.amounts)
-        if room.fits(amounts):
+        if room.holds(amounts):
             victims.remove(victim)
         else:
             room.plus(victim.shape.amounts)

@@ -8,10 +8,12 @@ total order ("larger pending") is applied where a queue is picked, in `licorne.c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import cython
 
 from licorne.config.acl import ACL
+from licorne.config.model import TemplateConfig
 from licorne.config.properties import QueueProperties, parse_properties
 
 from .states import ObjectState
@@ -24,6 +26,9 @@ else:
     from .asks import PriorityBag
     from .order import Order, Ranked
     from .vectors import Types, Vec
+
+if TYPE_CHECKING:  # an application knows its queue; here it is an object
+    from .application import Application
 
 LOWEST = cython.declare(cython.longlong, -0x80000000)
 HIGHEST = cython.declare(cython.longlong, 0x7FFFFFFF)
@@ -43,24 +48,24 @@ class Queue(Ranked):
 
     name: str
     path: str
-    parent: Queue
-    children: dict
-    apps: dict
+    parent: Queue | None
+    children: dict[str, Queue]
+    apps: dict[str, Application]
     is_leaf: cython.bint
     serves: cython.bint  # the descent comes to its applications: it is a leaf, and no ancestor is one
     managed: cython.bint
-    state: object
+    state: ObjectState
     allocated: Vec
     pending: Vec
     preempting: Vec
     limit: Vec
     guaranteed: Vec
     weights: Vec
-    max_config: dict
-    guaranteed_config: dict
+    max_config: dict[str, int] | None
+    guaranteed_config: dict[str, int] | None
     max_apps: cython.longlong
     running: cython.longlong
-    accepted: dict
+    accepted: dict[Application, None]
     share: cython.double
     priority: cython.longlong
     bag: PriorityBag
@@ -70,19 +75,19 @@ class Queue(Ranked):
     fair: cython.bint
     stateaware: cython.bint
     backoff: cython.longlong
-    settings: object
-    properties: dict
-    submit_acl: object
-    admin_acl: object
-    template: object
+    settings: QueueProperties
+    properties: dict[str, str]
+    submit_acl: ACL
+    admin_acl: ACL
+    template: TemplateConfig | None
     inherited_template: cython.bint
     order: Order
     asks_pending: cython.longlong
     with_pending: cython.longlong  # children (of a parent) that have pending asks
     active: cython.longlong
-    blocked: dict
-    reserved: dict  # application -> number of its reservations (leaf)
-    by_name: list  # children in name order; built when it is asked for
+    blocked: dict[Application, None]
+    reserved: dict[Application, int]  # application -> number of its reservations (leaf)
+    by_name: list[Queue] | None  # children in name order; built when it is asked for
     types: Types
 
     def __init__(self, name: str, parent: Queue | None, is_leaf: bool, managed: bool, types: Types) -> None:
@@ -168,7 +173,7 @@ class Queue(Ranked):
                 self.weights.v[d] = self.guaranteed.v[d]
         self.reshare()
         if self.place >= 0:
-            self.parent.order.mend(self)
+            cython.cast(Queue, self.parent).order.mend(self)
         for child in self.children.values():
             child.set_weights(own)
 
@@ -183,8 +188,9 @@ class Queue(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def before(self, other: Ranked) -> cython.bint:
+        """The order of siblings, as far as it is a total one: priority and share, last the name."""
         q: Queue = cython.cast(Queue, other)
-        if self.parent.by_priority:
+        if cython.cast(Queue, self.parent).by_priority:
             if self.priority != q.priority:
                 return self.priority > q.priority
             if self.share != q.share:
@@ -234,7 +240,8 @@ class Queue(Ranked):
     # -- reading ---------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def children_by_name(self) -> list:
+    def children_by_name(self) -> list[Any]:
+        """The children in name order."""
         if self.by_name is None or len(self.by_name) != len(self.children):
             self.by_name = [self.children[name] for name in sorted(self.children)]
         return self.by_name
@@ -248,7 +255,7 @@ class Queue(Ranked):
         """Submit or admin access here or at an ancestor (spec config.md, section 8); never to the recovery queue."""
         if self.path == "root.@recovery@":
             return False
-        queue: Queue = self
+        queue: Queue | None = self
         while queue is not None:
             if queue.submit_acl.allows(user, groups) or queue.admin_acl.allows(user, groups):
                 return True
@@ -258,7 +265,7 @@ class Queue(Ranked):
     def lineage(self) -> list[Queue]:
         """This queue and its ancestors, up to root."""
         found = []
-        queue: Queue = self
+        queue: Queue | None = self
         while queue is not None:
             found.append(queue)
             queue = queue.parent

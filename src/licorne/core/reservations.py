@@ -32,6 +32,7 @@ class Reservations:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._timers: dict[Ask, Timer | None] = {}
+        self._refused: dict[Ask, None] = {}  # a predicate kept them from reserving a node
 
     def __len__(self) -> int:
         return len(self._timers)
@@ -44,8 +45,20 @@ class Reservations:
         if node is None or not shape.need.matches(node):
             return None
         if partition.predicates is not None and not partition.predicate_holds(ask, node, False):
+            self._refused[ask] = None
             return None
         return node
+
+    def retry_refused(self) -> None:
+        """A new call: predicates may say something else now, of reservations and of what is reserved."""
+        partition = self._partition
+        if partition.predicates is None:
+            return
+        partition.parking.reserved_stale = True
+        refused = list(self._refused)
+        self._refused.clear()
+        for ask in refused:
+            partition.parking.retry(ask)
 
     def reserve(self, ask: Ask, node: Node) -> None:
         """Tie the ask to the node."""
@@ -65,12 +78,15 @@ class Reservations:
         self._timers[ask] = due
         self.mend_open(node)
         partition.parking.reserved_stale = True
+        if partition.events is not None:
+            partition.events.reservation(ask, node, made=True)
 
     def cancel(self, ask: Ask) -> None:
         """Untie the ask; the node is open again when nobody else reserves it."""
         partition = self._partition
         app: Application = ask.app
-        node: Node = ask.reserved
+        node = ask.reserved
+        assert node is not None, f"{ask.key}: cancels a reservation that it does not hold"
         ask.reserved = None
         del node.reservations[ask]
         del app.reservations[ask.key]
@@ -84,11 +100,13 @@ class Reservations:
             self.mend_open(node)
             partition.parking.node_opened(node)
         partition.parking.reserved_stale = True
+        if partition.events is not None:
+            partition.events.reservation(ask, node, made=False)
 
     def mend_open(self, node: Node) -> None:
         """Whether asks in general may use the node: it is schedulable and not reserved."""
         node.set_bit(OPEN_BIT, node.schedulable and not node.reservations)
-        self._partition.index.mended(node)
+        self._partition.index.mend(node)
 
     def cancel_ordinary(self, node: Node) -> None:
         """An ask that requires the node displaces the others' reservations (section 7.4)."""
@@ -134,8 +152,9 @@ class Reservations:
         for ask in reserved:
             if not descent.has_headroom(app, ask):
                 continue
-            node: Node = ask.reserved
-            if ask.required and not node.free.fits(ask.shape.amounts):
+            node = ask.reserved
+            assert node is not None, f"{ask.key}: among the reserved asks without a node"
+            if ask.required and not node.free.holds(ask.shape.amounts):
                 if not ask.triggered:
                     preemption.make_room_on_required_node(partition, ask, node)
                 continue
@@ -146,8 +165,8 @@ class Reservations:
         for ask in reserved:
             if ask.required or not descent.has_headroom(app, ask):
                 continue
-            other = descent.open_node(ask)
+            other = descent.first_node(ask)
             if other is not None:
-                descent.allocate_on(app, ask, other)
+                descent.allocate(app, ask, other)
                 return True
         return False

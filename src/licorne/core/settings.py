@@ -12,10 +12,14 @@ import msgspec
 
 from licorne.config.properties import parse_duration_ns
 
-from .states import SECOND_NS
+from .states import SECOND_NS, TIME_MAX_NS
 from .vectors import UNLIMITED
 
 PRIORITY_CLASS_PREFIX = "priority.class."
+EVENT_CAPACITY = 1_000
+"""How many records of events may wait for a resource manager, unless it says otherwise."""
+EVENT_CAPACITY_MAX = 1_000_000
+"""A larger number counts as this one."""
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 
@@ -32,6 +36,9 @@ class Settings(msgspec.Struct, frozen=True):
     own (`application.state.starting`), None: as the dialect has it. `outstanding_inspection`: whether asks that wait for
     resources are reported (`outstanding.inspection`). `parking`: off, every ask is tried again in every pass
     (`scheduler.parking`), which decides the same and is slow: for tests. `priority_classes` as in seed 000.
+    `event_tracking`, `event_capacity`: whether records of events are made for a resource manager that listens, and how
+    many may wait (`event.trackingEnabled`, `event.requestCapacity`); as in the original, what does not parse, and 0, means
+    the default (spec events.md, section 4).
     """
 
     reservation_delay_ns: int = 2 * SECOND_NS
@@ -39,16 +46,22 @@ class Settings(msgspec.Struct, frozen=True):
     outstanding_inspection: bool = True
     parking: bool = True
     priority_classes: dict[str, int] = {}
+    event_tracking: bool = True
+    event_capacity: int = EVENT_CAPACITY
 
     def reread(self, texts: Mapping[str, str]) -> Settings:
-        """Read them again while the scheduler runs: only priority classes and inspection take effect then.
+        """Read them again while the scheduler runs: only priority classes, inspection and events take effect then.
 
         Raises:
             SettingsError: a value that does not parse, also of a setting that would not take effect.
         """
         new = read_settings(texts)
         return msgspec.structs.replace(
-            self, priority_classes=new.priority_classes, outstanding_inspection=new.outstanding_inspection
+            self,
+            priority_classes=new.priority_classes,
+            outstanding_inspection=new.outstanding_inspection,
+            event_tracking=new.event_tracking,
+            event_capacity=new.event_capacity,
         )
 
 
@@ -62,6 +75,7 @@ def read_settings(texts: Mapping[str, str]) -> Settings:
     delay_ns = 2 * SECOND_NS if delay is None else parse_duration_ns(delay)
     if delay_ns is None or delay_ns < 0:
         raise SettingsError(f"reservation.delay: {delay!r}: must be a duration like 2s or 1m30s")
+    delay_ns = min(delay_ns, TIME_MAX_NS)
     if not _flag(texts, "reservation.enabled", default=True):
         delay_ns = UNLIMITED
     starting = "application.state.starting"
@@ -75,6 +89,8 @@ def read_settings(texts: Mapping[str, str]) -> Settings:
             for key, text in texts.items()
             if key.startswith(PRIORITY_CLASS_PREFIX)
         },
+        event_tracking=texts.get("event.trackingEnabled", "true") not in _FALSE,
+        event_capacity=_capacity(texts.get("event.requestCapacity", "")),
     )
 
 
@@ -85,6 +101,11 @@ def _flag(texts: Mapping[str, str], key: str, *, default: bool) -> bool:
     if text not in _TRUE + _FALSE:
         raise SettingsError(f"{key}: {text!r}: must be true or false")
     return text in _TRUE
+
+
+def _capacity(text: str) -> int:
+    plain = text.isascii() and text.isdigit() and len(text) <= 20
+    return min(int(text), EVENT_CAPACITY_MAX) or EVENT_CAPACITY if plain else EVENT_CAPACITY
 
 
 def _int32(key: str, text: str) -> int:

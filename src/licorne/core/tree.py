@@ -93,7 +93,7 @@ class Tree:
         queue.submit_acl = ACL.parse(config.submit_acl)
         queue.admin_acl = ACL.parse(config.admin_acl)
         queue.max_apps = min(config.max_applications, _MOST)
-        if is_root:  # its limit is the size of the cluster
+        if queue.parent is None:  # root: its limit is the size of the cluster
             self._set_properties(queue, dict(config.properties))
         else:
             self._set_properties(queue, inherit_properties(queue.parent.properties, config.properties))
@@ -116,9 +116,12 @@ class Tree:
 
     def _set_template(self, queue: Queue, own: TemplateConfig | None) -> None:
         """A parent without a template has that of its nearest ancestor; they are not merged (config.md, section 9)."""
-        inherits = own is None and not queue.is_leaf and queue is not self.root
-        queue.template = queue.parent.template if inherits else own
-        queue.inherited_template = queue.template is not None and inherits
+        if own is None and not queue.is_leaf and queue.parent is not None:
+            queue.template = queue.parent.template
+            queue.inherited_template = queue.template is not None
+        else:
+            queue.template = own
+            queue.inherited_template = False
 
     def _create(self, name: str, parent: Queue, *, is_leaf: bool, managed: bool) -> Queue:
         queue = Queue(name, parent, is_leaf, managed, self.types)
@@ -241,8 +244,9 @@ class Tree:
         for queue in reversed(self.queues()):  # a child's path is longer, so it comes first
             if self._removable(queue):
                 assert queue.place < 0, f"{queue.path}: empty, but in an order"
-                del queue.parent.children[queue.name]
-                queue.parent.by_name = []
+                if queue.parent is not None:
+                    del queue.parent.children[queue.name]
+                    queue.parent.by_name = None
                 del self._by_path[queue.path]
                 removed.append(queue.path)
         if removed:

@@ -6,12 +6,17 @@ the hot path reads and writes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from .vectors import Vec
+
+if TYPE_CHECKING:  # an application knows its trackers; here it is an object
+    from .application import Application
 
 
 @cython.cclass
@@ -26,11 +31,11 @@ class Tracker:
     name: str
     path: str
     used: Vec
-    limit: Vec
+    limit: Vec | None
     max_apps: cython.longlong
     wildcard: cython.bint  # the limit is that of `*`
-    apps: dict
-    blocked: dict
+    apps: dict[Application, None]
+    blocked: dict[Application, None]
 
     def __init__(self, kind: str, name: str, path: str) -> None:
         self.kind = kind
@@ -43,6 +48,6 @@ class Tracker:
         self.apps = {}
         self.blocked = {}
 
-    def may_run(self, app: object) -> bool:
+    def may_run(self, app: Application) -> bool:
         """May one more application, this one, run here (section 11.4)?"""
         return self.max_apps == 0 or app in self.apps or len(self.apps) + 1 <= self.max_apps

@@ -106,14 +106,16 @@ def _application(partition: Partition, app: Application) -> None:
         for _ in range(min(ask.repeats, 1000)):
             pending.plus(ask.shape.amounts)
         for d, amount in enumerate(ask.shape.amounts.values()):
-            _expect(app.high.get(d) >= amount, 7, f"upper bound of application {app.id}")
+            _expect(app.high.at(d) >= amount, 7, f"upper bound of application {app.id}")
     if all(ask.repeats <= 1000 for ask in app.asks.values()):
         _expect(app.pending.same(pending), 3, f"pending of application {app.id}")
     _expect(app.bag.top == max((a.priority for a in app.asks.values()), default=app.bag.top), 3, "priority")
     app.requests.validate()
     _expect(app.requests.in_order() == sorted(app.asks.values(), key=_request_order), 3, "request order")
     for alloc in app.allocations.values():
-        _expect(alloc in alloc.node.allocations, 6, f"allocation {alloc.id} unknown to its node")
+        _expect(
+            alloc.node is not None and alloc in alloc.node.allocations, 6, f"allocation {alloc.id} unknown to its node"
+        )
     _application_state(app)
 
 

@@ -144,32 +144,34 @@ class Vec:
             return cython.cast(cython.p_char, self.v)[: self.n * 8]
         return tuple(self.v)
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(check=False)
     def at(self, d: cython.Py_ssize_t) -> cython.longlong:
-        """The value of one type."""
+        """The value of one type, by its place."""
         return self.v[d] if d < self.n else self.fill
 
-    @cython.cfunc
-    def add(self, other: Vec) -> cython.void:
+    @cython.ccall
+    def plus(self, other: Vec) -> cython.void:
+        """Add in place; types that only the other holds are taken in."""
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
         for d in range(other.n):
             self.v[d] += other.v[d]
 
-    @cython.cfunc
-    def sub(self, other: Vec) -> cython.void:
+    @cython.ccall
+    def minus(self, other: Vec) -> cython.void:
+        """Subtract in place; the result may be negative."""
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
         for d in range(other.n):
             self.v[d] -= other.v[d]
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(check=False)
     def holds(self, ask: Vec) -> cython.bint:
-        """Every amount of the ask fits in here, a negative amount here being 0 (FitIn, FitInMaxUndef)."""
+        """Does the ask fit in here, a negative amount here being 0 (FitIn; with fill UNLIMITED: FitInMaxUndef)?"""
         d: cython.Py_ssize_t
         n: cython.Py_ssize_t = min(self.n, ask.n)
         bad: cython.int = 0
@@ -224,10 +226,10 @@ class Vec:
                 return True
         return False
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(check=False)
-    def exceeds(self, other: Vec) -> cython.bint:
-        """self - other is above zero: nothing less, something more (GTZero)."""
+    def above(self, other: Vec) -> cython.bint:
+        """Is an amount of self - other above zero, and none below (GTZero)?"""
         d: cython.Py_ssize_t
         x: cython.longlong
         more: cython.bint = False
@@ -239,18 +241,20 @@ class Vec:
                 more = True
         return more
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(check=False)
-    def equals(self, other: Vec) -> cython.bint:
+    def same(self, other: Vec) -> cython.bint:
+        """Are they equal, what one of them does not hold being its `fill`?"""
         d: cython.Py_ssize_t
         for d in range(max(self.n, other.n)):
             if self.at(d) != other.at(d):
                 return False
         return True
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(check=False)
-    def is_zero(self) -> cython.bint:
+    def zero(self) -> cython.bint:
+        """Is there no amount but 0?"""
         d: cython.Py_ssize_t
         for d in range(self.n):
             if self.v[d] != 0:
@@ -277,35 +281,7 @@ class Vec:
         for d in range(self.n):
             self.v[d] = value
 
-    # -- for code that is not compiled -----------------------------------------------------------------
-
-    def get(self, d: int) -> int:
-        """The value of one type, by its place."""
-        return self.at(d)
-
-    def plus(self, other: Vec) -> None:
-        """Add in place."""
-        self.add(other)
-
-    def minus(self, other: Vec) -> None:
-        """Subtract in place."""
-        self.sub(other)
-
-    def fits(self, ask: Vec) -> bool:
-        """Does the ask fit in here (FitIn; with fill UNLIMITED: FitInMaxUndef)?"""
-        return self.holds(ask)
-
-    def same(self, other: Vec) -> bool:
-        """Equal, what is missing being `fill`."""
-        return self.equals(other)
-
-    def zero(self) -> bool:
-        """No amount but 0."""
-        return self.is_zero()
-
-    def above(self, other: Vec) -> bool:
-        """self - other has an amount above zero and none below (GTZero)."""
-        return self.exceeds(other)
+    # -- plain methods, for what is not done again and again --------------------------------------------
 
     def crowded(self, more: Vec, beside: Vec | None = None, times: int = 1) -> bool:
         """Would self + beside + times * more be larger than SUM_MAX in any type?"""

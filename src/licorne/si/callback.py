@@ -69,19 +69,30 @@ class ResourceManagerCallback:
         return v19.PreemptionPredicatesResponse(success=True, index=args.start_index)
 
     def get_state_dump(self) -> str:
-        """A JSON object that becomes `rmDiagnostics` in the full state dump. Called when such a dump is asked for."""
+        """A JSON object that becomes `rmDiagnostics` in the full state dump. Called when such a dump is asked for.
+
+        What is no JSON object, and an exception, become the text `rmDiagnostics.error`.
+        """
         return "{}"
 
     # -- plugins of the seed
 
     def re_sync_scheduler_cache(self, args: seed.ReSyncSchedulerCacheArgs) -> None:
-        """Allocations to assume and to forget. Called after a step's decisions, before predicates are asked again."""
+        """Allocations to assume and to forget since the last call: new ones, and those that have ended.
+
+        Called before the responses that tell of them, and before a predicate is asked while there is something new. A
+        resource manager of 1.9's dialect may override it too.
+        """
 
     def update_configuration(
         self,
         request: seed.UpdateConfigurationRequest,
     ) -> seed.UpdateConfigurationResponse:
-        """Save this configuration, and answer with the one it replaces. Called when the scheduler is to change it."""
+        """Save this configuration, and answer with the one it replaces.
+
+        Called by `SchedulerAPI.change_configuration` with a text that has been checked, before it is applied. Without
+        `success` in the answer, or with an exception, nothing changes.
+        """
         return seed.UpdateConfigurationResponse(success=False, reason="this resource manager saves no configuration")
 
 

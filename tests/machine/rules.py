@@ -10,51 +10,29 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
-from licorne.si import messages, seed, v19
+from licorne.si import messages, v19
 from licorne.si.messages import NodeAction, Termination
-
-from machine import bad, configs, wire
-from machine.amounts import CONSTRAINTS, TAINT
-from machine.books import App, Books, Node
-from machine.driver import CLASSES, SECOND_NS, Driver
-from machine.situations import Situations
-
-USERS = [("alice", ("dev",)), ("bob", ("ops", "dev")), ("carol", ()), ("alice", ("ops",))]
-QUEUES = ["root.a", "root.b.b1", "root.b.b2", "root.c", "", "root.a", "root.b.b1", "nowhere", "root.dyn.team"]
-QUOTA_TAGS: list[dict[str, str]] = [
-    {},
-    {"namespace": "web"},
-    {"namespace": "web", "namespace.resourcequota": '{"resources":{"vcore":{"value":6}}}'},
-    {"namespace": "web", "namespace.resourcequota": '{"resources":{"vcore":{"value":20}}}', "namespace.resourcemaxapps": "1"},
-    {"namespace": "web", "namespace.resourcemaxapps": "3"},
-]
-SIZES = [{"vcore": 8, "memory": 8}, {"vcore": 12, "memory": 6}, {"vcore": 16, "memory": 16, "gpu": 2}, {"vcore": 5}]
-ATTRIBUTES = [{"label/zone": "a"}, {"label/zone": "b"}, {"label/zone": "c", "label/ssd": "1"}, {"taints": TAINT}, {"label/zone": "a", "label/ssd": "1"}]
-PASSES_NS = [n * SECOND_NS // 10 for n in (1, 5, 11, 21, 30, 101, 205, 310, 3010, 36000, 72010)]
-AGES_S = [0, 0, 0, 1, 3, 100, -5]
-PRIORITIES = [0, 0, 0, 1, 5, -2]
+from machine import bad, configs
+from machine.things import App, Node
+from machine.world import ATTRIBUTES, PASSES_NS, SIZES, World
 
 small = st.integers(0, 7)
 
 
-class Machine(RuleBasedStateMachine):
-    """The rules. `situations` is shared by all runs of a test."""
-
-    situations = Situations()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.driver = Driver(self.situations)
-        self.keys = 0
-        self.chosen: dict[str, configs.Choices] = {}
-        self.seeds: set[str] = set()
+class Machine(World):
+    """The rules."""
 
     # -- who is there ----------------------------------------------------------------------------------
 
     @initialize(
-        one=configs.choices, other=configs.choices, moody=st.booleans(), starting=st.booleans(), reserving=small, crowd=small
+        one=configs.choices,
+        other=configs.choices,
+        moody=st.booleans(),
+        starting=st.booleans(),
+        reserving=small,
+        crowd=small,
     )
     def begin(self, one: Any, other: Any, moody: bool, starting: bool, reserving: int, crowd: int) -> None:
         self.settings = {"application.state.starting": str(starting).lower()}
@@ -65,95 +43,10 @@ class Machine(RuleBasedStateMachine):
         for rm_id, name in list(self.driver.books):
             self.send(rm_id, [self.node(name, number, number) for number in range(3 if name == "default" else 1)])
         self.after()
-        for at in (0, 0, 4) if crowd else ():
-            self.arrive(at, crowd, at, crowd, 0, crowd, crowd)
-
-    def register(self, rm_id: str, chosen: configs.Choices, *, moody: bool) -> None:
-        """Register, with a plain configuration if this one is refused."""
-        for choices in (chosen, configs.PLAIN):
-            text = configs.text(choices)
-            request: Any
-            if rm_id == "s":
-                self.driver.call("group", "g", text)
-                request = seed.RegisterResourceManagerRequest(rm_id=rm_id, policy_group="g")
-            else:
-                extra = {**self.settings, **{f"priority.class.{name}": str(n) for name, n in CLASSES.items()}}
-                request = v19.RegisterResourceManagerRequest(rm_id=rm_id, config=text, extra_config=extra)
-            if not isinstance(self.driver.register(request, moody=moody), str):
-                break
-        self.chosen[rm_id] = choices
-        self.open(rm_id)
-
-    def open(self, rm_id: str) -> None:
-        """Open books for the partitions that are new, close those of partitions that have gone."""
-        driver = self.driver
-        starting = rm_id == "s" or self.settings["application.state.starting"] == "true"
-        found = configs.partitions(self.chosen[rm_id])
-        for name in found:
-            key = (rm_id, name)
-            if key not in driver.books:
-                driver.books[key] = Books(seed=rm_id == "s", starting=starting, classes={} if rm_id == "s" else CLASSES)
-            driver.queues[key] = found[name]
-        for key in [key for key in driver.books if key[0] == rm_id and key[1] not in found]:
-            del driver.books[key], driver.queues[key]
-
-    def after(self) -> None:
-        """What every step ends with."""
-        self.driver.check()
-
-    def teardown(self) -> None:
-        """A run is over."""
-        self.driver.replay()
-
-    # -- choosing --------------------------------------------------------------------------------------
-
-    def where(self, number: int) -> tuple[str, str, Books]:
-        """A partition: the first ones more often."""
-        rm_id, name = "s" if number in (4, 5, 6) else "v", "gpu" if number >= 6 else "default"
-        if (rm_id, name) not in self.driver.books:
-            name = "default"
-        return rm_id, name, self.driver.books[rm_id, name]
-
-    @staticmethod
-    def one_of(found: dict[str, Any], number: int) -> Any:
-        """One of what is there, None if there is nothing."""
-        return list(found.values())[number % len(found)] if found else None
-
-    def key(self, kind: str) -> str:
-        """A new name."""
-        self.keys += 1
-        return f"{kind}{self.keys}"
-
-    def send(self, rm_id: str, inputs: list[Any], how: int = 0) -> None:
-        """As internal messages, or now and then in the words of the dialect."""
-        wordy = how >= 6 and not any(getattr(m, "existing", ()) or getattr(m, "node_id", "") and rm_id == "s" and isinstance(m, messages.Allocation) for m in inputs)
-        if wordy and any(getattr(m, "action", None) is NodeAction.CREATE_DRAIN for m in inputs):
-            wordy = False
-        sender = (wire.send_seed if rm_id == "s" else wire.send_v19) if wordy else None
-        self.driver.submit(rm_id, inputs, sender)
-
-    def then(self, number: int) -> None:
-        """Most changes are followed by decisions, some only after others, some a little later."""
-        self.after()
-        if number == 7:
-            self.driver.advance(11 * SECOND_NS // 10)
-            self.after()
-        if number >= 2:
-            self.driver.schedule(1 if number == 2 else None)
-            if number == 2:
-                self.situations.count("limit of the schedule call reached")
-            self.after()
+        for at in range(6) if crowd else ():
+            self.arrive(at, 7, at, crowd + at, at, crowd, crowd)
 
     # -- nodes -----------------------------------------------------------------------------------------
-
-    def node(self, name: str, size: int, attributes: int) -> messages.NodeUpdate:
-        return messages.NodeUpdate(
-            node_id=self.key("n"),
-            action=NodeAction.CREATE_DRAIN if size == 7 else NodeAction.CREATE,
-            partition=name,
-            capacity=dict(SIZES[size % len(SIZES)]),
-            attributes=dict(ATTRIBUTES[attributes % len(ATTRIBUTES)]),
-        )
 
     @rule(at=small, size=small, attributes=small, then=small)
     def add_node(self, at: int, size: int, attributes: int, then: int) -> None:
@@ -197,11 +90,17 @@ class Machine(RuleBasedStateMachine):
         if node is None:
             return
         if node.foreign and amount < 4:
-            self.send(rm_id, [messages.Release(partition=name, key=next(iter(node.foreign)))], 0 if rm_id == "s" else then)
+            self.send(
+                rm_id, [messages.Release(partition=name, key=next(iter(node.foreign)))], 0 if rm_id == "s" else then
+            )
         else:
             key = next(iter(node.foreign), None) or self.key("f")
             other = messages.Allocation(
-                key=key, partition=name, resource={"vcore": amount, "fpga": amount % 2}, node_id=node.id, tags={"foreign": "static"}
+                key=key,
+                partition=name,
+                resource={"vcore": amount, "fpga": amount % 2},
+                node_id=node.id,
+                tags={"foreign": "static"},
             )
             self.send(rm_id, [other], then)
         self.then(then)
@@ -212,33 +111,34 @@ class Machine(RuleBasedStateMachine):
     def arrive(self, at: int, which: int, count: int, size: int, flavour: int, more: int, then: int) -> None:
         """Asks of an application that is there or, often enough, of a new one."""
         rm_id, name, books = self.where(at)
-        if sum(len(app.asks) for app in books.apps.values()) > 40:
+        if sum(len(app.asks) for app in books.apps.values()) > 24:
             return
-        if at == 5 and which == 5:
+        if rm_id == "s" and count >= 6:
             self.independent_ask(size, then)
         elif len(books.apps) < 2 or (which >= 5 and len(books.apps) < 9):
-            app = self.application(rm_id, name, size, count, more)
+            app = self.application(rm_id, name, size if flavour % 2 else 0, count, more)
+            before = len(self.driver.partition(rm_id, name).queues())
             self.send(rm_id, [app], then)
             self.driver.check()
+            self.situations.met["dynamic queue created"] += len(self.driver.partition(rm_id, name).queues()) > before
             if app.application_id in books.apps and flavour != 2:
                 self.ask(rm_id, name, books.apps[app.application_id], count % 4, size, flavour, more)
         else:
             self.ask(rm_id, name, self.one_of(books.apps, which), count % 4, size, flavour, more)
         self.then(then)
 
-    def application(self, rm_id: str, name: str, queue: int, user: int, tags: int) -> messages.AddApplication:
-        queue %= len(QUEUES)
-        who, groups = USERS[user % len(USERS)]
-        return messages.AddApplication(
-            application_id=self.key("app"),
-            partition=name,
-            queue=QUEUES[queue],
-            user=who,
-            groups=groups,
-            tags=dict(QUOTA_TAGS[tags % len(QUOTA_TAGS)]) if not QUEUES[queue] else {},
-            execution_timeout_ms=40_000 if tags > 4 else 0,
-            timeout_is_running_time=rm_id == "s",
-        )
+    @rule(at=small, user=small, queue=small, size=st.integers(2, 11), flavour=small, more=small, then=small)
+    def crowd(self, at: int, user: int, queue: int, size: int, flavour: int, more: int, then: int) -> None:
+        """Many asks alike at once, of two applications of one user, in one queue; and more of those that are there."""
+        rm_id, name, books = self.where(at)
+        for count in (2, 3):
+            if len(books.apps) < 9:
+                app = self.application(rm_id, name, queue, user, more)
+                self.send(rm_id, [app])
+                self.driver.check()
+                if app.application_id in books.apps:
+                    self.ask(rm_id, name, books.apps[app.application_id], count, size, flavour, more)
+        self.arrive(at, more, 3, size, flavour, 5, then)
 
     def independent_ask(self, size: int, then: int) -> None:
         books = self.driver.books["s", "default"]
@@ -249,40 +149,6 @@ class Machine(RuleBasedStateMachine):
         self.send("s", [ask], then)
 
     # -- asks ------------------------------------------------------------------------------------------
-
-    def ask(self, rm_id: str, name: str, app: App, count: int, size: int, flavour: int, more: int) -> None:
-        """Some asks alike: `size` is how large, `flavour` what is special, `more` its constraint, age and priority."""
-        books = self.driver.books[rm_id, name]
-        tags = {}
-        constraint = more if flavour in (1, 2) else 0
-        constraint %= len(CONSTRAINTS)
-        if constraint:
-            tags |= {"licorne/node-constraints": CONSTRAINTS[constraint], "constraint": str(constraint)}
-        if flavour == 3:
-            tags["creationTime"] = str(self.driver.now // SECOND_NS - AGES_S[more % len(AGES_S)])
-        node: Node | None = self.one_of(books.nodes, more)
-        if flavour == 4 and node is not None:
-            tags["yunikorn.apache.org/requiredNode"] = node.id if more < 6 else "n999"
-        resource = {"vcore": 1 + size, "memory": size // 2}
-        if more == 7:
-            resource["gpu"] = 1
-        asks = [
-            messages.Allocation(
-                key=self.key("k"),
-                application_id=app.id,
-                partition=name,
-                resource=dict(resource),
-                priority=PRIORITIES[more % len(PRIORITIES)] if flavour >= 4 else 0,
-                priority_class="high" if flavour == 6 and rm_id == "v" else "",
-                tags=dict(tags) or None,
-                max_allocations=2 + more % 3 if rm_id == "s" and flavour == 5 else 1,
-                timeout_ms=9_000 if rm_id == "s" and flavour == 7 else 0,
-            )
-            for _ in range(1 + count)
-        ]
-        if app.independent:
-            asks = []
-        self.send(rm_id, asks, 6 if size == 5 and flavour != 6 else 0)
 
     @rule(at=small, which=small, ask=small, size=st.integers(0, 11), then=small)
     def change_ask(self, at: int, which: int, ask: int, size: int, then: int) -> None:
@@ -356,16 +222,10 @@ class Machine(RuleBasedStateMachine):
         elif what < 6:
             running = [(app, alloc) for app in books.apps.values() for alloc in app.allocs.values()]
             for owner, alloc in running[which % 2 :: 2]:
-                self.send(rm_id, [self._end(books, name, owner, alloc)])
+                self.send(rm_id, [self.end(books, name, owner, alloc)])
         elif app is not None:
             self.send(rm_id, [messages.RemoveApplication(application_id=app.id, partition=name)], then)
         self.then(then)
-
-    @staticmethod
-    def _end(books: Books, name: str, app: App, alloc: Any) -> messages.Release:
-        if books.seed:
-            return messages.Release(partition=name, application_id=app.id, uuid=alloc.id, what="allocation")
-        return messages.Release(partition=name, application_id=app.id, key=alloc.key)
 
     # -- decisions and time ----------------------------------------------------------------------------
 
@@ -446,12 +306,12 @@ class Machine(RuleBasedStateMachine):
     @rule(rm=small, chosen=configs.choices, how=small)
     def register_again(self, rm: int, chosen: configs.Choices, how: int) -> None:
         rm_id = "s" if rm > 3 else "v"
-        if how > 2:
+        if how > 1:
             return
         mine = [books for (r, _), books in self.driver.books.items() if r == rm_id]
         if any(app.asks for books in mine for app in books.apps.values()):
             self.situations.count("re-registered with pending asks")
-        if how == 2:
+        if how == 1:
             self.driver.call("stop", rm_id, now_ns=self.driver.now)
         self.register(rm_id, chosen, moody=rm_id == "v" and rm % 2 == 1)
         self.send(rm_id, [self.node("default", how, rm)])

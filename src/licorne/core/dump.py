@@ -1,0 +1,159 @@
+"""The state dump: everything the scheduler knows, as plain maps and lists for a person who looks for what is wrong.
+
+Two dumps of the same state are equal, byte for byte once they are JSON: resource managers, partitions, queues and nodes
+stand in the order of their names, applications, asks and allocations in that of their arrival. Names are those of the
+REST objects (spec rest-api.md, section 3), times are in nanoseconds, `null` is what is not set, and resources are maps
+from type to amount without zeros. It reads all of the state, so it costs as much memory again for a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .asks import Ask
+    from .cluster import Cluster, Manager
+    from .nodes import Node
+    from .partition import Partition
+    from .queue import Queue
+
+Map = dict[str, Any]
+
+
+def state(cluster: Cluster, diagnostics: Mapping[str, Map]) -> Map:
+    """The dump of a cluster; `diagnostics` is what resource managers add about themselves, by id."""
+    managers = [cluster.managers[rm_id] for rm_id in sorted(cluster.managers)]
+    return {
+        "timestamp": cluster.now,
+        "resourceTypes": sorted(cluster.types.names),
+        "resourceManagers": [_manager(manager, diagnostics.get(manager.rm_id)) for manager in managers],
+    }
+
+
+def _manager(manager: Manager, diagnostics: Map | None) -> Map:
+    store = manager.store
+    found: Map = {
+        "rmID": manager.rm_id,
+        "dialect": "seed" if manager.seed_dialect else "1.9",
+        "configChecksum": manager.configuration.checksum,
+        "config": manager.configuration.text,
+        "events": None if store is None else {"waiting": len(store), "dropped": store.dropped},
+        "partitions": [_partition(partition) for partition in manager.in_order()],
+    }
+    if diagnostics is not None:
+        found["rmDiagnostics"] = diagnostics
+    return found
+
+
+def _partition(partition: Partition) -> Map:
+    active = sorted(partition.applications.values(), key=attrgetter("seq"))
+    return {
+        "name": partition.name,
+        "state": str(partition.state),
+        "capacity": partition.total.named(partition.types),
+        "nodeSortingPolicy": partition.config.node_sort.policy,
+        "queues": [_queue(queue) for queue in partition.tree.queues()],
+        "nodes": [_node(partition.nodes[name], partition) for name in sorted(partition.nodes)],
+        "applications": [_application(app) for app in active],
+        "terminated": [_application(app) for app in partition.terminated],
+        "reservations": [
+            _reservation(name, ask)
+            for name in sorted(partition.nodes)
+            for ask in _by_arrival(partition.nodes[name].reservations)
+        ],
+    }
+
+
+def _reservation(node_id: str, ask: Ask) -> Map:
+    return {
+        "nodeID": node_id,
+        "allocationKey": ask.key,
+        "applicationID": ask.app.id,
+        "since": ask.reserved_ns,
+        "required": bool(ask.required),
+    }
+
+
+def _queue(queue: Queue) -> Map:
+    return {
+        "queuename": queue.path,
+        "status": str(queue.state),
+        "isLeaf": bool(queue.is_leaf),
+        "isManaged": bool(queue.managed),
+        "allocatedResource": queue.allocated_resource(),
+        "pendingResource": queue.pending_resource(),
+        "preemptingResource": queue.preempting_resource(),
+        "maxResource": queue.max_resource(),
+        "guaranteedResource": queue.guaranteed_resource(),
+        "maxRunningApps": queue.max_apps,
+        "runningApps": queue.running,
+        "properties": dict(sorted(queue.properties.items())),
+    }
+
+
+def _node(node: Node, partition: Partition) -> Map:
+    types = partition.types
+    return {
+        "nodeID": node.id,
+        "schedulable": bool(node.schedulable),
+        "attributes": dict(sorted(node.attributes.items())),
+        "capacity": node.capacity.named(types),
+        "occupied": node.occupied.named(types),
+        "allocated": node.allocated.named(types),
+        "available": node.free.named(types),
+        "allocations": [alloc.id for alloc in _by_arrival(node.allocations)],
+        "foreignAllocations": {key: node.foreign[key].named(types) for key in sorted(node.foreign)},
+    }
+
+
+def _application(app: Application) -> Map:
+    return {
+        "applicationID": app.id,
+        "queueName": app.queue.path,
+        "user": app.user,
+        "groups": list(app.groups),
+        "applicationState": str(app.state),
+        "submissionTime": app.submitted,
+        "startTime": app.started_ns or None,
+        "finishedTime": app.finished_ns or None,
+        "message": app.message,
+        "stateLog": [{"time": at, "applicationState": name} for at, name in app.state_log],
+        "usedResource": app.allocated_resource(),
+        "placeholderResource": app.placeholders.named(app.queue.types),
+        "pendingResource": app.pending_resource(),
+        "requests": [_ask(ask) | {"repeats": ask.repeats} for ask in _by_arrival(app.asks.values())],
+        "allocations": [_ask(alloc) | _bound(alloc) for alloc in _by_arrival(app.allocations.values())],
+    }
+
+
+def _ask(ask: Ask) -> Map:
+    return {
+        "allocationKey": ask.key,
+        "requestTime": ask.created,
+        "resource": {name: amount for name, amount in sorted(ask.shape.resource.items()) if amount},
+        "priority": ask.priority,
+        "taskGroupName": ask.task_group,
+        "placeholder": bool(ask.placeholder),
+        "requiredNode": ask.required or None,
+        "allocationTags": dict(sorted((ask.tags or {}).items())),
+    }
+
+
+def _bound(alloc: Ask) -> Map:
+    node = alloc.node
+    assert node is not None, f"{alloc.key}: an allocation without a node"
+    return {
+        "allocationID": alloc.id,
+        "nodeID": node.id,
+        "allocationTime": alloc.bound_ns,
+        "preempted": bool(alloc.preempted),
+        "released": bool(alloc.released),
+    }
+
+
+def _by_arrival(asks: Iterable[Ask]) -> list[Ask]:
+    """By the time of arrival; the allocations of one ask in the order of decision, in which they are kept."""
+    return sorted(asks, key=attrgetter("seq"))

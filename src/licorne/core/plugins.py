@@ -1,0 +1,122 @@
+"""What a resource manager offers beyond taking answers: its optional plugins, and how they are called.
+
+Whether a plugin is there is found out once, at registration (`licorne.si.callback.overrides`); what is not offered costs
+nothing. None of them decides anything but predicates, and saving a configuration, which may fail. An exception is
+noted for the host to log, and else counts as no answer.
+
+**Cache sync.** A resource manager whose predicates look into a scheduler cache of its own must learn of an allocation
+before it is asked about the next one, or two pods that exclude each other land on one node. Responses come too late
+for that: they leave at the end of a call, after all its decisions. So what is new since the last time is told before
+each predicate, and before the responses (seed 000, "Scheduler plugin"). To be assumed is each new allocation; to be
+forgotten is what has ended. What the core asks the resource manager to end is there until it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from licorne.si import seed, v19
+from licorne.si.callback import ResourceManagerCallback, overrides
+from licorne.si.events import Event, seed_records, v19_records
+from licorne.si.messages import NewAllocation, Output, Released, Termination
+
+if TYPE_CHECKING:
+    from .cluster import Manager
+    from .partition import Predicate
+
+Note = Callable[[Exception], None]
+"""Takes an exception that a plugin raised."""
+
+
+class Plugins:
+    """The plugins of one resource manager.
+
+    `listens`: it takes events. `saves`: it saves configurations. `manager` is set once it is registered.
+    """
+
+    def __init__(self, callback: ResourceManagerCallback | None, note: Note) -> None:
+        self._callback = ResourceManagerCallback() if callback is None else callback
+        self._note = note
+        self.listens = overrides(callback, "send_event")
+        self.saves = overrides(callback, "update_configuration")
+        self._decides = overrides(callback, "predicates")
+        self._syncs = overrides(callback, "re_sync_scheduler_cache")
+        self._dumps = overrides(callback, "get_state_dump")
+        self._synced: dict[str, int] = {}  # how many outputs have been told, by partition
+        self.manager: Manager | None = None
+
+    def predicate(self) -> Predicate | None:
+        """The question that the core asks of a node; None where there is no such plugin."""
+        return self._holds if self._decides else None
+
+    def _holds(self, key: str, node_id: str, allocate: bool) -> bool:
+        if self._syncs:
+            self.sync()
+        args = v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate)
+        try:
+            return not self._callback.predicates(args)
+        except Exception as error:  # noqa: BLE001  an error is a "no" (spec scheduler-interface.md, section 5)
+            self._note(error)
+            return False
+
+    # -- the cache -------------------------------------------------------------------------------------
+
+    def sync(self, *, last: bool = False) -> None:
+        """Tell the cache what is new; `last`: the outputs will be taken before the next time."""
+        manager = self.manager
+        if manager is None or not self._syncs:
+            return
+        args = seed.ReSyncSchedulerCacheArgs()
+        for name, out in [("", manager.out), *((p.name, p.out) for p in manager.in_order())]:
+            for position in range(self._synced.get(name, 0), len(out)):
+                _assume_or_forget(args, out[position])
+            self._synced[name] = len(out)
+        if last:
+            self._synced.clear()
+        if args.assumed_allocations or args.forget_allocations:
+            self._guarded(lambda: self._callback.re_sync_scheduler_cache(args))
+
+    # -- the others ------------------------------------------------------------------------------------
+
+    def send(self, events: list[Event], *, seed_dialect: bool) -> None:
+        """Hand over records of events."""
+        records: Any = seed_records(events) if seed_dialect else v19_records(events)
+        if records:
+            self._guarded(lambda: self._callback.send_event(records))
+
+    def save(self, text: str) -> str:
+        """Have a configuration saved; why that was refused, empty if it was not."""
+        try:
+            answer = self._callback.update_configuration(seed.UpdateConfigurationRequest(configs=text))
+        except Exception as error:  # noqa: BLE001  it may be anything
+            self._note(error)
+            return f"the resource manager failed to save it: {type(error).__name__}: {error}"
+        return "" if answer.success else answer.reason or "the resource manager did not save it"
+
+    def diagnostics(self) -> dict[str, Any] | None:
+        """What the resource manager adds to a state dump; None: nothing. A fault of its is said under `error`."""
+        if not self._dumps:
+            return None
+        try:
+            found = msgspec.json.decode(self._callback.get_state_dump(), type=dict[str, Any])
+        except Exception as error:  # noqa: BLE001  it may be anything
+            self._note(error)
+            return {"error": f"{type(error).__name__}: {error}"}
+        return found
+
+    def _guarded(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
+            self._note(error)
+
+
+def _assume_or_forget(args: seed.ReSyncSchedulerCacheArgs, output: Output) -> None:
+    if isinstance(output, NewAllocation):
+        assumed = seed.AssumedAllocation(allocation_key=output.key, node_id=output.node_id)
+        args.assumed_allocations.append(assumed)
+    elif isinstance(output, Released) and not output.ask and output.termination is Termination.STOPPED_BY_RM:
+        args.forget_allocations.append(seed.ForgotAllocation(allocation_key=output.key))

@@ -1,0 +1,115 @@
+"""What happened to an application, and to one ask of it (design, rule 4: `story(object)`), as data.
+
+Nothing is recorded for this: a story is read off what the objects keep anyway, so it costs nothing until someone asks,
+and its length is bounded by theirs (the last hundred states). The price is that what has ended is forgotten with its
+object: an application's story lasts as long as the application is kept, an allocation's until it ends.
+Why an ask waits is another question; `licorne.core.explain` answers it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .asks import Ask
+    from .partition import Partition
+
+
+class Submitted(msgspec.Struct, tag="submitted", frozen=True):
+    """The application came, and was placed in this queue. `at_ns` is earlier than that if its tags, or an ask, say so."""
+
+    at_ns: int
+    queue: str
+    user: str
+    groups: tuple[str, ...]
+
+
+class EnteredState(msgspec.Struct, tag="entered-state", frozen=True):
+    """It entered a state (names as in spec states.md)."""
+
+    at_ns: int
+    state: str
+
+
+class Ended(msgspec.Struct, tag="ended", frozen=True):
+    """It completed or failed; `message` says how."""
+
+    at_ns: int
+    message: str
+
+
+class Holds(msgspec.Struct, tag="holds", frozen=True):
+    """What it has now: pending asks, and allocations (with placeholders), by number."""
+
+    at_ns: int
+    asks: int
+    allocations: int
+
+
+Chapter = Submitted | EnteredState | Ended | Holds
+
+
+class AllocationStory(msgspec.Struct, frozen=True):
+    """An ask, from its arrival to now. Times in nanoseconds; None: that has not happened.
+
+    `id` names the allocation, as its key in 1.9's dialect, as UUID in the seed's. A reservation is given while it
+    lasts. `release_asked`: the core has asked the resource manager to end the allocation, which is still counted;
+    `preempted`: so that others have room.
+    """
+
+    key: str
+    application_id: str
+    asked_ns: int
+    id: str = ""
+    bound_ns: int | None = None
+    node: str = ""
+    reserved_ns: int | None = None
+    reserved_node: str = ""
+    release_asked: bool = False
+    preempted: bool = False
+
+
+def application_story(partition: Partition, application_id: str) -> list[Chapter]:
+    """The story of an application, oldest first; of equal ids the one that lives, else the last that ended.
+
+    Empty if there is none of this id.
+    """
+    app: Application | None = partition.applications.get(application_id)
+    if app is None:
+        app = next((a for a in reversed(partition.terminated) if a.id == application_id), None)
+    if app is None:
+        return []
+    story: list[Chapter] = [Submitted(app.submitted, app.queue.path, app.user, app.groups)]
+    story += [EnteredState(at, name) for at, name in app.state_log]
+    if app.finished_ns:
+        story.append(Ended(app.finished_ns, app.message))
+    else:
+        story.append(Holds(partition.now, len(app.asks), len(app.allocations)))
+    return story
+
+
+def allocation_story(partition: Partition, application_id: str, key: str) -> AllocationStory | None:
+    """The story of an allocation (`key`: its key, or its UUID), or of a pending ask; None if it is not there."""
+    app: Application | None = partition.applications.get(application_id)
+    if app is None:
+        return None
+    found: Ask | None = app.allocations.get(key, app.asks.get(key))
+    if found is None:
+        return None
+    node = found.node
+    reserved = found.reserved
+    return AllocationStory(
+        key=found.key,
+        application_id=app.id,
+        asked_ns=found.created,
+        id="" if node is None else found.id,
+        bound_ns=None if node is None else found.bound_ns,
+        node="" if node is None else node.id,
+        reserved_ns=None if reserved is None else found.reserved_ns,
+        reserved_node="" if reserved is None else reserved.id,
+        release_asked=bool(found.released or found.preempted),
+        preempted=bool(found.preempted),
+    )

@@ -1,0 +1,153 @@
+"""A made-up history of a cluster, and the digest of all that the scheduler says in it. Run as a program by the tests.
+
+It has what a hash seed could disturb: several queues, users, groups and limits, reservations, required nodes,
+predicates, reloads, lost nodes, moving time; in the seed's dialect UUIDs too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from random import Random
+
+import msgspec
+
+from licorne import ResourceManagerCallback, SchedulerAPI, core
+from licorne.si import seed, v19
+from licorne.si.messages import (
+    AddApplication,
+    Allocation,
+    Input,
+    NewAllocation,
+    NodeAction,
+    NodeUpdate,
+    Output,
+    Release,
+    RemoveApplication,
+)
+
+STEPS = 1200
+SECOND_NS = 1_000_000_000
+USERS = ("alice", "bob", "carol")
+GROUPS = ("dev", "ops")
+
+
+def configuration(policy: str, quota: int) -> str:
+    """One of a few configurations that follow each other."""
+    return f"""
+partitions:
+  - name: default
+    nodesortpolicy: {{type: {policy}}}
+    queues:
+      - name: root
+        submitacl: '*'
+        limits:
+          - {{limit: all, users: ['*'], maxapplications: 4, maxresources: {{vcore: 40m}}}}
+          - {{limit: group, groups: [ops, dev], maxresources: {{vcore: 60m}}}}
+        queues:
+          - {{name: a, properties: {{application.sort.policy: fair}}, resources: {{max: {{vcore: {quota}m}}}}}}
+          - {{name: b, properties: {{application.sort.policy: stateaware}}, resources: {{guaranteed: {{vcore: 20m}}}}}}
+          - {{name: c, properties: {{application.unschedasks.backoff: '2', application.unschedasks.backoff.delay: 5s}}}}
+"""
+
+
+class Judge(ResourceManagerCallback):
+    """Has its own opinion about nodes."""
+
+    def predicates(self, args: v19.PredicatesArgs) -> str | None:
+        digest = hashlib.sha256(f"{args.allocation_key}{args.node_id}".encode()).digest()
+        return "no" if digest[0] < 40 else None
+
+
+class History:
+    """Plays it, from a seed."""
+
+    def __init__(self, seed_dialect: bool) -> None:
+        self.random = Random(1 if seed_dialect else 2)
+        self.sha = hashlib.sha256()
+        self.said = self.allocations = 0
+        self.now = 0
+        self.api = SchedulerAPI(
+            policy_groups={"g": (configuration("fair", 50), {"reservation.delay": "100s"})},
+            on_output=lambda _, outputs: self.take(outputs),
+        )
+        request: seed.RegisterResourceManagerRequest | v19.RegisterResourceManagerRequest
+        if seed_dialect:
+            request = seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="g")
+        else:
+            request = v19.RegisterResourceManagerRequest(rm_id="rm", policy_group="g")
+        self.seed_dialect = seed_dialect
+        self.api.register_resource_manager(request, Judge())
+
+    def take(self, outputs: Sequence[Output]) -> None:
+        """Count in what is said, with its order and its type."""
+        for output in outputs:
+            self.said += 1
+            self.allocations += type(output) is NewAllocation
+            self.sha.update(type(output).__name__.encode() + msgspec.json.encode(output))
+
+    def step(self) -> None:
+        """Something happens."""
+        random = self.random
+        self.now += random.choice((0, 0, 0, 1, 1, 5)) * SECOND_NS
+        if random.random() < 0.01:
+            text = configuration(random.choice(("fair", "binpacking")), random.randint(20, 60))
+            self.api.policy_groups["g"] = (text, {"reservation.delay": "100s"})
+            self.api.reload_configuration("rm", now_ns=self.now)
+        self.api.submit("rm", self.inputs(), now_ns=self.now)
+        self.api.schedule(now_ns=self.now)
+
+    def inputs(self) -> list[Input]:
+        """One or a few messages."""
+        random, app = self.random, f"x{self.random.randint(0, 9)}"
+        what = random.random()
+        if what < 0.08:
+            action = random.choice((*[NodeAction.CREATE] * 6, NodeAction.UPDATE, NodeAction.DECOMISSION))
+            capacity = {"vcore": random.randint(5, 20), "memory": random.randint(5, 20)}
+            return [NodeUpdate(node_id=f"n{random.randint(0, 7)}", action=action, capacity=capacity)]
+        if what < 0.26:
+            user, queue = random.choice(USERS), random.choice("abc")
+            groups = tuple(random.sample(GROUPS, random.randint(0, 2)))
+            return [AddApplication(application_id=app, queue=f"root.{queue}", user=user, groups=groups)]
+        if what < 0.27:
+            return [RemoveApplication(application_id=app)]
+        if what < 0.60:
+            found = self.api.cluster.partition("rm").applications.get(app)
+            names = list(found.allocations) if found is not None else []
+            name = random.choice(names) if names and random.random() < 0.95 else ""
+            if self.seed_dialect:
+                return [Release(application_id=app, uuid=name, what="allocation")]
+            return [Release(application_id=app, key=name or "k1")]
+        return [self.ask(app) for _ in range(random.randint(1, 3))]
+
+    def ask(self, app: str) -> Allocation:
+        random = self.random
+        tags = {"yunikorn.apache.org/requiredNode": f"n{random.randint(0, 7)}"} if random.random() < 0.1 else None
+        return Allocation(
+            key=f"k{random.randint(0, 300)}",
+            application_id=app,
+            resource={"vcore": random.randint(1, 4), "memory": random.randint(0, 4)},
+            priority=random.choice((0, 0, 0, 1, 5)),
+            tags=tags,
+            max_allocations=random.randint(1, 3) if self.seed_dialect else 1,
+        )
+
+
+def main() -> None:
+    """Print which form of the core ran, how much it said, how many allocations these were, and the digests."""
+    said = allocations = 0
+    digests = []
+    for seed_dialect in (False, True):
+        history = History(seed_dialect)
+        for _ in range(STEPS):
+            history.step()
+        history.api.validate()
+        said += history.said
+        allocations += history.allocations
+        digests.append(history.sha.hexdigest())
+    sys.stdout.write(f"{'compiled' if core.compiled else 'interpreted'} {said} {allocations} {' '.join(digests)}\n")
+
+
+if __name__ == "__main__":
+    main()

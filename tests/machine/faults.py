@@ -1,0 +1,191 @@
+"""Faults to plant: each breaks one product function, so that one invariant must notice.
+
+The functions are replaced in the interpreted core, where also what is a C function otherwise can be. Run as a program,
+`faults.py NAME`, this plants one fault, lets the machine run, and prints what was caught.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from licorne.core import lifecycle, nodechanges
+from licorne.core.accounting import Books
+from licorne.core.application import Application
+from licorne.core.descent import NO_LIMIT, Descent
+from licorne.core.lifecycle import Lifecycle
+from licorne.core.parking import Parking
+from licorne.core.partition import Partition
+from licorne.core.reservations import Reservations
+from licorne.core.states import ApplicationEvent, ApplicationState
+
+
+class Fault(NamedTuple):
+    """What is broken, where, and how: `broken` gets the sound function and gives the other one.
+
+    `caught` is what the failure says. `alone`: without the second scheduler, whose comparison would be first to notice.
+    """
+
+    where: Any
+    name: str
+    broken: Callable[[Callable[..., Any]], Callable[..., Any]]
+    caught: str
+    alone: bool = True
+
+
+def _node_keeps_what_ended(sound: Any) -> Any:
+    def give_back(self: Any, app: Any, alloc: Any) -> None:
+        node = alloc.node
+        sound(self, app, alloc)
+        node.allocated.plus(alloc.shape.amounts)
+
+    return give_back
+
+
+def _size_never_shrinks(sound: Any) -> Any:
+    def resize(self: Any, capacity: Any, times: int) -> None:
+        if times > 0:
+            sound(self, capacity, times)
+
+    return resize
+
+
+def _parents_keep_what_ended(sound: Any) -> Any:
+    def _use(self: Any, app: Any, amounts: Any, more: bool) -> None:
+        sound(self, app, amounts, more)
+        if not more:
+            app.queue.parent.allocated.plus(amounts)
+
+    return _use
+
+
+def _no_quota(sound: Any) -> Any:
+    def headroom(self: Any, app: Any) -> None:
+        self.room.set_all(NO_LIMIT)
+        for tracker in app.trackers:
+            if tracker.limit is not None:
+                self.room.lower_to_rest(tracker.limit, tracker.used)
+
+    return headroom
+
+
+def _no_limits(sound: Any) -> Any:
+    def headroom(self: Any, app: Any) -> None:
+        trackers, app.trackers = app.trackers, []
+        sound(self, app)
+        app.trackers = trackers
+
+    return headroom
+
+
+def _users_keep_what_ended(sound: Any) -> Any:
+    def _return_use(self: Any, app: Any, amounts: Any) -> None:
+        sound(self, app, amounts)
+        app.trackers[0].used.plus(amounts)
+
+    return _return_use
+
+
+def _one_is_forgotten_with_the_node(sound: Any) -> Any:
+    def remove_node(partition: Any, node: Any) -> None:
+        if node.allocations:
+            node.allocations.popitem()
+        sound(partition, node)
+
+    return remove_node
+
+
+def _the_wrong_ask_is_dropped(sound: Any) -> Any:
+    return lambda self, app, _ask: sound(self, app, next(iter(app.asks.values())))
+
+
+def _starts_without_being_accepted(sound: Any) -> Any:
+    def next_state(table: Any, state: Any, event: Any) -> Any:
+        if (state, event) == (ApplicationState.NEW, ApplicationEvent.RUN):
+            return ApplicationState.RUNNING
+        return sound(table, state, event)
+
+    return next_state
+
+
+def _runs_for_ever(sound: Any) -> Any:
+    return lambda self, app, change: sound(self, app, change) if change > 0 else None
+
+
+def _node_stays_reserved(sound: Any) -> Any:
+    def cancel(self: Any, ask: Any) -> None:
+        node = ask.reserved
+        sound(self, ask)
+        node.reservations[ask] = None
+
+    return cancel
+
+
+def _reservation_outlives_its_ask(sound: Any) -> Any:
+    return lambda self, app, ask: self.books.unpend(app, ask)
+
+
+def _nobody_is_woken(sound: Any) -> Any:
+    return lambda _self, blocked: blocked.clear()
+
+
+def _nodes_wake_nobody(sound: Any) -> Any:
+    def settle(self: Any) -> None:
+        self.freed.clear()
+        self.opened.clear()
+
+    return settle
+
+
+def _age_wakes_nobody(sound: Any) -> Any:
+    return lambda _self, _ask: None
+
+
+def _last_come_first_served(sound: Any) -> Any:
+    return lambda self, other: sound(other, self)
+
+
+def _at_random(sound: Any) -> Any:
+    return lambda _self: str(uuid.uuid4())
+
+
+FAULTS: dict[str, Fault] = {
+    "1 node": Fault(Books, "give_back", _node_keeps_what_ended, "invariant 1"),
+    "2 total": Fault(Partition, "resize", _size_never_shrinks, "invariant 2"),
+    "3 queues": Fault(Books, "_use", _parents_keep_what_ended, "root.*: allocated"),
+    "4 quota": Fault(Descent, "headroom", _no_quota, "invariant 4"),
+    "5 limits": Fault(Descent, "headroom", _no_limits, "invariant 5"),
+    "5 usage": Fault(Books, "_return_use", _users_keep_what_ended, "user .* (used|in use)"),
+    "6 orphan": Fault(nodechanges, "remove_node", _one_is_forgotten_with_the_node, "invariant [67]"),
+    "7 asks": Fault(Partition, "drop_ask", _the_wrong_ask_is_dropped, "invariant 7"),
+    "8 states": Fault(lifecycle, "next_state", _starts_without_being_accepted, "invariant 8"),
+    "8 running": Fault(Lifecycle, "_count_running", _runs_for_ever, "invariant 8"),
+    "9 node": Fault(Reservations, "cancel", _node_stays_reserved, "invariant 9"),
+    "9 ask": Fault(Partition, "drop_ask", _reservation_outlives_its_ask, "invariant 9"),
+    "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "invariant 12"),
+    "12 nodes": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 12"),
+    "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),
+    "14 parking": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 14", alone=False),
+    "14 age": Fault(Parking, "aged", _age_wakes_nobody, "invariant 14", alone=False),
+    "14 replay": Fault(Partition, "next_uuid", _at_random, "invariant 14: the same inputs gave other answers"),
+}
+
+
+def plant(fault: Fault) -> None:
+    """Replace the function."""
+    setattr(fault.where, fault.name, fault.broken(getattr(fault.where, fault.name)))
+
+
+if __name__ == "__main__":
+    from machine.run import run
+
+    chosen = FAULTS[sys.argv[1]]
+    plant(chosen)
+    try:
+        run(3000, 1, shrink=False, alone=chosen.alone)
+    except AssertionError as error:
+        sys.stdout.write(f"caught: {error}")
+    else:
+        sys.stdout.write("not caught")

@@ -1,0 +1,75 @@
+"""What the machine's books are about: applications with asks and allocations, nodes, and how states may change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from machine.amounts import Amounts, total
+
+_ALIKE = {("New", "Accepted"), ("Accepted", "Completing"), ("Running", "Completing"), ("Completing", "Running")}
+_ALIKE |= {("Completing", "Completed"), ("Failing", "Failed"), ("New", "Failing"), ("Accepted", "Failing")}
+_ALIKE |= {("Running", "Failing")}
+MOVES = {
+    False: _ALIKE | {("Accepted", "Running")},
+    True: _ALIKE
+    | {("Accepted", "Starting"), ("Starting", "Running"), ("Starting", "Completing"), ("Starting", "Failing")},
+}
+"""The changes of state that may be told, without and with Starting (spec states.md; gangs left out)."""
+
+
+@dataclass
+class Ask:
+    """A pending ask; `left` is how often it is still to be placed."""
+
+    key: str
+    resource: Amounts
+    left: int
+    priority: int
+    created: int
+    seq: int
+    constraint: int
+    required: str
+    timed: bool = False
+
+
+@dataclass
+class Alloc:
+    """An allocation. `ending`: the scheduler has asked for its end."""
+
+    key: str
+    id: str
+    node: str
+    resource: Amounts
+    ending: bool = False
+
+
+@dataclass
+class App:
+    """An application that was taken."""
+
+    id: str
+    user: str
+    groups: tuple[str, ...]
+    independent: bool = False
+    queue: str = ""
+    state: str = "New"
+    asks: dict[str, Ask] = field(default_factory=dict)
+    allocs: dict[str, Alloc] = field(default_factory=dict)
+    entered: bool = False  # it counts as running for its user and group: had an allocation, and is not empty since
+
+    def used(self) -> Amounts:
+        """What its allocations use."""
+        return total(alloc.resource for alloc in self.allocs.values())
+
+
+@dataclass
+class Node:
+    """A node; `foreign` is what other schedulers run there, by key."""
+
+    id: str
+    capacity: Amounts
+    occupied: Amounts
+    labels: dict[str, str]
+    tainted: bool
+    schedulable: bool
+    foreign: dict[str, Amounts] = field(default_factory=dict)

@@ -1,0 +1,198 @@
+"""What the rules of the machine stand on: who is registered, how one of many is chosen, how messages are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from licorne.si import messages, seed, v19
+from licorne.si.messages import NodeAction
+from machine import configs, wire
+from machine.amounts import CONSTRAINTS, TAINT
+from machine.books import Books
+from machine.driver import CLASSES, SECOND_NS, Driver
+from machine.situations import Situations
+from machine.things import Alloc, App
+
+USERS = [("alice", ("dev",)), ("bob", ("ops", "dev")), ("carol", ()), ("alice", ("ops",))]
+QUEUES = ["root.a", "root.b.b1", "root.b.b2", "root.c", "", "root.a", "root.b.b1", "nowhere", "root.dyn.team"]
+QUOTA_TAGS: list[dict[str, str]] = [
+    {},
+    {"namespace": "web"},
+    {"namespace": "web", "namespace.resourcequota": '{"resources":{"vcore":{"value":6}}}'},
+    {
+        "namespace": "web",
+        "namespace.resourcequota": '{"resources":{"vcore":{"value":20}}}',
+        "namespace.resourcemaxapps": "1",
+    },
+    {"namespace": "web", "namespace.resourcemaxapps": "3"},
+]
+SIZES = [{"vcore": 8, "memory": 8}, {"vcore": 12, "memory": 6}, {"vcore": 16, "memory": 16, "gpu": 2}, {"vcore": 5}]
+ATTRIBUTES = [
+    {"label/zone": "a"},
+    {"label/zone": "b"},
+    {"label/zone": "c", "label/ssd": "1"},
+    {"taints": TAINT},
+    {"label/zone": "a", "label/ssd": "1"},
+]
+PASSES_NS = [n * SECOND_NS // 10 for n in (21, 5, 11, 30, 101, 205, 310, 3010, 72010)]
+AGES_S = [3, 3, 100, 1, 0, -5]
+PRIORITIES = [0, 0, 0, 1, 5, -2]
+
+
+class World(RuleBasedStateMachine):
+    """A scheduler with its resource managers. `situations` is shared by all runs of a test; `alone` as in `Driver`."""
+
+    situations = Situations()
+    alone = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver = Driver(self.situations, alone=self.alone)
+        self.keys = 0
+        self.chosen: dict[str, configs.Choices] = {}
+        self.settings: dict[str, str] = {}
+
+    # -- who is there ----------------------------------------------------------------------------------
+
+    def register(self, rm_id: str, chosen: configs.Choices, *, moody: bool) -> None:
+        """Register, with a plain configuration if this one is refused."""
+        for choices in (chosen, configs.PLAIN):
+            text = configs.text(choices)
+            request: Any
+            if rm_id == "s":
+                self.driver.call("group", "g", text)
+                request = seed.RegisterResourceManagerRequest(rm_id=rm_id, policy_group="g")
+            else:
+                extra = {**self.settings, **{f"priority.class.{name}": str(n) for name, n in CLASSES.items()}}
+                request = v19.RegisterResourceManagerRequest(rm_id=rm_id, config=text, extra_config=extra)
+            if not isinstance(self.driver.register(request, moody=moody), str):
+                break
+        self.chosen[rm_id] = choices
+        self.open(rm_id)
+
+    def open(self, rm_id: str) -> None:
+        """Open books for the partitions that are new, close those of partitions that have gone."""
+        driver = self.driver
+        starting = rm_id == "s" or self.settings["application.state.starting"] == "true"
+        found = configs.partitions(self.chosen[rm_id])
+        for name in found:
+            key = (rm_id, name)
+            if key not in driver.books:
+                driver.books[key] = Books(seed=rm_id == "s", starting=starting, classes={} if rm_id == "s" else CLASSES)
+            driver.queues[key] = found[name]
+        for key in [key for key in driver.books if key[0] == rm_id and key[1] not in found]:
+            del driver.books[key], driver.queues[key]
+
+    def after(self) -> None:
+        """What every step ends with."""
+        self.driver.check()
+
+    def teardown(self) -> None:
+        """A run is over."""
+        self.driver.replay()
+
+    # -- choosing --------------------------------------------------------------------------------------
+
+    def where(self, number: int) -> tuple[str, str, Books]:
+        """A partition: the first ones more often."""
+        rm_id, name = "s" if number in (4, 5, 6) else "v", "gpu" if number >= 6 else "default"
+        if (rm_id, name) not in self.driver.books:
+            name = "default"
+        return rm_id, name, self.driver.books[rm_id, name]
+
+    @staticmethod
+    def one_of(found: dict[str, Any], number: int) -> Any:
+        """One of what is there, None if there is nothing."""
+        return list(found.values())[number % len(found)] if found else None
+
+    def key(self, kind: str) -> str:
+        """A new name."""
+        self.keys += 1
+        return f"{kind}{self.keys}"
+
+    def send(self, rm_id: str, inputs: list[Any], how: int = 0) -> None:
+        """As internal messages, or now and then in the words of the dialect."""
+        sender = None
+        if how >= 6 and all(wire.can_say(message, seed_dialect=rm_id == "s") for message in inputs):
+            sender = wire.send_seed if rm_id == "s" else wire.send_v19
+        self.driver.submit(rm_id, inputs, sender)
+
+    def then(self, number: int) -> None:
+        """Most changes are followed by decisions, some only after others, some a little later."""
+        self.after()
+        if number == 7:
+            self.driver.advance(21 * SECOND_NS // 10)
+            self.after()
+        if number >= 2:
+            self.driver.schedule(1 if number == 2 else None)
+            if number == 2:
+                self.situations.count("limit of the schedule call reached")
+            self.after()
+
+    # -- messages --------------------------------------------------------------------------------------
+
+    def node(self, name: str, size: int, attributes: int) -> messages.NodeUpdate:
+        return messages.NodeUpdate(
+            node_id=self.key("n"),
+            action=NodeAction.CREATE_DRAIN if size == 7 else NodeAction.CREATE,
+            partition=name,
+            capacity=dict(SIZES[size % len(SIZES)]),
+            attributes=dict(ATTRIBUTES[attributes % len(ATTRIBUTES)]),
+        )
+
+    def application(self, rm_id: str, name: str, queue: int, user: int, tags: int) -> messages.AddApplication:
+        queue %= len(QUEUES)
+        who, groups = USERS[user % len(USERS)]
+        return messages.AddApplication(
+            application_id=self.key("app"),
+            partition=name,
+            queue=QUEUES[queue],
+            user=who,
+            groups=groups,
+            tags=dict(QUOTA_TAGS[tags % len(QUOTA_TAGS)]) if not QUEUES[queue] else {},
+            execution_timeout_ms=40_000 if tags > 4 else 0,
+            timeout_is_running_time=rm_id == "s",
+        )
+
+    def ask(self, rm_id: str, name: str, app: App, count: int, size: int, flavour: int, more: int) -> None:
+        """Some asks alike: `size` is how large, `flavour` what is special, `more` its constraint, age and priority."""
+        books = self.driver.books[rm_id, name]
+        tags: dict[str, str] = {}
+        constraint = more if flavour in (1, 2) else 0
+        constraint %= len(CONSTRAINTS)
+        if constraint:
+            tags |= {"licorne/node-constraints": CONSTRAINTS[constraint], "constraint": str(constraint)}
+        if flavour in (2, 3):
+            tags["creationTime"] = str(self.driver.now // SECOND_NS - AGES_S[more % len(AGES_S)])
+        resource = {"vcore": 1 + size, "memory": size // 2}
+        if flavour == 4 and books.nodes:  # the fullest node, which may have to make room
+            fullest = max(books.nodes, key=lambda id_: (sum(books.used[id_].values()), id_))
+            tags["yunikorn.apache.org/requiredNode"] = fullest if more < 6 else "n999"
+            resource = {"vcore": 1 + size % 5}
+        if more == 7:
+            resource["gpu"] = 1
+        asks = [
+            messages.Allocation(
+                key=self.key("k"),
+                application_id=app.id,
+                partition=name,
+                resource=dict(resource),
+                priority=PRIORITIES[more % len(PRIORITIES)] if flavour >= 4 else 0,
+                priority_class="high" if flavour == 6 and rm_id == "v" else "",
+                tags=dict(tags) or None,
+                max_allocations=2 + more % 3 if rm_id == "s" and flavour == 5 else 1,
+                timeout_ms=9_000 if rm_id == "s" and flavour == 7 else 0,
+            )
+            for _ in range(1 + count)
+        ]
+        if app.independent:
+            asks = []
+        self.send(rm_id, asks, 6 if size == 5 and flavour != 6 else 0)
+
+    @staticmethod
+    def end(books: Books, name: str, app: App, alloc: Alloc) -> messages.Release:
+        if books.seed:
+            return messages.Release(partition=name, application_id=app.id, uuid=alloc.id, what="allocation")
+        return messages.Release(partition=name, application_id=app.id, key=alloc.key)
