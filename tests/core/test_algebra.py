@@ -133,7 +133,7 @@ CROWDED = [
 
 @pytest.mark.parametrize(("present", "beside", "more", "times", "crowded"), CROWDED)
 def test_what_would_be_too_much(present: Amounts, beside: Amounts, more: Amounts, times: int, crowded: bool) -> None:
-    assert vec(present).crowded(vec(more), vec(beside), times) == crowded
+    assert vec(present).crowded(vec(more), times, vec(beside)) == crowded
 
 
 # -- a naive algebra: dicts, types that come in any order, more than a cache line of them ------------------------

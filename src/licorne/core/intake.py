@@ -67,11 +67,12 @@ def take_in(partition: Partition, message: Allocation) -> None:
         partition.out.append(RejectedAllocation(message.key, message.application_id, fault))
 
 
+@cython.cfunc
 def _fault(partition: Partition, message: Allocation) -> str:
     """Why the message is refused, whatever is there already; empty if it is not (order of section 7.3)."""
     if partition.state is not ACTIVE:
         return f"partition {partition.name} is stopped; cannot process allocation {message.key}"
-    app = partition.applications.get(message.application_id)
+    app: Application | None = partition.applications.get(message.application_id)
     if app is None and not message.independent:
         return f"failed to find application {message.application_id}"
     if app is not None and message.independent and not app.independent:
@@ -104,6 +105,7 @@ def _fault(partition: Partition, message: Allocation) -> str:
     return ""
 
 
+@cython.cfunc
 def _known_or_new(partition: Partition, app: Application, message: Allocation, need: Need) -> str:
     books: Books = partition.books
     shape: Shape = books.shape(message.resource or {}, need)
@@ -112,7 +114,7 @@ def _known_or_new(partition: Partition, app: Application, message: Allocation, n
     root: Queue = partition.tree.root
     present: Ask | None = pending if pending is not None else alloc
     if present is None or not present.shape.amounts.same(shape.amounts):
-        if root.pending.crowded(shape.amounts, root.allocated, message.max_allocations):
+        if root.pending.crowded(shape.amounts, message.max_allocations, root.allocated):
             return f"the sum of all that is asked for would be larger than {SUM_MAX}"
     if message.node_id:
         return _placed_outside(partition, app, message, shape, pending, alloc)
@@ -129,7 +131,8 @@ def _known_or_new(partition: Partition, app: Application, message: Allocation, n
     return ""
 
 
-def _submitted_with(partition: Partition, app: Application, ask: Ask) -> None:
+@cython.cfunc
+def _submitted_with(partition: Partition, app: Application, ask: Ask) -> cython.void:
     """An application is as old as its oldest ask: one with a creation time of its own may be older than it."""
     if ask.created < app.submitted and ask.created < partition.now:
         partition.parking.sleep(app)  # its place in the order changes
@@ -139,6 +142,7 @@ def _submitted_with(partition: Partition, app: Application, ask: Ask) -> None:
             partition.parking.reserved_stale = True
 
 
+@cython.cfunc
 def _make(partition: Partition, app: Application, message: Allocation, shape: Shape) -> Ask:
     tags = message.tags
     priority: int = message.priority

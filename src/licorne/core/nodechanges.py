@@ -74,7 +74,7 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
         labels = NodeLabels.from_attributes(attributes)
     except ConstraintError as error:
         fault = fault or str(error)
-    if not fault and partition.total.crowded(partition.types.vector(capacity)):
+    if not fault and partition.total.crowded(partition.types.vector(capacity), 1, None):
         fault = f"the sum of all nodes would be larger than {SUM_MAX}"
     if partition.state is not ObjectState.ACTIVE:
         fault = f"partition {partition.name} is stopped cannot add a new node {message.node_id}"
@@ -118,7 +118,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
         capacity = partition.types.vector({name: amount for name, amount in message.capacity.items() if amount})
         others = partition.total.clone()
         others.minus(node.capacity)
-        if others.crowded(capacity):
+        if others.crowded(capacity, 1, None):
             fault = f"the sum of all nodes would be larger than {SUM_MAX}"
     if fault:
         return fault
@@ -190,7 +190,7 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
         present: Vec = node.foreign.get(message.key, Vec())
         others = node.occupied.clone()
         others.minus(present)
-        if others.crowded(amounts):
+        if others.crowded(amounts, 1, None):
             fault = f"the sum of what is occupied on node {node.id} would be larger than {SUM_MAX}"
         else:
             _occupy(partition, node, message.key, amounts)

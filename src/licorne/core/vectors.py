@@ -283,7 +283,8 @@ class Vec:
 
     # -- plain methods, for what is not done again and again --------------------------------------------
 
-    def crowded(self, more: Vec, beside: Vec | None = None, times: int = 1) -> bool:
+    @cython.ccall
+    def crowded(self, more: Vec, times: cython.longlong, beside: Vec | None) -> cython.bint:
         """Would self + beside + times * more be larger than SUM_MAX in any type?"""
         d: cython.Py_ssize_t
         rest: cython.longlong
@@ -291,7 +292,7 @@ class Vec:
             rest = 0x3FFFFFFFFFFFFFFF - self.at(d)
             if beside is not None:
                 rest -= beside.at(d)
-            if more.v[d] > rest or (times > 1 and times * more.v[d] > rest):
+            if rest < 0 or more.v[d] > rest // times:
                 return True
         return False
 
