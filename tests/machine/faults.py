@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 from licorne.core import lifecycle, nodechanges
 from licorne.core.accounting import Books
 from licorne.core.application import Application
-from licorne.core.descent import NO_LIMIT, Descent
+from licorne.core.descent import Descent
 from licorne.core.lifecycle import Lifecycle
 from licorne.core.parking import Parking
 from licorne.core.partition import Partition
 from licorne.core.reservations import Reservations
 from licorne.core.states import ApplicationEvent, ApplicationState
+from licorne.core.vectors import UNLIMITED
 
 
 class Fault(NamedTuple):
@@ -63,7 +64,7 @@ def _parents_keep_what_ended(sound: Any) -> Any:
 
 def _no_quota(sound: Any) -> Any:
     def headroom(self: Any, app: Any) -> None:
-        self.room.set_all(NO_LIMIT)
+        self.room.set_all(UNLIMITED)
         for tracker in app.trackers:
             if tracker.limit is not None:
                 self.room.lower_to_rest(tracker.limit, tracker.used)

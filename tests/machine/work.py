@@ -122,8 +122,8 @@ def _not_its_turn(ledger: Ledger, app: App) -> bool:
         return False
     peers = [other for other in ledger.books.apps.values() if other.queue == app.queue]
     chosen = [a for a in peers if a.state == "Starting"] or [a for a in peers if a.state == "Accepted"]
-    age = {a.id: ledger.partition.applications[a.id].submitted for a in chosen}
-    return age[app.id] > min(age.values()) if app.id in age else True
+    cores = [ledger.partition.applications[a.id] for a in chosen]
+    return min((core.submitted, core.seq, core.id) for core in cores)[2] != app.id
 
 
 def _quota(ledger: Ledger, app: App, ask: Ask) -> str:
