@@ -123,7 +123,8 @@ def _not_its_turn(ledger: Ledger, app: App) -> bool:
     peers = [other for other in ledger.books.apps.values() if other.queue == app.queue]
     chosen = [a for a in peers if a.state == "Starting"] or [a for a in peers if a.state == "Accepted"]
     cores = [ledger.partition.applications[a.id] for a in chosen]
-    return min((core.submitted, core.seq, core.id) for core in cores)[2] != app.id
+    oldest: str = min((core.submitted, core.seq, core.id) for core in cores)[2]
+    return oldest != app.id
 
 
 def _quota(ledger: Ledger, app: App, ask: Ask) -> str:
