@@ -21,11 +21,11 @@ import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.nodeblock import Bounds, NodeBlock, order_key, scan
-    from cython.cimports.licorne.core.nodes import Node, ScorePolicy
+    from cython.cimports.licorne.core.nodes import Need, Node, ScorePolicy
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from .nodeblock import Bounds, NodeBlock, order_key, scan
-    from .nodes import Node, ScorePolicy
+    from .nodes import Need, Node, ScorePolicy
     from .vectors import Vec
 
 SLOTS = cython.declare(cython.int, 64)  # nodes in a block
@@ -291,7 +291,7 @@ class NodeIndex:
             self._gather(g)
         return None
 
-    def best_to_reserve(self, ask: Vec, mask: int, shunned: Node | None) -> Node | None:
+    def best_to_reserve(self, ask: Vec, need: Need, shunned: Node | None) -> Node | None:
         """The node to reserve for an ask that fits nowhere now (section 7.1.3), None if none is large enough.
 
         Smallest FitInScore, ties in node order. FitInScore sums over the types that are free on the node: 1 where
@@ -302,7 +302,7 @@ class NodeIndex:
         best: Node | None = None
         d: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        bits: cython.ulonglong = mask
+        bits: cython.ulonglong = need.mask
         score: cython.double
         least: cython.double = 0.0
         free_: cython.longlong
@@ -311,6 +311,8 @@ class NodeIndex:
             for j in range(block.count):
                 node = cython.cast(Node, block.nodes[j])
                 if (node.bits & bits) != bits or node is shunned or not node.capacity.holds(ask):
+                    continue
+                if not need.exact and not need.matches(node):
                     continue
                 score = 0.0
                 for d in range(node.free.n):

@@ -23,6 +23,7 @@ from licorne.config.model import RuleConfig
 from licorne.config.structure import QUEUE_NAME
 
 from .filters import Filter
+from .tags import tag
 
 ROOT: Final = "root"
 RECOVERY_QUEUE: Final = "@recovery@"
@@ -92,11 +93,8 @@ class PlacementRequest:
     forced: bool = False
 
     def tag(self, key: str) -> str:
-        """The value of a tag, whose key is compared ignoring case; of several such keys the first in byte order."""
-        wanted = key.lower()
-        return min(
-            ((name, value) for name, value in (self.tags or {}).items() if name.lower() == wanted), default=("", "")
-        )[1]
+        """The value of a tag, see `licorne.core.tags`."""
+        return tag(self.tags or {}, key)
 
 
 class Answer(NamedTuple):

@@ -41,8 +41,8 @@ class Reservations:
         """The node that an ask which fits nowhere should reserve, None if there is none."""
         partition = self._partition
         shape = ask.shape
-        node: Node | None = partition.index.best_to_reserve(shape.amounts, shape.need.mask, ask.shunned)
-        if node is None or not shape.need.matches(node):
+        node: Node | None = partition.index.best_to_reserve(shape.amounts, shape.need, ask.shunned)
+        if node is None:
             return None
         if partition.predicates is not None and not partition.predicate_holds(ask, node, False):
             self._refused[ask] = None

@@ -35,9 +35,7 @@ def quota_of_tags(tags: Mapping[str, str]) -> Quota:
 
 
 def tag(tags: Mapping[str, str], name: str) -> str:
-    """The value of a tag, "" if there is none. Names are compared ignoring case; an exact match goes before others."""
-    if name in tags:
-        return tags[name]
+    """The value of a tag, "" if there is none. Case is ignored; of names that differ in case, the first in byte order."""
     return next((tags[key] for key in sorted(tags) if key.lower() == name.lower()), "")
 
 
