@@ -185,11 +185,11 @@ def test_comparisons_agree_with_the_definitions(pair: tuple[Amounts, Amounts]) -
 @given(PAIRS)
 def test_a_clone_is_independent(pair: tuple[Amounts, Amounts]) -> None:
     types = Types()
-    x = types.vector(pair[0], UNLIMITED)
+    x = types.vector(pair[0])
     clone = x.clone()
     assert clone.values() == x.values()
     clone.plus(types.vector(pair[1]))
-    assert x.named(types) == dict(sorted(pair[0].items()))
+    assert x.named(types) == dict(sorted(pruned(pair[0]).items()))
 
 
 @interpreted
