@@ -16,7 +16,7 @@ from .vectors import UNLIMITED
 
 if TYPE_CHECKING:
     from .application import Application
-    from .asks import Ask
+    from .asks import Ask, Shape
     from .partition import Partition
     from .vectors import Vec
 
@@ -89,7 +89,11 @@ class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
 Reason = QueueQuota | UserLimit | MaxApplications | StateOrder | Backoff | Nodes | RequiredNode | Reserved | NotTried
 
 
-def reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
+Counted = dict["Shape", Nodes | None]
+"""What the nodes say to a shape; shared while the reasons of many asks are looked up at one moment."""
+
+
+def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted | None = None) -> list[Reason]:
     """All that keeps the ask waiting now; empty never."""
     found: list[Reason] = []
     found += _application(partition, app)
@@ -99,7 +103,7 @@ def reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
     if ask.required:
         found += _required(partition, ask)
     elif not any(isinstance(reason, QueueQuota | UserLimit) for reason in found):
-        failed = _nodes(partition, ask)
+        failed = _counted(partition, ask, counted)
         if failed is not None:
             found.append(failed)
     return found or [NotTried()]
@@ -169,6 +173,14 @@ def _lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
         if amount > max(0, free.at(d)):
             lacking[partition.types.names[d]] = amount - max(0, free.at(d))
     return dict(sorted(lacking.items()))
+
+
+def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes | None:
+    if counted is None or ask.reserved is not None:  # its own reserved node answers it in another way
+        return _nodes(partition, ask)
+    if ask.shape not in counted:
+        counted[ask.shape] = _nodes(partition, ask)
+    return counted[ask.shape]
 
 
 def _nodes(partition: Partition, ask: Ask) -> Nodes | None:

@@ -380,10 +380,14 @@ class Partition:
         return self.tree.queues()
 
     def waiting(self) -> Iterator[tuple[str, str, list[explain.Reason]]]:
-        """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design)."""
+        """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design).
+
+        To be read before anything changes: what nodes say to a shape is looked up once for all its asks.
+        """
+        counted: explain.Counted = {}
         for app in sorted(self.applications.values(), key=attrgetter("seq")):
             for ask in app.requests.in_order():
-                yield ask.key, app.id, explain.reasons(self, app, ask)
+                yield ask.key, app.id, explain.reasons(self, app, ask, counted)
 
     def story(self, application_id: str) -> list[Chapter]:
         """What happened to an application, oldest first; empty if it is not known (`licorne.core.story`)."""
