@@ -54,7 +54,7 @@ class Application(Ranked):
     requests: Requests
     bag: PriorityBag
     asks_pending: cython.longlong
-    visited_seq: cython.longlong  # asks that arrived up to here have been tried
+    visited_seq: cython.longlong  # asks that arrived up to here have all had their turn
     backoff_until: cython.longlong
     asks: dict[str, Ask]
     allocations: dict[str, Ask]

@@ -180,10 +180,10 @@ class Descent:
             while result == NOTHING:
                 ask = app.requests.next_fit(self.room)
                 if ask is None:
+                    app.visited_seq = self.books.asks_seen
                     break
                 result = self.attempt(app, ask)
         if result == NOTHING:
-            app.visited_seq = self.books.asks_seen
             self.parking.block(app)
         return result
 
@@ -197,7 +197,7 @@ class Descent:
             ask = each
             if app.queue.backoff and unschedulable >= app.queue.backoff:
                 self.desk.back_off(app)
-                break
+                return NOTHING
             if not self.room.holds(ask.shape.amounts):
                 continue
             result = self.attempt(app, ask)
@@ -205,6 +205,7 @@ class Descent:
                 return result
             if not ask.required:
                 unschedulable += 1
+        app.visited_seq = self.books.asks_seen
         return NOTHING
 
     @cython.cfunc

@@ -33,9 +33,8 @@ def _walk(partition: Partition, queue: Queue, used: dict[str, Vec]) -> Iterator[
             yield from _walk(partition, child, used)
         return
     for app in sorted(queue.apps.values(), key=lambda a: a.seq):
-        stopped = app.backoff_until > partition.now  # its last visit ended before all had their turn
         for ask in app.requests.in_order():
-            attempted = ask.attempted or (ask.seq <= app.visited_seq and not stopped)
+            attempted = ask.attempted or ask.seq <= app.visited_seq
             if not attempted or not _fits(app, ask, used):
                 continue
             for owner in _limits(app):

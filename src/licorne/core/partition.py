@@ -247,7 +247,8 @@ class Partition:
         made: int = self.descent.decide(limit)
         if made or len(self.out) > before:
             self.changed = True
-        if self.changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
+        # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
+        if made < limit and self.changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
             self._inspected_ns = self.now
             self.changed = False
             if self.settings.outstanding_inspection:
