@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from licorne.config import Configuration, load
+from licorne.config.model import PartitionConfig
 from licorne.si.adapt import short_partition
 from licorne.si.events import Event
 from licorne.si.messages import (
@@ -129,14 +130,14 @@ class Cluster:
         self.managers[rm_id] = manager
         return manager
 
-    def _add_or_reload(self, manager: Manager, config: object) -> None:
-        name = short_partition(config.name, manager.rm_id)  # type: ignore[attr-defined]
+    def _add_or_reload(self, manager: Manager, config: PartitionConfig) -> None:
+        name = short_partition(config.name, manager.rm_id)
         known = manager.partitions.get(name)
         if known is not None:  # also `x` and `[rm]x` in one configuration (config.md, section 13)
-            known.reload(config)  # type: ignore[arg-type]
+            known.reload(config)
             return
         partition = Partition(
-            config,  # type: ignore[arg-type]
+            config,
             manager.settings,
             self.types,
             self.now,

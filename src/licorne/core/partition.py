@@ -350,7 +350,8 @@ class Partition:
         app.queue.apps.pop(app.id, None)
         self.timers.cancel(app.running_timer)
         self.remember_terminated(app)
-        self.watch_empty_queues()
+        if not app.queue.apps:  # what else could have become empty?
+            self.watch_empty_queues()
 
     def remember_terminated(self, app: Application) -> None:
         """Keep it, within the limit, until it expires."""
@@ -372,7 +373,8 @@ class Partition:
             queue.blocked.pop(app, None)
         self.timers.cancel(app.timer)
         self.timers.cancel(app.running_timer)
-        self.watch_empty_queues()
+        if not app.queue.apps:  # what else could have become empty?
+            self.watch_empty_queues()
 
     # -- reading ---------------------------------------------------------------------------------------
 
