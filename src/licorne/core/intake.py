@@ -47,8 +47,8 @@ def take_in(partition: Partition, message: Allocation) -> None:
     if message.tags and TAG_FOREIGN in message.tags:
         set_foreign(partition, message)
         return
-    fault = _fault(partition, message)
     app = partition.applications.get(message.application_id)
+    fault = _fault(partition, app, message)
     need: Need = partition.needs.plain
     if not fault and message.tags and TAG_NODE_CONSTRAINTS in message.tags:
         try:
@@ -68,11 +68,10 @@ def take_in(partition: Partition, message: Allocation) -> None:
 
 
 @cython.cfunc
-def _fault(partition: Partition, message: Allocation) -> str:
+def _fault(partition: Partition, app: Application | None, message: Allocation) -> str:
     """Why the message is refused, whatever is there already; empty if it is not (order of section 7.3)."""
     if partition.state is not ACTIVE:
         return f"partition {partition.name} is stopped; cannot process allocation {message.key}"
-    app: Application | None = partition.applications.get(message.application_id)
     if app is None and not message.independent:
         return f"failed to find application {message.application_id}"
     if app is not None and message.independent and not app.independent:

@@ -16,6 +16,7 @@ from licorne.config.acl import ACL
 from licorne.config.model import TemplateConfig
 from licorne.config.properties import QueueProperties, parse_properties
 
+from .placement_rules import RECOVERY_PATH
 from .states import ObjectState
 
 if cython.compiled:
@@ -253,7 +254,7 @@ class Queue(Ranked):
 
     def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
         """Submit or admin access here or at an ancestor (spec config.md, section 8); never to the recovery queue."""
-        if self.path == "root.@recovery@":
+        if self.path == RECOVERY_PATH:
             return False
         queue: Queue | None = self
         while queue is not None:
