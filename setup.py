@@ -30,6 +30,7 @@ sys.path.insert(0, "tools")
 import pxd  # noqa: E402  the import needs the line above
 
 HOT = [
+    "licorne.si.allocations",
     "licorne.core.vectors",
     "licorne.core.order",
     "licorne.core.nodes",

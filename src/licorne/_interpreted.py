@@ -22,7 +22,7 @@ VARIABLE = "LICORNE_INTERPRETED"
 
 
 class SourceOnly:
-    """A meta path finder that finds modules below `licorne.core` by their `.py` file alone."""
+    """A meta path finder that finds modules of this package by their `.py` file alone."""
 
     @classmethod
     def find_spec(
@@ -30,7 +30,7 @@ class SourceOnly:
     ) -> ModuleSpec | None:
         """Say where the source of a module is, or None to let Python's own finders look (for other packages)."""
         del target
-        if path is None or not fullname.startswith("licorne.core."):
+        if path is None or not fullname.startswith("licorne."):
             return None
         for folder in path:
             spec = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES)).find_spec(fullname)

@@ -85,7 +85,7 @@ class History:
         for output in outputs:
             self.said += 1
             self.allocations += type(output) is NewAllocation
-            self.sha.update(type(output).__name__.encode() + msgspec.json.encode(output))
+            self.sha.update(type(output).__name__.encode() + msgspec.json.encode(output, enc_hook=NewAllocation.fields))
 
     def step(self) -> None:
         """Something happens."""

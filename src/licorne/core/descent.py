@@ -14,7 +14,7 @@ from typing import Any
 
 import cython
 
-from licorne.si.messages import NewAllocation, Output
+from licorne.si.messages import Output
 
 from .states import ApplicationState, ObjectState
 
@@ -28,7 +28,10 @@ if cython.compiled:
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec
+    from cython.cimports.licorne.si.allocations import NewAllocation
 else:
+    from licorne.si.messages import NewAllocation
+
     from .accounting import Books
     from .application import Application
     from .asks import Ask, Shape
@@ -58,6 +61,7 @@ class Descent:
     index: NodeIndex
     nodes: dict[str, Node]
     desk: Any
+    partition: str  # its name
     room: Vec
     out: list[Output]
     uuids: cython.bint
@@ -69,6 +73,7 @@ class Descent:
         self.index = books.index
         self.nodes = nodes
         self.desk = desk
+        self.partition = desk.name
         self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
         self.out = []
         self.uuids = False
@@ -316,22 +321,21 @@ class Descent:
     @cython.ccall
     def announce(self, app: Application, alloc: Ask) -> cython.void:
         """Tell the resource manager of an allocation, made here or elsewhere."""
-        message = NewAllocation(
-            alloc.key,
-            app.id,
-            cython.cast(Node, alloc.node).id,
-            alloc.shape.resource,
-            self.desk.name,
-            app.queue.path,
-            alloc.priority,
-            alloc.tags,
-            alloc.task_group,
-            alloc.placeholder,
-            alloc.originator,
-            alloc.allow_self,
-            alloc.allow_other,
-            "" if alloc.id is alloc.key else alloc.id,
-        )
+        message: NewAllocation = NewAllocation.__new__(NewAllocation)
+        message.key = alloc.key
+        message.application_id = app.id
+        message.node_id = cython.cast(Node, alloc.node).id
+        message.resource = alloc.shape.resource
+        message.partition = self.partition
+        message.queue = app.queue.path
+        message.priority = alloc.priority
+        message.tags = alloc.tags
+        message.task_group = alloc.task_group
+        message.placeholder = alloc.placeholder
+        message.originator = alloc.originator
+        message.allow_preempt_self = alloc.allow_self
+        message.allow_preempt_other = alloc.allow_other
+        message.uuid = "" if alloc.id is alloc.key else alloc.id
         self.out.append(message)
 
     # -- for the reserved pass (`licorne.core.reservations`), which is not compiled --------------------

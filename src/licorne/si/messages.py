@@ -17,6 +17,8 @@ from enum import IntEnum
 
 import msgspec
 
+from licorne.si.allocations import Allocation, NewAllocation
+
 
 class Termination(IntEnum):
     """Why an allocation ends (seed 000, TerminationType; numbers of 1.9)."""
@@ -69,36 +71,6 @@ class RemoveApplication(msgspec.Struct, kw_only=True):
     partition: str = "default"
 
 
-class Allocation(msgspec.Struct, kw_only=True, gc=False):
-    """An ask, or with `node_id` an allocation that exists already, or with the tag `foreign` another scheduler's.
-
-    `max_allocations` is the seed's repeat count; `priority_class` (seed) is resolved by the core from its
-    settings; `timeout_ms` is the seed's execution timeout of an ask, 0 or negative: never; `uuid` names one
-    allocation of a repeated ask in the seed's dialect. `resource` is None when the message carried none.
-    Both dialects send a known key again for a change, so it is the core that knows whether this is new.
-    `independent` (seed): the message named no application; `application_id` is then the key, and the core makes and
-    ends that application itself (spec section 9).
-    """
-
-    key: str
-    application_id: str = ""
-    partition: str = "default"
-    resource: dict[str, int] | None = None
-    priority: int = 0
-    priority_class: str = ""
-    tags: dict[str, str] | None = None
-    node_id: str = ""
-    task_group: str = ""
-    placeholder: bool = False
-    originator: bool = False
-    allow_preempt_self: bool = False
-    allow_preempt_other: bool = False
-    max_allocations: int = 1
-    timeout_ms: int = 0
-    uuid: str = ""
-    independent: bool = False
-
-
 class Release(msgspec.Struct, kw_only=True):
     """The end of an allocation, an ask, or (key and uuid empty) of all that an application has.
 
@@ -136,25 +108,6 @@ Input = AddApplication | RemoveApplication | Allocation | Release | NodeUpdate
 
 
 # -- outputs ---------------------------------------------------------------------------------------------
-
-
-class NewAllocation(msgspec.Struct, gc=False):
-    """A decision: this ask runs on this node."""
-
-    key: str
-    application_id: str
-    node_id: str
-    resource: dict[str, int]
-    partition: str = "default"
-    queue: str = ""
-    priority: int = 0
-    tags: dict[str, str] | None = None
-    task_group: str = ""
-    placeholder: bool = False
-    originator: bool = False
-    allow_preempt_self: bool = False
-    allow_preempt_other: bool = False
-    uuid: str = ""
 
 
 class Released(msgspec.Struct):
@@ -231,3 +184,24 @@ Output = (
     | RejectedNode
     | WaitingForResources
 )
+
+__all__ = [
+    "AcceptedApplication",
+    "AcceptedNode",
+    "AddApplication",
+    "Allocation",
+    "Input",
+    "NewAllocation",
+    "NodeAction",
+    "NodeUpdate",
+    "Output",
+    "RejectedAllocation",
+    "RejectedApplication",
+    "RejectedNode",
+    "Release",
+    "Released",
+    "RemoveApplication",
+    "Termination",
+    "UpdatedApplication",
+    "WaitingForResources",
+]

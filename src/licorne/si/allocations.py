@@ -1,0 +1,197 @@
+"""The two internal messages that come and go by the million: `Allocation` in, `NewAllocation` out.
+
+They belong to `licorne.si.messages` and are to be had from there. They stand apart because they are compiled: the
+core, the adapters and the wire format read and write their fields as C structs, where a message object of the
+ordinary kind costs as much as a decision. Interpreted they are plain classes. Neither can be part of a cycle, since
+they hold strings, numbers and dicts of these, so the garbage collector need not know them.
+"""
+
+from __future__ import annotations
+
+import cython
+
+
+@cython.freelist(1024)
+@cython.no_gc
+@cython.cclass
+class Allocation:
+    """An ask, or with `node_id` an allocation that exists already, or with the tag `foreign` another scheduler's.
+
+    `max_allocations` is the seed's repeat count; `priority_class` (seed) is resolved by the core from its
+    settings; `timeout_ms` is the seed's execution timeout of an ask, 0 or negative: never; `uuid` names one
+    allocation of a repeated ask in the seed's dialect. `resource` is None when the message carried none.
+    Both dialects send a known key again for a change, so it is the core that knows whether this is new.
+    `independent` (seed): the message named no application; `application_id` is then the key, and the core makes and
+    ends that application itself (spec section 9). Numbers have 64 bits.
+    """
+
+    key: str
+    application_id: str
+    partition: str
+    resource: dict[str, int] | None
+    priority: cython.longlong
+    priority_class: str
+    tags: dict[str, str] | None
+    node_id: str
+    task_group: str
+    placeholder: cython.bint
+    originator: cython.bint
+    allow_preempt_self: cython.bint
+    allow_preempt_other: cython.bint
+    max_allocations: cython.longlong
+    timeout_ms: cython.longlong
+    uuid: str
+    independent: cython.bint
+
+    def __init__(
+        self,
+        *,
+        key: str,
+        application_id: str = "",
+        partition: str = "default",
+        resource: dict[str, int] | None = None,
+        priority: int = 0,
+        priority_class: str = "",
+        tags: dict[str, str] | None = None,
+        node_id: str = "",
+        task_group: str = "",
+        placeholder: bool = False,
+        originator: bool = False,
+        allow_preempt_self: bool = False,
+        allow_preempt_other: bool = False,
+        max_allocations: int = 1,
+        timeout_ms: int = 0,
+        uuid: str = "",
+        independent: bool = False,
+    ) -> None:
+        self.key = key
+        self.application_id = application_id
+        self.partition = partition
+        self.resource = resource
+        self.priority = priority
+        self.priority_class = priority_class
+        self.tags = tags
+        self.node_id = node_id
+        self.task_group = task_group
+        self.placeholder = placeholder
+        self.originator = originator
+        self.allow_preempt_self = allow_preempt_self
+        self.allow_preempt_other = allow_preempt_other
+        self.max_allocations = max_allocations
+        self.timeout_ms = timeout_ms
+        self.uuid = uuid
+        self.independent = independent
+
+    def fields(self) -> dict[str, object]:
+        """All fields by name."""
+        return {
+            "key": self.key,
+            "application_id": self.application_id,
+            "partition": self.partition,
+            "resource": self.resource,
+            "priority": self.priority,
+            "priority_class": self.priority_class,
+            "tags": self.tags,
+            "node_id": self.node_id,
+            "task_group": self.task_group,
+            "placeholder": self.placeholder,
+            "originator": self.originator,
+            "allow_preempt_self": self.allow_preempt_self,
+            "allow_preempt_other": self.allow_preempt_other,
+            "max_allocations": self.max_allocations,
+            "timeout_ms": self.timeout_ms,
+            "uuid": self.uuid,
+            "independent": self.independent,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Allocation) and self.fields() == other.fields()
+
+    def __hash__(self) -> int:
+        raise TypeError("an Allocation can change, so it has no hash")
+
+    def __repr__(self) -> str:
+        return f"Allocation({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
+
+
+@cython.freelist(1024)
+@cython.no_gc
+@cython.cclass
+class NewAllocation:
+    """A decision: this ask runs on this node. `resource` and `tags` are the core's own: not to be changed."""
+
+    key: str
+    application_id: str
+    node_id: str
+    resource: dict[str, int]
+    partition: str
+    queue: str
+    priority: cython.longlong
+    tags: dict[str, str] | None
+    task_group: str
+    placeholder: cython.bint
+    originator: cython.bint
+    allow_preempt_self: cython.bint
+    allow_preempt_other: cython.bint
+    uuid: str
+
+    def __init__(
+        self,
+        key: str,
+        application_id: str,
+        node_id: str,
+        resource: dict[str, int],
+        *,
+        partition: str = "default",
+        queue: str = "",
+        priority: int = 0,
+        tags: dict[str, str] | None = None,
+        task_group: str = "",
+        placeholder: bool = False,
+        originator: bool = False,
+        allow_preempt_self: bool = False,
+        allow_preempt_other: bool = False,
+        uuid: str = "",
+    ) -> None:
+        self.key = key
+        self.application_id = application_id
+        self.node_id = node_id
+        self.resource = resource
+        self.partition = partition
+        self.queue = queue
+        self.priority = priority
+        self.tags = tags
+        self.task_group = task_group
+        self.placeholder = placeholder
+        self.originator = originator
+        self.allow_preempt_self = allow_preempt_self
+        self.allow_preempt_other = allow_preempt_other
+        self.uuid = uuid
+
+    def fields(self) -> dict[str, object]:
+        """All fields by name."""
+        return {
+            "key": self.key,
+            "application_id": self.application_id,
+            "node_id": self.node_id,
+            "resource": self.resource,
+            "partition": self.partition,
+            "queue": self.queue,
+            "priority": self.priority,
+            "tags": self.tags,
+            "task_group": self.task_group,
+            "placeholder": self.placeholder,
+            "originator": self.originator,
+            "allow_preempt_self": self.allow_preempt_self,
+            "allow_preempt_other": self.allow_preempt_other,
+            "uuid": self.uuid,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NewAllocation) and self.fields() == other.fields()
+
+    def __hash__(self) -> int:
+        raise TypeError("a NewAllocation can change, so it has no hash")
+
+    def __repr__(self) -> str:
+        return f"NewAllocation({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
