@@ -9,8 +9,8 @@ import pytest
 from core.tree_bench import PROPERTIES, Bench, queue, root
 from licorne.config.model import QueueConfig, TemplateConfig
 from licorne.config.properties import QueueProperties
-from licorne.core.asks import NO_PRIORITY
 from licorne.core.placement_rules import RECOVERY_PATH
+from licorne.core.priorities import NO_PRIORITY
 from licorne.core.tree import Tree
 from licorne.core.vectors import UNLIMITED, Types
 

@@ -17,7 +17,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
-    from cython.cimports.licorne.core.vectors import Types, Vec
+    from cython.cimports.licorne.core.vectors import Types, Vec, new_vec
 else:
     from .application import Application
     from .asks import Ask, Shape
@@ -26,7 +26,7 @@ else:
     from .parking import Parking
     from .queue import Queue
     from .usage import Tracker
-    from .vectors import Types, Vec
+    from .vectors import Types, Vec, new_vec
 
 
 @cython.cclass
@@ -47,12 +47,20 @@ class Books:
     @cython.ccall
     def shape(self, resource: dict[str, int], need: Need) -> Shape:
         """The shape of an ask: one object for equal amounts and constraints, as long as one such ask is pending."""
-        amounts: Vec = self.types.amounts(resource)
+        return self.shape_of(self.types.amounts(resource), resource, need)
+
+    @cython.cfunc
+    def shape_of(self, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
+        """The same, for a map whose amounts are known already; they are copied if they are kept."""
         ident: object = amounts.ident()
         known = need.shapes.get(ident)
         if known is not None:
             return cython.cast(Shape, known)
-        return Shape(amounts, resource, need, ident)
+        shape: Shape = Shape.__new__(Shape)
+        own: Vec = new_vec(0, 0)
+        own.copy_from(amounts)
+        shape.open(own, resource or {}, need, ident)
+        return shape
 
     # -- pending ---------------------------------------------------------------------------------------
 
@@ -109,8 +117,9 @@ class Books:
 
     @cython.cfunc
     def _forget_shape(self, shape: Shape) -> cython.void:
-        shape.failed = False
-        self.parking.failed.pop(shape, None)
+        if shape.failed:
+            shape.failed = False
+            self.parking.failed.pop(shape, None)
         if shape.need.shapes.get(shape.ident) is shape:
             del shape.need.shapes[shape.ident]
 
@@ -127,20 +136,21 @@ class Books:
 
     @cython.cfunc
     def _pending(self, app: Application, amounts: Vec, times: cython.longlong) -> cython.void:
+        """Count these amounts as pending so many times more, or less if negative."""
         queue: Queue | None = app.queue
-        if times == 1:
-            app.pending.plus(amounts)
-            while queue is not None:
-                queue.pending.plus(amounts)
-                queue = queue.parent
-            return
-        all_of_it: Vec = Vec(amounts.n)
-        d: cython.Py_ssize_t
-        for d in range(amounts.n):
-            all_of_it.v[d] = amounts.v[d] * times
-        app.pending.plus(all_of_it)
+        all_of_it: Vec = amounts
+        if times not in (1, -1):
+            all_of_it = new_vec(amounts.n, 0)
+            all_of_it.add_times(amounts, times)
+        if times == -1:
+            app.pending.minus(all_of_it)
+        else:
+            app.pending.plus(all_of_it)
         while queue is not None:
-            queue.pending.plus(all_of_it)
+            if times == -1:
+                queue.pending.minus(all_of_it)
+            else:
+                queue.pending.plus(all_of_it)
             queue = queue.parent
 
     @cython.cfunc
@@ -198,6 +208,7 @@ class Books:
         amounts: Vec = alloc.shape.amounts
         tracker: Tracker
         i: cython.Py_ssize_t
+        first: cython.bint = not app.allocations
         alloc.node = node
         node.allocations[alloc] = None
         app.allocations[alloc.id] = alloc
@@ -207,7 +218,8 @@ class Books:
         for i in range(len(app.trackers)):
             tracker = cython.cast(Tracker, app.trackers[i])
             tracker.used.plus(amounts)
-            tracker.apps[app] = None
+            if first:
+                tracker.apps[app] = None
         if alloc.placeholder:
             app.placeholders.plus(amounts)
         else:

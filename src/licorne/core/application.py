@@ -13,15 +13,19 @@ from .states import ApplicationState, ApplicationTable
 from .timers import Timer
 
 if cython.compiled:
-    from cython.cimports.licorne.core.asks import Ask, PriorityBag, Requests
+    from cython.cimports.licorne.core.asks import Ask
     from cython.cimports.licorne.core.order import Ranked
+    from cython.cimports.licorne.core.priorities import PriorityBag
     from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.requests import Requests
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec
 else:
-    from .asks import Ask, PriorityBag, Requests
+    from .asks import Ask
     from .order import Ranked
+    from .priorities import PriorityBag
     from .queue import Queue
+    from .requests import Requests
     from .usage import Tracker
     from .vectors import Vec
 

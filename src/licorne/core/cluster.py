@@ -32,9 +32,9 @@ from licorne.si.messages import (
 from .admission import add_application, end_application, remove_application
 from .eventrecords import EventStore
 from .events import PartitionEvents
-from .intake import release, take_in
 from .nodechanges import change_node
 from .partition import Partition, Predicate
+from .releases import release
 from .settings import Settings, read_settings
 from .states import ApplicationEvent, ApplicationState
 from .validate import validate
@@ -143,8 +143,8 @@ class Cluster:
             self.now,
             seed_dialect=manager.seed_dialect,
             owner=manager.rm_id,
+            name=name,
         )
-        partition.name = name
         partition.predicates = manager.predicates
         manager.partitions[name] = partition
 
@@ -219,22 +219,28 @@ class Cluster:
         partitions = manager.partitions
         listens = manager.store is not None
         running: list[Allocation] = []
-        for message in inputs:
+        messages = list(inputs)
+        at = 0
+        while at < len(messages):
+            message = messages[at]
+            at += 1
             if running and type(message) is not NodeUpdate and type(message) is not AddApplication:
                 self.submit(rm_id, running)
                 running = []
             partition = partitions.get(message.partition)
             if partition is None:
                 manager.out += _unknown_partition(message, rm_id)
-                continue
-            handle = _HANDLERS[type(message)]
-            if listens and partition.events is not None:
-                taken = partition.events.watch(message, handle)
+            elif type(message) is Allocation and not listens:
+                at = partition.intake.take_run(messages, at - 1, message.partition)
             else:
-                taken = handle(partition, message)
-            partition.changed = True
-            if taken and type(message) is NodeUpdate:
-                running += message.existing
+                handle = _HANDLERS[type(message)]
+                if listens and partition.events is not None:
+                    taken = partition.events.watch(message, handle)
+                else:
+                    taken = handle(partition, message)
+                partition.changed = True
+                if taken and type(message) is NodeUpdate:
+                    running += message.existing
         if running:
             self.submit(rm_id, running)
 
@@ -285,7 +291,7 @@ class Cluster:
 
 
 _HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
-    Allocation: take_in,
+    Allocation: lambda partition, message: partition.intake.take(message),
     Release: release,
     AddApplication: add_application,
     RemoveApplication: remove_application,

@@ -10,6 +10,7 @@ Sides of the rule book kept elsewhere: reservations (`licorne.core.reservations`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import cython
@@ -62,6 +63,7 @@ class Descent:
     nodes: dict[str, Node]
     desk: Any
     partition: str  # its name
+    predicates: Callable[[str, str, bool], bool] | None
     room: Vec
     out: list[Output]
     uuids: cython.bint
@@ -74,6 +76,7 @@ class Descent:
         self.nodes = nodes
         self.desk = desk
         self.partition = desk.name
+        self.predicates = None
         self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
         self.out = []
         self.uuids = False
@@ -90,7 +93,7 @@ class Descent:
         while made < most and self.root.asks_pending:
             if not self.parking.enabled:
                 self.parking.wake_tree(self.root)
-            if self.parking.reserved_stale and self.desk.has_reservations:
+            if self.parking.reserved_stale and self.parking.reservations:
                 if self.desk.reserved_pass():
                     made += 1
                     self.parking.settle()
@@ -100,7 +103,7 @@ class Descent:
             result = self.regular_pass()
             if result == ALLOCATED:
                 made += 1
-            elif result == NOTHING and not (self.parking.reserved_stale and self.desk.has_reservations):
+            elif result == NOTHING and not (self.parking.reserved_stale and self.parking.reservations):
                 break
         return made
 
@@ -262,11 +265,11 @@ class Descent:
         if shape.failed:
             return None
         node = self.index.find(shape.amounts, shape.need.mask, None)
-        if node is not None and shape.need.exact and self.desk.predicates is None:
+        if node is not None and shape.need.exact and self.predicates is None:
             return node
         while node is not None:
             if shape.need.exact or shape.need.matches(node):
-                if self.desk.predicates is None or self.desk.predicate_holds(ask, node, True):
+                if self.predicates is None or self.desk.predicate_holds(ask, node, True):
                     return node
                 refused = True
             node = self.index.find(shape.amounts, shape.need.mask, node)
@@ -298,7 +301,7 @@ class Descent:
             return False
         if not node.free.holds(ask.shape.amounts) or not ask.shape.need.matches(node):
             return False
-        return self.desk.predicates is None or self.desk.predicate_holds(ask, node, True)
+        return self.predicates is None or self.desk.predicate_holds(ask, node, True)
 
     # -- the result ------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-"""Asks and allocations come in, change, and are released (spec scheduler-interface.md, section 7.3; scheduling.md, 14).
+"""Asks and allocations come in and change (spec scheduler-interface.md, section 7.3; scheduling.md, section 14).
 
-A new ask takes the short way through `take_in`, which is why this file is compiled; everything else is rare.
+A new ask takes the short way through `Intake`, which is why this file is compiled; everything else is rare.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 import cython
 
 from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
-from licorne.si.messages import AddApplication, Allocation, RejectedAllocation, Release, Termination
+from licorne.si.messages import AddApplication, RejectedAllocation
 
 from .admission import add_application, seconds_tag, timeout_ns
 from .constraints import ConstraintError, parse_constraints
-from .nodechanges import remove_foreign, set_foreign
+from .nodechanges import set_foreign
 from .states import ApplicationState, ObjectState
 from .vectors import SUM_MAX, TYPES_MAX
 
@@ -23,156 +23,208 @@ if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
     from cython.cimports.licorne.core.nodes import Need
+    from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.vectors import Types, Vec
+    from cython.cimports.licorne.si.allocations import Allocation
 else:
+    from licorne.si.messages import Allocation
+
     from .accounting import Books
     from .application import Application
     from .asks import Ask, Shape
     from .nodes import Need
+    from .parking import Parking
     from .queue import Queue
+    from .vectors import Types, Vec
 
-Partition = Any  # licorne.core.partition.Partition, which imports this module
+Partition = Any  # licorne.core.partition.Partition, which is built upon this module
 
 ACTIVE = ObjectState.ACTIVE
 NEW = ApplicationState.NEW
 COMPLETING = ApplicationState.COMPLETING
 FAILING = ApplicationState.FAILING
-REPEATS_MAX = (1 << 31) - 1
-_CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
-PRIORITY_LOWEST, PRIORITY_HIGHEST = -(1 << 31), (1 << 31) - 1
+REPEATS_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
+PRIORITY_LOWEST = cython.declare(cython.longlong, -0x80000000)
+PRIORITY_HIGHEST = cython.declare(cython.longlong, 0x7FFFFFFF)
+# What `Types.read` finds, as in `vectors`: C constants belong to their module.
+NOTHING_IN_IT = cython.declare(cython.int, 1)
+NEGATIVE = cython.declare(cython.int, 2)
+TOO_LARGE = cython.declare(cython.int, 3)
+NEW_TYPES = cython.declare(cython.int, 4)
 
 
-def take_in(partition: Partition, message: Allocation) -> None:
-    """An ask, an allocation that exists already, another scheduler's allocation, or a change of one of these."""
-    if message.tags and TAG_FOREIGN in message.tags:
-        set_foreign(partition, message)
-        return
-    app = partition.applications.get(message.application_id)
-    fault = _fault(partition, app, message)
-    need: Need = partition.needs.plain
-    if not fault and message.tags and TAG_NODE_CONSTRAINTS in message.tags:
-        try:
-            need = partition.needs.get(parse_constraints(message.tags[TAG_NODE_CONSTRAINTS]))
-        except ConstraintError as error:
-            fault = str(error)
-    made = None
-    if not fault and app is None:
-        app, fault = _independent(partition, message)
-        made = app
-    if not fault:
-        fault = _known_or_new(partition, app, message, need)
-    if fault and made is not None:
-        partition.remove_application(made)
-    if fault:
-        partition.out.append(RejectedAllocation(message.key, message.application_id, fault))
+@cython.cclass
+class Intake:
+    """Where asks and allocations come into a partition. `desk` is the partition: what is rare is asked there."""
 
+    desk: Any
+    applications: dict[str, Application]
+    books: Books
+    parking: Parking
+    types: Types
+    root: Queue
+    plain: Need
+    amounts: Vec  # of the message at hand
+    seed_dialect: cython.bint
 
-@cython.cfunc
-def _fault(partition: Partition, app: Application | None, message: Allocation) -> str:
-    """Why the message is refused, whatever is there already; empty if it is not (order of section 7.3)."""
-    if partition.state is not ACTIVE:
-        return f"partition {partition.name} is stopped; cannot process allocation {message.key}"
-    if app is None and not message.independent:
-        return f"failed to find application {message.application_id}"
-    if app is not None and message.independent and not app.independent:
-        return f"allocationKey: {message.key!r}: an application has this ID"
-    if app is not None and app.state is FAILING:
-        return f"application {message.application_id} is failing"
-    resource = message.resource
-    if not resource:
-        return "allocation contains no resources"
-    some = False
-    for amount in resource.values():
-        if amount < 0:
+    def __init__(self, desk: Any, applications: dict[str, Application], books: Books, root: Queue, plain: Need) -> None:
+        self.desk = desk
+        self.applications = applications
+        self.books = books
+        self.parking = books.parking
+        self.types = books.types
+        self.root = root
+        self.plain = plain
+        self.amounts = Vec()
+        self.seed_dialect = desk.seed_dialect
+
+    def take_run(self, messages: list[Any], start: int, name: str) -> int:
+        """Take in messages, from `start` on, while they are `Allocation` for the partition that is called `name` there.
+
+        Returns the place of the first one that is not.
+        """
+        i: cython.Py_ssize_t = start
+        message: Allocation
+        while i < len(messages) and isinstance(messages[i], Allocation):
+            message = cython.cast(Allocation, messages[i])
+            if message.partition != name:
+                break
+            self.take(message)
+            i += 1
+        self.desk.changed = True
+        return i
+
+    @cython.ccall
+    def take(self, message: Allocation) -> cython.void:
+        """An ask, an allocation that exists already, another scheduler's allocation, or a change of one of these."""
+        tags = message.tags
+        if tags and TAG_FOREIGN in tags:
+            set_foreign(self.desk, message)
+            return
+        app: Application | None = self.applications.get(message.application_id)
+        made: Application | None = None
+        need: Need = self.plain
+        fault: str = self._fault(app, message)
+        if not fault and tags and TAG_NODE_CONSTRAINTS in tags:
+            try:
+                need = self.desk.needs.get(parse_constraints(tags[TAG_NODE_CONSTRAINTS]))
+            except ConstraintError as error:
+                fault = str(error)
+        if not fault and app is None:
+            made, fault = _independent(self.desk, message)
+            app = made
+        if not fault:
+            fault = self._known_or_new(app, message, need)
+        if fault:
+            if made is not None:
+                self.desk.remove_application(made)
+            self.desk.out.append(RejectedAllocation(message.key, message.application_id, fault))
+
+    @cython.cfunc
+    def _fault(self, app: Application | None, message: Allocation) -> str:
+        """Why the message is refused, whatever is there already; empty if it is not (order of section 7.3).
+
+        If it is not, `amounts` are those of the message.
+        """
+        if self.desk.state is not ACTIVE:
+            return f"partition {self.desk.name} is stopped; cannot process allocation {message.key}"
+        if app is None:
+            if not message.independent:
+                return f"failed to find application {message.application_id}"
+        elif message.independent and not app.independent:
+            return f"allocationKey: {message.key!r}: an application has this ID"
+        elif app.state is FAILING:
+            return f"application {message.application_id} is failing"
+        if not message.resource:
+            return "allocation contains no resources"
+        found: cython.int = self.types.read(message.resource, self.amounts)
+        if found == NOTHING_IN_IT:
+            return "allocation contains no resources"
+        if found == NEGATIVE:
             return "allocation contains negative resources"
-        if amount > SUM_MAX:
+        if found == TOO_LARGE:
             return f"resourcePerAlloc: a quantity is larger than {SUM_MAX}"
-        if amount:
-            some = True
-    if not some:
-        return "allocation contains no resources"
-    if not partition.types.admits(resource):
-        return f"resourcePerAlloc: no more than {TYPES_MAX} resource types can be known"
-    if not message.key:
-        return "allocation without an allocationKey"
-    if not 1 <= message.max_allocations <= REPEATS_MAX:
-        return f"maxAllocations: {message.max_allocations}: must be at least 1"
-    if message.priority_class and message.priority_class not in partition.settings.priority_classes:
-        return f"priorityClassName: {message.priority_class!r}: no such priority class is set"
-    if not PRIORITY_LOWEST <= message.priority <= PRIORITY_HIGHEST:
-        return f"priority: {message.priority}: must be an integer of 32 bits"
-    return ""
+        if found == NEW_TYPES and not self.types.admits(message.resource):
+            return f"resourcePerAlloc: no more than {TYPES_MAX} resource types can be known"
+        if not message.key:
+            return "allocation without an allocationKey"
+        if not 1 <= message.max_allocations <= REPEATS_MAX:
+            return f"maxAllocations: {message.max_allocations}: must be at least 1"
+        if message.priority_class and message.priority_class not in self.desk.settings.priority_classes:
+            return f"priorityClassName: {message.priority_class!r}: no such priority class is set"
+        if not PRIORITY_LOWEST <= message.priority <= PRIORITY_HIGHEST:
+            return f"priority: {message.priority}: must be an integer of 32 bits"
+        if found == NEW_TYPES:  # all is well, so that they may become known
+            self.amounts = self.types.amounts(message.resource)
+        return ""
+
+    @cython.cfunc
+    def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> str:
+        assert app is not None
+        pending: Ask | None = app.asks.get(message.key)
+        alloc: Ask | None = app.allocations.get(message.uuid or message.key)
+        present: Ask | None = pending if pending is not None else alloc
+        if present is None or not present.shape.amounts.same(self.amounts):
+            if self.root.pending.crowded(self.amounts, message.max_allocations, self.root.allocated):
+                return f"the sum of all that is asked for would be larger than {SUM_MAX}"
+        if message.node_id:
+            return _placed_outside(self, app, message, need, pending, alloc)
+        if pending is not None:
+            _change_ask(self.desk, app, pending, message)
+        elif alloc is not None:
+            _resize(self.desk, app, alloc, message)
+        else:
+            ask: Ask = self.make(app, message, need)
+            self.submitted_with(app, ask)
+            if app.state is NEW or app.state is COMPLETING:
+                self.desk.lifecycle.ask_added(app)
+            self.books.pend(app, ask)
+        return ""
+
+    @cython.cfunc
+    def submitted_with(self, app: Application, ask: Ask) -> cython.void:
+        """An application is as old as its oldest ask: one with a creation time of its own may be older than it."""
+        if ask.created < app.submitted and ask.created < self.parking.now:
+            self.parking.sleep(app)  # its place in the order changes
+            app.submitted = ask.created
+            self.parking.wake(app)
+            if app.reservations:  # in a stateaware queue it may be its turn now
+                self.parking.reserved_stale = True
+
+    @cython.cfunc
+    def make(self, app: Application, message: Allocation, need: Need) -> Ask:
+        """The ask of a message whose amounts are `amounts`."""
+        ask: Ask = Ask.__new__(Ask)
+        tags = message.tags
+        shape: Shape = self.books.shape_of(self.amounts, message.resource, need)
+        self.books.asks_seen += 1  # asks are numbered in the order of their arrival
+        ask.open(message.key, app, shape, message.priority, self.parking.now, self.books.asks_seen)
+        if message.priority_class:
+            ask.priority = self.desk.settings.priority_classes[message.priority_class]
+        if tags:
+            tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
+            if tagged is not None:
+                ask.created = tagged
+            ask.required = tags.get(TAG_REQUIRED_NODE, "")
+            ask.tags = tags
+        ask.repeats = message.max_allocations
+        ask.task_group = message.task_group
+        ask.placeholder = message.placeholder and message.task_group != ""
+        ask.originator = message.originator
+        ask.allow_self = message.allow_preempt_self
+        ask.allow_other = message.allow_preempt_other
+        if message.timeout_ms > 0:
+            ask.timeout_ns = timeout_ns(message.timeout_ms)
+        return ask
 
 
-@cython.cfunc
-def _known_or_new(partition: Partition, app: Application, message: Allocation, need: Need) -> str:
-    books: Books = partition.books
-    shape: Shape = books.shape(message.resource or {}, need)
-    pending: Ask | None = app.asks.get(message.key)
-    alloc: Ask | None = app.allocations.get(message.uuid or message.key)
-    root: Queue = partition.tree.root
-    present: Ask | None = pending if pending is not None else alloc
-    if present is None or not present.shape.amounts.same(shape.amounts):
-        if root.pending.crowded(shape.amounts, message.max_allocations, root.allocated):
-            return f"the sum of all that is asked for would be larger than {SUM_MAX}"
-    if message.node_id:
-        return _placed_outside(partition, app, message, shape, pending, alloc)
-    if pending is not None:
-        _change_ask(partition, app, pending, message, shape)
-    elif alloc is not None:
-        _resize(partition, app, alloc, message)
-    else:
-        ask: Ask = _make(partition, app, message, shape)
-        _submitted_with(partition, app, ask)
-        if app.state is NEW or app.state is COMPLETING:
-            partition.lifecycle.ask_added(app)
-        books.pend(app, ask)
-    return ""
-
-
-@cython.cfunc
-def _submitted_with(partition: Partition, app: Application, ask: Ask) -> cython.void:
-    """An application is as old as its oldest ask: one with a creation time of its own may be older than it."""
-    if ask.created < app.submitted and ask.created < partition.now:
-        partition.parking.sleep(app)  # its place in the order changes
-        app.submitted = ask.created
-        partition.parking.wake(app)
-        if app.reservations:  # in a stateaware queue it may be its turn now
-            partition.parking.reserved_stale = True
-
-
-@cython.cfunc
-def _make(partition: Partition, app: Application, message: Allocation, shape: Shape) -> Ask:
-    tags = message.tags
-    priority: int = message.priority
-    if message.priority_class:
-        priority = partition.settings.priority_classes[message.priority_class]
-    books: Books = partition.books
-    books.asks_seen += 1  # asks are numbered in the order of their arrival
-    ask: Ask = Ask(message.key, app, shape, priority, partition.now, books.asks_seen)
-    if tags:
-        tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
-        if tagged is not None:
-            ask.created = tagged
-        ask.required = tags.get(TAG_REQUIRED_NODE, "")
-        ask.tags = tags
-    ask.repeats = message.max_allocations
-    ask.task_group = message.task_group
-    ask.placeholder = message.placeholder and message.task_group != ""
-    ask.originator = message.originator
-    ask.allow_self = message.allow_preempt_self
-    ask.allow_other = message.allow_preempt_other
-    if message.timeout_ms > 0:
-        ask.timeout_ns = timeout_ns(message.timeout_ms)
-    return ask
-
-
-def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation, shape: Shape) -> None:
+def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation) -> None:
     """A known ask: other resources (or, in the seed's dialect, another number) count from now on; nothing else."""
     repeats = message.max_allocations if partition.seed_dialect else ask.repeats
-    if ask.shape.amounts.same(shape.amounts) and repeats == ask.repeats:
+    new: Shape = partition.books.shape(message.resource, ask.shape.need)
+    if ask.shape.amounts.same(new.amounts) and repeats == ask.repeats:
         return
-    new = partition.books.shape(message.resource, ask.shape.need)
     partition.books.unpend(app, ask)
     ask.shape = new
     ask.repeats = repeats
@@ -198,14 +250,10 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
 
 
 def _placed_outside(
-    partition: Partition,
-    app: Application,
-    message: Allocation,
-    shape: Shape,
-    pending: Ask | None,
-    alloc: Ask | None,
+    intake: Intake, app: Application, message: Allocation, need: Need, pending: Ask | None, alloc: Ask | None
 ) -> str:
     """An allocation that exists already: taken even above quota, and announced (recovery, or placed elsewhere)."""
+    partition: Partition = intake.desk
     if alloc is not None:
         _resize(partition, app, alloc, message)
         return ""
@@ -217,13 +265,13 @@ def _placed_outside(
     if pending is not None and pending.repeats == 1 and not partition.seed_dialect:
         partition.drop_ask(app, pending)
         new = pending
-        new.shape = partition.books.shape(message.resource, shape.need)
+        new.shape = partition.books.shape(message.resource, need)
     else:
-        new = _make(partition, app, message, shape)
+        new = intake.make(app, message, need)
         new.repeats = 0
         if partition.seed_dialect:
             new.id = message.uuid or partition.next_uuid()
-    _submitted_with(partition, app, new)
+    intake.submitted_with(app, new)
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now
     partition.books.take(app, new, node)
@@ -245,51 +293,3 @@ def _independent(partition: Partition, message: Allocation) -> tuple[Application
     app = partition.applications[message.key]
     app.independent = True
     return app, ""
-
-
-# -- releases ----------------------------------------------------------------------------------------------
-
-
-def release(partition: Partition, message: Release) -> None:
-    """An allocation, an ask, or all that an application has, ends; what is unknown is ignored."""
-    app_id = message.application_id
-    if not app_id and message.what == "both":
-        remove_foreign(partition, message.key)
-        return
-    app = partition.applications.get(app_id) if app_id else _owner(partition, message)
-    if app is None:
-        return
-    if message.what != "ask":
-        wanted = message.uuid if message.what == "allocation" else message.key
-        if wanted:
-            alloc = app.allocations.get(wanted)
-            allocations = [] if alloc is None else [alloc]
-        else:
-            allocations = list(app.allocations.values())
-        for alloc in allocations:
-            end_allocation(partition, app, alloc, message.termination)
-    if message.what == "ask" or (message.what == "both" and message.termination is not Termination.TIMEOUT):
-        ask = app.asks.get(message.key)
-        asks = ([] if ask is None else [ask]) if message.key else list(app.asks.values())
-        for ask in asks:
-            partition.drop_ask(app, ask)
-        if asks:
-            partition.lifecycle.emptied(app)
-    partition.changed = True
-
-
-def _owner(partition: Partition, message: Release) -> Application | None:
-    """Whose ask or allocation it is that a release of the seed's dialect names by key or UUID alone."""
-    app: Application
-    for app in partition.applications.values():
-        if (message.what == "ask" and message.key in app.asks) or (message.uuid and message.uuid in app.allocations):
-            return app
-    return None
-
-
-def end_allocation(partition: Partition, app: Application, alloc: Ask, termination: Termination) -> None:
-    """Free what it uses; echoed unless it confirms a release that the core asked for."""
-    partition.books.give_back(app, alloc)
-    if termination not in _CONFIRMATIONS:
-        partition.say_released(alloc, Termination.STOPPED_BY_RM, "allocation remove as per RM request")
-    partition.lifecycle.emptied(app)

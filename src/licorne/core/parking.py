@@ -62,6 +62,7 @@ class Parking:
     refused: dict[Ask, None]
     on_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
     reserved_stale: cython.bint
+    reservations: cython.longlong  # how many there are
     enabled: cython.bint
     wakeups: cython.longlong
 
@@ -75,6 +76,7 @@ class Parking:
         self.refused = {}
         self.on_node = {}
         self.reserved_stale = True
+        self.reservations = 0
         self.wakeups = 0
         self.enabled = True
 

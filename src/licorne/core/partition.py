@@ -6,7 +6,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | what | where |
 |---|---|
 | applications: adding, removing | `admission` |
-| asks, allocations, releases | `intake` |
+| asks and allocations | `intake`, `releases` |
 | nodes, foreign allocations | `nodechanges` |
 | decisions | `descent`, `parking`, `reservations`, `preemption` |
 | sums | `accounting` |
@@ -31,6 +31,7 @@ from .application import Application
 from .asks import Ask
 from .descent import Descent
 from .events import PartitionEvents
+from .intake import Intake
 from .lifecycle import Lifecycle
 from .limits import Limits
 from .needs import Needs
@@ -61,9 +62,17 @@ class Partition:
     """One partition of one resource manager. `now` is the time of the input that is being handled (ns)."""
 
     def __init__(
-        self, config: PartitionConfig, settings: Settings, types: Types, now: int, *, seed_dialect: bool, owner: str
+        self,
+        config: PartitionConfig,
+        settings: Settings,
+        types: Types,
+        now: int,
+        *,
+        seed_dialect: bool,
+        owner: str,
+        name: str,
     ) -> None:
-        self.name = config.name
+        self.name = name
         self.owner = owner
         self.seed_dialect = seed_dialect
         self.settings = settings
@@ -77,7 +86,6 @@ class Partition:
         self.nodes: dict[str, Node] = {}
         self.foreign: dict[str, Node] = {}
         self.total = Vec()
-        self.predicates: Predicate | None = None
         self.events: PartitionEvents | None = None  # None: nobody listens
         self.limits = Limits(types)
         self.timers = Timers()
@@ -91,6 +99,7 @@ class Partition:
         self.placer = Placer.first(config.placement_rules)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
         self.descent.uuids = seed_dialect
+        self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.reservations = Reservations(self)
         self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
@@ -103,6 +112,15 @@ class Partition:
         self.config = config
         self.limits.configure(config.root, ())
         self.queues_changed()
+
+    @property
+    def predicates(self) -> Predicate | None:
+        """What the resource manager has to say about asks and nodes; None: nothing."""
+        return self.descent.predicates
+
+    @predicates.setter
+    def predicates(self, predicates: Predicate | None) -> None:
+        self.descent.predicates = predicates
 
     @property
     def out(self) -> list[Output]:
@@ -258,11 +276,6 @@ class Partition:
         return made
 
     # what the decision loop asks of its desk
-
-    @property
-    def has_reservations(self) -> int:
-        """How many reservations there are."""
-        return len(self.reservations)
 
     def reserved_pass(self) -> bool:
         """Try the reserved asks first (spec scheduling.md, section 3)."""

@@ -20,12 +20,12 @@ from .placement_rules import RECOVERY_PATH
 from .states import ObjectState
 
 if cython.compiled:
-    from cython.cimports.licorne.core.asks import PriorityBag
     from cython.cimports.licorne.core.order import Order, Ranked
+    from cython.cimports.licorne.core.priorities import PriorityBag
     from cython.cimports.licorne.core.vectors import Types, Vec
 else:
-    from .asks import PriorityBag
     from .order import Order, Ranked
+    from .priorities import PriorityBag
     from .vectors import Types, Vec
 
 if TYPE_CHECKING:  # an application knows its queue; here it is an object

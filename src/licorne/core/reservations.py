@@ -76,6 +76,7 @@ class Reservations:
         if not ask.required:
             due = partition.timers.add(partition.now + RESERVATION_MAX_AGE_NS + 1, "reservation", ask)
         self._timers[ask] = due
+        partition.parking.reservations = len(self._timers)
         self.mend_open(node)
         partition.parking.reserved_stale = True
         if partition.events is not None:
@@ -96,6 +97,7 @@ class Reservations:
         else:
             del app.queue.reserved[app]
         partition.timers.cancel(self._timers.pop(ask))
+        partition.parking.reservations = len(self._timers)
         if node.block is not None and not node.reservations:
             self.mend_open(node)
             partition.parking.node_opened(node)

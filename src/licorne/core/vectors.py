@@ -8,10 +8,13 @@ where "not listed" means "without limit". So a new type of resource costs nothin
 Sums cannot overflow: what would lift a sum of everything asked for over `SUM_MAX` is refused at the door
 (`licorne.core.intake`, `nodechanges`), so the additions here are plain.
 
-Compiled, `v` is a C array owned by the object; interpreted, it is a list.
+Compiled, `v` is a C array: inside of the object up to four types, which is the common case, else beside it. Interpreted,
+it is a list.
 """
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import cython
 
@@ -27,7 +30,17 @@ SUM_MAX: int = (1 << 62) - 1
 TYPES_MAX: int = 1024
 """No more resource types than this are known; see `Types.admits`."""
 
-LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)  # the same, for the loops below
+# The same, for the loops below.
+LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+MOST = cython.declare(cython.longlong, 0x3FFFFFFFFFFFFFFF)
+INSIDE = cython.declare(cython.Py_ssize_t, 4)  # amounts that a vector holds without memory of its own
+
+# What `Types.read` found.
+READ = cython.declare(cython.int, 0)
+NOTHING_IN_IT = cython.declare(cython.int, 1)
+NEGATIVE = cython.declare(cython.int, 2)
+TOO_LARGE = cython.declare(cython.int, 3)
+NEW_TYPES = cython.declare(cython.int, 4)
 
 
 @cython.cclass
@@ -59,18 +72,51 @@ class Types:
     @cython.ccall
     def amounts(self, resource: dict[str, int]) -> Vec:
         """The vector of a map of amounts; zeros are as good as left out, so that equal amounts give equal vectors."""
-        vec: Vec = Vec(len(self.names))
+        vec: Vec = new_vec(0, 0)
         d: cython.Py_ssize_t
         used: cython.Py_ssize_t = 0
         for name, value in resource.items():
             if value:
                 d = self.slot(name)
-                if d >= vec.n:
-                    vec.grow(d + 1)
+                vec.grow(d + 1)
                 vec.v[d] = value
                 used = max(used, d + 1)
         vec.cut(used)
         return vec
+
+    @cython.cfunc
+    def read(self, resource: dict[str, int], vec: Vec) -> cython.int:
+        """`vec` := an ask's map of amounts, as `amounts` makes it, if all is well with it (READ); else what is not.
+
+        NEW_TYPES says that it holds types not known yet, and nothing of the other faults.
+        """
+        d: cython.Py_ssize_t
+        amount: cython.longlong
+        unknown: cython.bint = False
+        some: cython.bint = False
+        vec.cut(0)
+        try:
+            for name, value in resource.items():
+                amount = value
+                if amount < 0:
+                    return NEGATIVE
+                if amount > MOST:
+                    return TOO_LARGE
+                if amount == 0:
+                    continue
+                some = True
+                at = self.index.get(name)
+                if at is None:
+                    unknown = True
+                    continue
+                d = at
+                vec.grow(d + 1)
+                vec.v[d] = amount
+        except OverflowError:  # only compiled: no C integer holds the value
+            return NEGATIVE if value < 0 else TOO_LARGE
+        if unknown:
+            return NEW_TYPES
+        return READ if some else NOTHING_IN_IT
 
     def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
         """Build a vector from a sparse map; types that are not in it have the value `fill`."""
@@ -85,22 +131,41 @@ class Types:
         return vec
 
 
+@cython.cfunc
+def new_vec(n: cython.Py_ssize_t, fill: cython.longlong) -> Vec:
+    """The same as `Vec(n, fill)`, without the cost of a call from Python."""
+    vec: Vec = Vec.__new__(Vec)
+    vec.open(n, fill)
+    return vec
+
+
 @cython.cclass
 class Vec:
     """A vector of int64 amounts, one for each resource type; see the module's text for `fill`."""
 
+    v: cython.p_longlong
+    inside: Annotated[list[int], cython.longlong[4]]
+    room: cython.Py_ssize_t
     n: cython.Py_ssize_t
     fill: cython.longlong
-    v: cython.p_longlong
 
     def __init__(self, n: cython.Py_ssize_t = 0, fill: cython.longlong = 0) -> None:
+        self.open(n, fill)
+
+    @cython.cfunc
+    def open(self, n: cython.Py_ssize_t, fill: cython.longlong) -> cython.void:
+        """Hold n amounts, all `fill`; once, when the vector is made."""
         d: cython.Py_ssize_t
         self.n = n
         self.fill = fill
         if cython.compiled:
-            self.v = cython.cast(cython.p_longlong, malloc(max(n, 1) * 8))
-            if self.v == cython.NULL:
-                raise MemoryError
+            self.room = max(n, INSIDE)
+            if n <= INSIDE:
+                self.v = self.inside
+            else:
+                self.v = cython.cast(cython.p_longlong, malloc(n * 8))
+                if self.v == cython.NULL:
+                    raise MemoryError
             for d in range(n):
                 self.v[d] = fill
         else:
@@ -108,7 +173,8 @@ class Vec:
 
     def __dealloc__(self) -> None:
         if cython.compiled:
-            free(self.v)
+            if self.v != self.inside:
+                free(self.v)
 
     @cython.cfunc
     def grow(self, n: cython.Py_ssize_t) -> cython.void:
@@ -117,18 +183,27 @@ class Vec:
         if n <= self.n:
             return
         if cython.compiled:
-            new: cython.p_longlong = cython.cast(cython.p_longlong, malloc(n * 8))
+            if n > self.room:
+                self._move(n)
+            for d in range(self.n, n):
+                self.v[d] = self.fill
+        else:
+            self.v.extend([self.fill] * (n - self.n))
+        self.n = n
+
+    @cython.cfunc
+    def _move(self, room: cython.Py_ssize_t) -> cython.void:
+        d: cython.Py_ssize_t
+        if cython.compiled:
+            new: cython.p_longlong = cython.cast(cython.p_longlong, malloc(room * 8))
             if new == cython.NULL:
                 raise MemoryError
             for d in range(self.n):
                 new[d] = self.v[d]
-            for d in range(self.n, n):
-                new[d] = self.fill
-            free(self.v)
+            if self.v != self.inside:
+                free(self.v)
             self.v = new
-        else:
-            self.v.extend([self.fill] * (n - self.n))
-        self.n = n
+            self.room = room
 
     @cython.cfunc
     def cut(self, n: cython.Py_ssize_t) -> cython.void:
@@ -159,6 +234,14 @@ class Vec:
         for d in range(other.n):
             self.v[d] += other.v[d]
 
+    @cython.cfunc
+    def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
+        """Add the other so many times, in place."""
+        d: cython.Py_ssize_t
+        self.grow(other.n)
+        for d in range(other.n):
+            self.v[d] += other.v[d] * times
+
     @cython.ccall
     def minus(self, other: Vec) -> cython.void:
         """Subtract in place; the result may be negative."""
@@ -179,6 +262,8 @@ class Vec:
             bad |= (ask.v[d] > self.v[d]) & (ask.v[d] > 0)
         if bad:
             return False
+        if ask.n <= n or self.fill == LIMITLESS:
+            return True
         for d in range(n, ask.n):
             if ask.v[d] > self.fill and ask.v[d] > 0:
                 return False
@@ -289,10 +374,10 @@ class Vec:
         d: cython.Py_ssize_t
         rest: cython.longlong
         for d in range(more.n):
-            rest = 0x3FFFFFFFFFFFFFFF - self.at(d)
+            rest = MOST - self.at(d)
             if beside is not None:
                 rest -= beside.at(d)
-            if rest < 0 or more.v[d] > rest // times:
+            if rest < more.v[d] or (times > 1 and more.v[d] > rest // times):
                 return True
         return False
 

@@ -1,0 +1,70 @@
+"""The priority of an application or queue: the highest of what is pending in it (spec scheduling.md, section 4.2)."""
+
+from __future__ import annotations
+
+import cython
+
+NO_PRIORITY: int = -0x80000000
+"""The priority of an application or queue in which nothing is pending (spec section 4.2: MIN)."""
+NONE = cython.declare(cython.longlong, -0x80000000)
+
+
+@cython.cclass
+class PriorityBag:
+    """A multiset of priorities with its maximum at hand; NO_PRIORITY does not count."""
+
+    top: cython.longlong
+    count: cython.longlong
+    rest: dict[int, int]  # how often each lower priority occurs
+
+    def __init__(self) -> None:
+        self.top = NONE
+        self.count = 0
+        self.rest = {}
+
+    @cython.cfunc
+    def add(self, priority: cython.longlong) -> cython.bint:
+        """Put one in; did the maximum change?"""
+        if priority == NONE:
+            return False
+        if self.count and priority == self.top:
+            self.count += 1
+            return False
+        if self.count == 0 or priority > self.top:
+            if self.count:
+                self.rest[self.top] = self.count
+            self.top = priority
+            self.count = 1
+            return True
+        self.rest[priority] = self.rest.get(priority, 0) + 1
+        return False
+
+    @cython.cfunc
+    def remove(self, priority: cython.longlong) -> cython.bint:
+        """Take one out; did the maximum change?"""
+        if priority == NONE:
+            return False
+        if priority == self.top:
+            self.count -= 1
+            if self.count:
+                return False
+            if self.rest:
+                self.top = max(self.rest)
+                self.count = self.rest.pop(self.top)
+            else:
+                self.top = NONE
+            return True
+        left: cython.longlong = self.rest[priority] - 1
+        if left:
+            self.rest[priority] = left
+        else:
+            del self.rest[priority]
+        return False
+
+    def refill(self, priorities: list[int]) -> None:
+        """Hold these and no others, whatever was in it."""
+        self.top = NONE
+        self.count = 0
+        self.rest = {}
+        for priority in priorities:
+            self.add(priority)

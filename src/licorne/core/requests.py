@@ -1,0 +1,208 @@
+"""The order in which an application's pending asks are tried (spec scheduling.md, section 5.2).
+
+Higher priority first, then older create time, then arrival. `Requests` keeps this order in blocks of up to 128 asks. A
+block knows how many of its asks are live (not parked) and a lower bound of what they ask for, so that a search under a
+small quota, or among parked asks, skips whole blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.vectors import Vec
+else:
+    from .asks import Ask
+    from .vectors import Vec
+
+
+@cython.cclass
+class AskBlock:
+    """Up to 128 pending asks in request order; no live ask in it asks for less than `low`."""
+
+    items: list[Any]  # Ask
+    low: Vec
+    live: cython.Py_ssize_t
+    place: cython.Py_ssize_t
+
+    def __init__(self) -> None:
+        self.items = []
+        self.low = Vec()
+        self.live = 0
+        self.place = 0
+
+    @cython.cfunc
+    def count_in(self, ask: Ask) -> cython.void:
+        """The ask is in this block: if it is live, count it and lower the bound to it."""
+        d: cython.Py_ssize_t
+        amounts: Vec = ask.shape.amounts
+        ask.block = self
+        if ask.parked:
+            return
+        if self.live == 0:
+            self.low.copy_from(amounts)
+        else:
+            for d in range(self.low.n):  # what the bound does not hold is 0
+                self.low.v[d] = min(self.low.v[d], amounts.at(d))
+        self.live += 1
+
+    @cython.cfunc
+    def recount(self) -> cython.void:
+        """Make the count and the bound exact."""
+        i: cython.Py_ssize_t
+        self.live = 0
+        for i in range(len(self.items)):
+            self.count_in(cython.cast(Ask, self.items[i]))
+
+    @cython.cfunc
+    def where(self, ask: Ask) -> cython.Py_ssize_t:
+        """The place of an ask that is in this block, or that belongs there."""
+        lo: cython.Py_ssize_t = 0
+        hi: cython.Py_ssize_t = len(self.items)
+        mid: cython.Py_ssize_t
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            if cython.cast(Ask, self.items[mid]).before(ask):
+                lo = mid + 1
+            else:
+                hi = mid
+        return lo
+
+
+@cython.cclass
+class Requests:
+    """The pending asks of one application in request order."""
+
+    blocks: list[Any]  # AskBlock
+
+    def __init__(self) -> None:
+        self.blocks = []
+
+    @cython.cfunc
+    def insert(self, ask: Ask) -> cython.void:
+        """Put in a pending ask; it must be in no block."""
+        count: cython.Py_ssize_t = len(self.blocks)
+        block: AskBlock
+        lo: cython.Py_ssize_t
+        hi: cython.Py_ssize_t
+        mid: cython.Py_ssize_t
+        if count == 0:
+            block = AskBlock()
+            self.blocks.append(block)
+            block.items.append(ask)
+            block.count_in(ask)
+            return
+        block = cython.cast(AskBlock, self.blocks[count - 1])
+        if cython.cast(Ask, block.items[len(block.items) - 1]).before(ask):  # the common case: it is the last
+            if len(block.items) >= 64:
+                block = AskBlock()
+                block.place = count
+                self.blocks.append(block)
+            block.items.append(ask)
+            block.count_in(ask)
+            return
+        lo = 0
+        hi = count
+        while hi - lo > 1:
+            mid = (lo + hi) >> 1
+            if cython.cast(Ask, cython.cast(AskBlock, self.blocks[mid]).items[0]).before(ask):
+                lo = mid
+            else:
+                hi = mid
+        block = cython.cast(AskBlock, self.blocks[lo])
+        block.items.insert(block.where(ask), ask)
+        block.count_in(ask)
+        if len(block.items) >= 128:
+            self._split(block)
+
+    @cython.cfunc
+    def remove(self, ask: Ask) -> cython.void:
+        """Take out an ask: it is not pending any longer."""
+        block: AskBlock = cython.cast(AskBlock, ask.block)
+        del block.items[block.where(ask)]
+        if not ask.parked:
+            block.live -= 1
+        ask.block = None
+        if not block.items:
+            del self.blocks[block.place]
+            self._place_from(block.place)
+
+    @cython.cfunc
+    def park(self, ask: Ask, why: cython.int) -> cython.void:
+        """Take the ask out of the search."""
+        if not ask.parked:
+            cython.cast(AskBlock, ask.block).live -= 1
+        ask.parked = why
+
+    @cython.cfunc
+    def unpark(self, ask: Ask) -> cython.void:
+        """Let the search see the ask again."""
+        if ask.parked:
+            ask.parked = 0
+            cython.cast(AskBlock, ask.block).count_in(ask)
+
+    @cython.cfunc
+    def next_fit(self, room: Vec) -> Ask | None:
+        """The first live ask that fits in the room, or None."""
+        p: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        block: AskBlock
+        ask: Ask
+        for p in range(len(self.blocks)):
+            block = cython.cast(AskBlock, self.blocks[p])
+            if block.live == 0 or not room.holds(block.low):
+                continue
+            for i in range(len(block.items)):
+                ask = cython.cast(Ask, block.items[i])
+                if not ask.parked and room.holds(ask.shape.amounts):
+                    return ask
+            block.recount()
+        return None
+
+    def in_order(self) -> list[Ask]:
+        """All pending asks in request order."""
+        block: AskBlock
+        found: list[Ask] = []
+        for block in self.blocks:
+            found += block.items
+        return found
+
+    @cython.cfunc
+    def _split(self, block: AskBlock) -> cython.void:
+        new: AskBlock = AskBlock()
+        new.items = block.items[64:]
+        del block.items[64:]
+        block.recount()
+        new.recount()
+        self.blocks.insert(block.place + 1, new)
+        self._place_from(block.place + 1)
+
+    @cython.cfunc
+    def _place_from(self, start: cython.Py_ssize_t) -> cython.void:
+        i: cython.Py_ssize_t
+        for i in range(start, len(self.blocks)):
+            cython.cast(AskBlock, self.blocks[i]).place = i
+
+    def validate(self) -> None:
+        """Prove order, places, counts and bounds."""
+        block: AskBlock
+        ask: Ask
+        last: Ask | None = None
+        d: cython.Py_ssize_t
+        for p, b in enumerate(self.blocks):
+            block = b
+            live = 0
+            assert block.place == p and block.items, "block of asks"
+            for a in block.items:
+                ask = a
+                assert ask.block is block, f"block of ask {ask.key}"
+                assert last is None or last.before(ask), f"request order at {ask.key}"
+                last = ask
+                if not ask.parked:
+                    live += 1
+                    for d in range(block.low.n):
+                        assert block.low.v[d] <= ask.shape.amounts.at(d), f"bound below ask {ask.key}"
+            assert live == block.live, "live asks of a block"
