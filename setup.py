@@ -32,6 +32,8 @@ import pxd  # noqa: E402  the import needs the line above
 HOT = [
     "licorne.si.allocations",
     "licorne.core.vectors",
+    "licorne.core.minima",
+    "licorne.core.candidates",
     "licorne.core.order",
     "licorne.core.nodes",
     "licorne.core.nodeblock",

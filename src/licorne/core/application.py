@@ -60,6 +60,7 @@ class Application(Ranked):
     asks_pending: cython.longlong
     visited_seq: cython.longlong  # asks that arrived up to here have all had their turn
     backoff_until: cython.longlong
+    restless: cython.bint  # it is awake, and for another reason than that room was freed on a node
     asks: dict[str, Ask]
     allocations: dict[str, Ask]
     reservations: dict[str, Ask]
@@ -99,6 +100,7 @@ class Application(Ranked):
         self.asks_pending = 0
         self.visited_seq = 0
         self.backoff_until = 0
+        self.restless = False
         self.asks = {}
         self.allocations = {}
         self.reservations = {}

@@ -67,6 +67,7 @@ class Descent:
     room: Vec
     out: list[Output]
     uuids: cython.bint
+    refused: cython.bint  # a predicate kept the last ask off a node that had room
 
     def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], desk: Any) -> None:
         self.root = root
@@ -80,6 +81,7 @@ class Descent:
         self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
         self.out = []
         self.uuids = False
+        self.refused = False
 
     def decide(self, limit: int) -> int:
         """Decide until nothing more is possible, or `limit` allocations are made; the number of allocations.
@@ -94,17 +96,18 @@ class Descent:
             if not self.parking.enabled:
                 self.parking.wake_tree(self.root)
             if self.parking.reserved_stale and self.parking.reservations:
-                if self.desk.reserved_pass():
+                if self.desk.reservations.try_all():
                     made += 1
                     self.parking.settle()
                     continue
-            if self.parking.freed or self.parking.opened:
-                self.parking.settle()
-            result = self.regular_pass()
+            self.parking.settle()
+            result = NOTHING if self.parking.idle() else self.regular_pass()
             if result == ALLOCATED:
                 made += 1
-            elif result == NOTHING and not (self.parking.reserved_stale and self.parking.reservations):
-                break
+            elif result == NOTHING:
+                self.parking.dismiss()
+                if not (self.parking.reserved_stale and self.parking.reservations):
+                    break
         return made
 
     @cython.cfunc
@@ -174,22 +177,28 @@ class Descent:
         result: cython.int
         if not app.group_chosen:
             self.desk.limits.attach(app)
-        if app.state is not RUNNING and not self.desk.may_be_tried(app):
+        if app.state is not RUNNING and not self.desk.lifecycle.may_be_tried(app):
+            self.parking.surrender(app)
             self.parking.sleep(app)
             return NOTHING
         if app.backoff_until > self.parking.now:
+            self.parking.surrender(app)
             self.parking.sleep(app)
             return NOTHING
         self.headroom(app)
         if app.queue.backoff or not self.parking.enabled:
+            self.parking.surrender(app)
             result = self.visit_in_order(app)
         else:
             result = NOTHING
             while result == NOTHING:
-                ask = app.requests.next_fit(self.room)
+                ask = app.requests.next_fit(self.room, self.parking.candidates)
                 if ask is None:
                     app.visited_seq = self.books.asks_seen
                     break
+                if ask.parked and not self.room.holds(ask.shape.amounts):
+                    self.parking.revive(ask.shape)  # a candidate holds it, and will be forgotten before it may run
+                    continue
                 result = self.attempt(app, ask)
         if result == NOTHING:
             self.parking.block(app)
@@ -235,7 +244,6 @@ class Descent:
     def attempt(self, app: Application, ask: Ask) -> cython.int:
         """An ask that fits the headroom: place it, or reserve a node for it, or park it."""
         node: Node | None
-        refused: cython.bint
         ask.attempted = True
         if ask.required:
             return self.attempt_required(app, ask)
@@ -243,14 +251,13 @@ class Descent:
         if node is not None:
             self.allocate(app, ask, node)
             return ALLOCATED
-        refused = not ask.shape.failed and self.parking.enabled
         if ask.reserved is None and self.parking.is_old(ask):
-            node = self.desk.reservation_candidate(ask)
+            node = self.desk.reservations.candidate(ask)
             if node is not None:
-                self.desk.reserve(ask, node)
+                self.desk.reservations.reserve(ask, node)
                 self.parking.park(ask)
                 return RESERVED
-        if refused:
+        if self.refused and self.parking.enabled:
             self.parking.refuse(ask)
         else:
             self.parking.park(ask)
@@ -261,9 +268,11 @@ class Descent:
         """The first node in order that is open, has room, meets the constraints, and that no predicate refuses."""
         shape: Shape = ask.shape
         node: Node | None
-        refused: cython.bint = False
+        self.refused = False
+        if not shape.failed and shape.need.failed.reach(shape.amounts):
+            self.parking.fail(shape)
         if shape.failed:
-            return None
+            return self.first_candidate(ask)
         node = self.index.find(shape.amounts, shape.need.mask, None)
         if node is not None and shape.need.exact and self.predicates is None:
             return node
@@ -271,10 +280,24 @@ class Descent:
             if shape.need.exact or shape.need.matches(node):
                 if self.predicates is None or self.desk.predicate_holds(ask, node, True):
                     return node
-                refused = True
+                self.refused = True
             node = self.index.find(shape.amounts, shape.need.mask, node)
-        if not refused:
+        if not self.refused:
             self.parking.fail(shape)
+        return None
+
+    @cython.cfunc
+    def first_candidate(self, ask: Ask) -> Node | None:
+        """The same for an ask that only a node on which room was freed since can hold (`licorne.core.parking`)."""
+        node: Node
+        if self.parking.candidates.nodes and self.parking.candidates.hold(ask.shape):
+            for node in self.parking.candidates.in_order():
+                if node.takes(ask.shape.amounts, ask.shape.need):
+                    if self.predicates is None or self.desk.predicate_holds(ask, node, True):
+                        return node
+                    self.refused = True
+            if self.refused:
+                self.parking.revive(ask.shape)
         return None
 
     @cython.cfunc
@@ -291,7 +314,7 @@ class Descent:
         self.parking.await_node(ask)
         if ask.reserved is not None:
             return NOTHING
-        self.desk.reserve(ask, node)
+        self.desk.reservations.reserve(ask, node)
         return RESERVED
 
     @cython.cfunc
@@ -310,7 +333,7 @@ class Descent:
         """Make the decision final, everywhere, and announce it."""
         alloc: Ask = ask
         if ask.reserved is not None:
-            self.desk.unreserve(ask)
+            self.desk.reservations.cancel(ask)
         if ask.repeats > 1 or self.uuids:
             alloc = self.desk.split(ask)
         else:

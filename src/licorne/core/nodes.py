@@ -16,8 +16,10 @@ import cython
 from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels
 
 if cython.compiled:
+    from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
 else:
+    from .minima import Minima
     from .vectors import Vec
 
 if TYPE_CHECKING:  # a node knows them as objects: the modules that define them build upon this one
@@ -30,7 +32,10 @@ SHARED_BIT = 62
 
 @cython.cclass
 class Need:
-    """One set of node constraints, known to the nodes of a partition by a bit."""
+    """One set of node constraints, known to the nodes of a partition by a bit.
+
+    `failed` are the minima of the amounts that found no node (`licorne.core.parking`).
+    """
 
     constraints: NodeConstraints
     bit: cython.int
@@ -38,6 +43,7 @@ class Need:
     exact: cython.bint  # the bit is this need's own
     shapes: dict[object, Shape]  # those of its shapes that a pending ask has, by their amounts
     answers: dict[NodeLabels, bool]  # node labels -> bool, for a shared bit
+    failed: Minima
 
     def __init__(self, constraints: NodeConstraints, bit: int) -> None:
         self.constraints = constraints
@@ -46,6 +52,7 @@ class Need:
         self.exact = bit != SHARED_BIT
         self.shapes = {}
         self.answers = {}
+        self.failed = Minima(True)
 
     def matches(self, node: Node) -> bool:
         """Do the node's labels and taints satisfy the constraints?"""
@@ -104,6 +111,13 @@ class Node:
         self.allocations = {}
         self.reservations = {}
         self.foreign = {}
+
+    @cython.ccall
+    def takes(self, amounts: Vec, need: Need) -> cython.bint:
+        """Is it open, has it room, and does it meet the constraints?"""
+        if (self.bits & need.mask) != need.mask or not self.free.holds(amounts):
+            return False
+        return need.exact or need.matches(self)
 
     def set_bit(self, bit: int, on: bool) -> None:
         """Set or clear one bit; the index must be told (`NodeIndex.mend`)."""

@@ -5,8 +5,10 @@ its asks then waits for one of these, and the event that can help is told to wak
 
 * room under a quota or a user's or group's limit, or a slot for a running application: the application is in `blocked` of
   every queue and tracker that may bind it; what gives something back there wakes all of them;
-* a node: the ask is parked (`NO_NODE`) with its shape; a node that gained room, opened or came is compared with
-  the shapes that failed, and those that fit it now are revived, with their applications;
+* a node: the ask is parked (`NO_NODE`), its shape has failed, and whatever is no smaller fails with it unseen
+  (`Need.failed`). A node that opened or came is compared with the shapes that failed, and those that fit it now are
+  revived, with their applications. A node that only gained room becomes a *candidate*: what is parked stays so, and is
+  tried on the candidates alone, in the order in which everything is tried, until nothing is left that one of them holds;
 * its own required node (`AWAITS_NODE`): any event on that node;
 * age: an ask that fits no node may reserve one when it is old enough; a timer wakes it;
 * a predicate of the resource manager (`REFUSED`), whose answer may change unseen: the next call.
@@ -17,6 +19,7 @@ on the side of waking.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import cython
@@ -26,14 +29,16 @@ from .timers import Timers
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
-    from cython.cimports.licorne.core.nodes import Node
+    from cython.cimports.licorne.core.candidates import Candidates
+    from cython.cimports.licorne.core.nodes import Need, Node
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from .application import Application
     from .asks import Ask, Shape
-    from .nodes import Node
+    from .candidates import Candidates
+    from .nodes import Need, Node
     from .queue import Queue
     from .usage import Tracker
     from .vectors import Vec
@@ -43,6 +48,7 @@ NEVER = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 NO_NODE = cython.declare(cython.int, 1)
 REFUSED = cython.declare(cython.int, 2)
 AWAITS_NODE = cython.declare(cython.int, 3)
+CANDIDATES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more of them a search of all nodes is quicker
 
 
 @cython.cclass
@@ -50,13 +56,20 @@ class Parking:
     """The waiting asks and applications of one partition.
 
     `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off.
-    `reserved_stale`: something has happened that may let a reserved ask run.
+    `reserved_stale`: something has happened that may let a reserved ask run. What has failed, shapes and `Need.failed`,
+    has no room on any node but the candidates, and those that are `freed` or `opened`. `restless` counts the
+    applications that are awake for another reason than a candidate; those that are awake for one may stay so when it
+    holds nothing more, for the next candidate may wake them again.
     """
 
     now: cython.longlong
     reserve_after_ns: cython.longlong
     timers: Timers
     failed: dict[Shape, None]
+    failed_needs: dict[Need, None]  # whose `failed` is not empty
+    waiting: dict[Application, None]  # with asks that wait for a node; perhaps some that had
+    candidates: Candidates
+    restless: cython.longlong
     freed: dict[Node, None]  # since the last `settle`; so `opened`
     opened: dict[Node, None]
     refused: dict[Ask, None]
@@ -71,6 +84,10 @@ class Parking:
         self.timers = timers
         self.reserve_after_ns = reserve_after_ns
         self.failed = {}
+        self.failed_needs = {}
+        self.waiting = {}
+        self.candidates = Candidates()
+        self.restless = 0
         self.freed = {}
         self.opened = {}
         self.refused = {}
@@ -85,6 +102,14 @@ class Parking:
     @cython.ccall
     def wake(self, app: Application) -> cython.void:
         """Put the application, and the queues above it, back into their orders."""
+        self.rouse(app)
+        if app.place >= 0 and not app.restless:
+            app.restless = True
+            self.restless += 1
+
+    @cython.cfunc
+    def rouse(self, app: Application) -> cython.void:
+        """The same, but only because of the candidates."""
         leaf: Queue = app.queue
         queue: Queue | None = leaf
         if app.place >= 0 or app.asks_pending == 0 or not leaf.serves:
@@ -103,6 +128,9 @@ class Parking:
         queue: Queue | None = app.queue
         if app.place < 0:
             return
+        if app.restless:
+            app.restless = False
+            self.restless -= 1
         app.queue.order.drop(app)
         while queue is not None:
             queue.active -= 1
@@ -135,6 +163,18 @@ class Parking:
                 self.wake(app)
             blocked.clear()
 
+    def tree_changed(self, root: Queue, apps: Iterable[Application]) -> None:
+        """Queues have come, gone or changed, or which of them serve: everything may be tried again."""
+        app: Application
+        self.restless = 0
+        for app in apps:
+            app.restless = app.restless and app.place >= 0
+            self.restless += app.restless
+        for node in self.candidates.nodes:
+            self.freed[node] = None  # as if it were only now: others may be awake for it than should be
+        self.candidates.clear()
+        self.wake_tree(root)
+
     def wake_tree(self, queue: Queue) -> None:
         """Something changed that may matter to every application in this subtree (a reload, another cluster size)."""
         child: Queue
@@ -151,6 +191,8 @@ class Parking:
     def park(self, ask: Ask) -> cython.void:
         """No node has room for the ask, and it cannot reserve one now: wait for a node, or for age."""
         app: Application = cython.cast(Application, ask.app)
+        if app.requests.waits == 0:
+            self.waiting[app] = None
         app.requests.park(ask, NO_NODE)
         self._await_age(ask)
 
@@ -169,9 +211,13 @@ class Parking:
 
     @cython.cfunc
     def joined(self, ask: Ask) -> cython.void:
-        """A new pending ask: if its shape is known to fit no node it need not be tried, unless it may reserve one."""
-        if self.enabled and ask.shape.failed and not self.is_old(ask):
+        """A new pending ask: if it is known to fit no node it need not be tried, unless it may reserve one."""
+        if not self.enabled or self.is_old(ask):
+            return
+        if ask.shape.failed:
             self.park(ask)
+        elif ask.shape.need.failed.reach(ask.shape.amounts):
+            self.fail(ask.shape)
 
     @cython.cfunc
     def fail(self, shape: Shape) -> cython.void:
@@ -181,6 +227,8 @@ class Parking:
             return
         shape.failed = True
         self.failed[shape] = None
+        shape.need.failed.add(shape.amounts)
+        self.failed_needs[shape.need] = None
         while ask is not None:
             if not ask.parked and not ask.required and (ask.reserved is not None or not self.is_old(ask)):
                 self.park(ask)
@@ -242,23 +290,99 @@ class Parking:
         """The node has been removed."""
         self.freed.pop(node, None)
         self.opened.pop(node, None)
+        self.candidates.drop(node)
         self.reserved_stale = True
         self._wake_required(node)
 
-    def settle(self) -> None:
+    @cython.ccall
+    def settle(self) -> cython.void:
         """Before decisions: compare what failed with the nodes that changed, and wake what they may hold."""
-        shape: Shape
         node: Node
-        for node in self.freed:
-            self._wake_required(node)
-        for node in self.opened:
-            self._wake_required(node)
-        if self.failed and (self.freed or self.opened):
-            self._revive_fitting()
-        if self.refused and (self.freed or self.opened):  # its shape has not failed: it is not among those
+        if not self.freed and not self.opened:
+            return
+        if self.on_node:
+            for node in self.freed:
+                self._wake_required(node)
+            for node in self.opened:
+                self._wake_required(node)
+        if self.failed:
+            if (
+                self.reserve_after_ns == NEVER  # else some that are old are live although their shape has failed
+                and not self.opened
+                and len(self.freed) + len(self.candidates.nodes) <= CANDIDATES_MAX
+            ):
+                for node in self.freed:
+                    self.candidates.add(node)
+                self._rouse_waiting()
+            else:
+                self._revive_fitting()
+        else:
+            for node in self.freed:
+                self._not_failed(node.free)
+            for node in self.opened:
+                self._not_failed(node.free)
+        if self.refused:  # its shape has not failed: it is not among those
             self.retry_refused()
         self.freed.clear()
         self.opened.clear()
+
+    # -- candidates ------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _rouse_waiting(self) -> cython.void:
+        """Wake the applications of which a candidate may hold something."""
+        app: Application
+        gone: bool = False
+        for each in self.waiting:
+            app = cython.cast(Application, each)
+            if app.requests.waits == 0:
+                gone = True
+            elif app.place < 0 and app.requests.waiting.reach(self.candidates.most):
+                self.rouse(app)
+                if app.place < 0:  # its queue serves nobody
+                    self.surrender(app)
+        if gone:
+            self.waiting = {app: None for app in self.waiting if app.requests.waits}
+
+    @cython.cfunc
+    def idle(self) -> cython.bint:
+        """Is nothing to be tried, because nobody is awake but for candidates, and they hold nothing more?"""
+        app: Application
+        if self.restless:
+            return False
+        if self.candidates.nodes:
+            self.candidates.measure()
+            for each in self.waiting:
+                app = cython.cast(Application, each)
+                if app.requests.waits and app.requests.waiting.reach(self.candidates.most):
+                    return False
+        return True
+
+    @cython.cfunc
+    def dismiss(self) -> cython.void:
+        """Nothing that waits for a node is held by a candidate: they are nodes like any other again."""
+        node: Node
+        if self.candidates.nodes:
+            for node in self.candidates.nodes:
+                self._not_failed(node.free)
+            self.candidates.clear()
+
+    @cython.cfunc
+    def surrender(self, app: Application) -> cython.void:
+        """The application can't be tried: what a candidate holds of it must not count as failed when that is over."""
+        ask: Ask
+        if self.candidates.nodes and app.requests.waits and app.requests.waiting.reach(self.candidates.most):
+            for each in app.requests.in_order():
+                ask = each
+                if ask.parked == NO_NODE and self.candidates.hold(ask.shape):
+                    self.revive(ask.shape)
+
+    @cython.cfunc
+    def _not_failed(self, room: Vec) -> cython.void:
+        """There is a node with this room: what fits in it has not failed."""
+        need: Need
+        for need in self.failed_needs:
+            need.failed.forget_below(room)
 
     def retry_refused(self) -> None:
         """A new call, or a node that changed: ask the predicates again."""
@@ -295,6 +419,7 @@ class Parking:
             rooms.append(node.free if self.reserve_after_ns == NEVER else node.capacity)
         for i in range(len(rooms)):
             most.raise_to(cython.cast(Vec, rooms[i]))
+            self._not_failed(cython.cast(Vec, rooms[i]))
         for failed in list(self.failed):
             shape = failed
             if not most.holds(shape.amounts):

@@ -173,7 +173,7 @@ class Partition:
     def queues_changed(self) -> None:
         """Quotas, the tree or the cluster's size have changed: shares follow, and everything may be tried again."""
         self.settle_size()
-        self.parking.wake_tree(self.tree.root)
+        self.parking.tree_changed(self.tree.root, self.applications.values())
         self.watch_empty_queues()
         self.changed = True
 
@@ -219,7 +219,8 @@ class Partition:
         self.now = self.parking.now = now
 
     def _timer_due(self, kind: str, subject: object) -> None:
-        self.changed = True
+        if kind != "aged":  # which says when to try again, and shows in nothing else
+            self.changed = True
         if kind == "clean":
             self._clean_timer = None
             removed = self.tree.remove_empty()
@@ -277,14 +278,6 @@ class Partition:
 
     # what the decision loop asks of its desk
 
-    def reserved_pass(self) -> bool:
-        """Try the reserved asks first (spec scheduling.md, section 3)."""
-        return self.reservations.try_all()
-
-    def may_be_tried(self, app: Application) -> bool:
-        """Maximum applications of queues and users, and the order by states."""
-        return self.lifecycle.may_be_tried(app)
-
     def back_off(self, app: Application) -> None:
         """Too many of its asks fit no node: leave it alone for a while (section 6.1)."""
         app.backoff_until = self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS)
@@ -293,18 +286,6 @@ class Partition:
     def predicate_holds(self, ask: Ask, node: Node, allocate: bool) -> bool:
         """Ask the resource manager."""
         return self.predicates is None or self.predicates(ask.key, node.id, allocate)
-
-    def reservation_candidate(self, ask: Ask) -> Node | None:
-        """The node that an old ask should reserve."""
-        return self.reservations.candidate(ask)
-
-    def reserve(self, ask: Ask, node: Node) -> None:
-        """Tie the ask to the node."""
-        self.reservations.reserve(ask, node)
-
-    def unreserve(self, ask: Ask) -> None:
-        """Untie it."""
-        self.reservations.cancel(ask)
 
     def cancel_ordinary_reservations(self, node: Node) -> None:
         """Others make way for an ask that requires the node."""

@@ -2,7 +2,8 @@
 
 Higher priority first, then older create time, then arrival. `Requests` keeps this order in blocks of up to 128 asks. A
 block knows how many of its asks are live (not parked) and a lower bound of what they ask for, so that a search under a
-small quota, or among parked asks, skips whole blocks.
+small quota, or among parked asks, skips whole blocks. Of the asks that wait for a node a block, and the whole, know the
+minima, so that they need not be looked at when a node is freed that has room for none of them.
 """
 
 from __future__ import annotations
@@ -13,34 +14,47 @@ import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.candidates import Candidates
+    from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from .asks import Ask
+    from .candidates import Candidates
+    from .minima import Minima
     from .vectors import Vec
+
+NO_NODE = cython.declare(cython.int, 1)  # why an ask is parked, as in `asks`: C constants belong to their module
 
 
 @cython.cclass
 class AskBlock:
-    """Up to 128 pending asks in request order; no live ask in it asks for less than `low`."""
+    """Up to 128 pending asks in request order; no live ask in it asks for less than `low`.
+
+    `waiting` are the minima of those that wait for a node; it may also hold some that were.
+    """
 
     items: list[Any]  # Ask
     low: Vec
+    waiting: Minima
     live: cython.Py_ssize_t
     place: cython.Py_ssize_t
 
     def __init__(self) -> None:
         self.items = []
         self.low = Vec()
+        self.waiting = Minima(False)
         self.live = 0
         self.place = 0
 
     @cython.cfunc
     def count_in(self, ask: Ask) -> cython.void:
-        """The ask is in this block: if it is live, count it and lower the bound to it."""
+        """The ask is in this block: if it is live, count it and lower the bound to it; if it waits, know that."""
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
         ask.block = self
         if ask.parked:
+            if ask.parked == NO_NODE:
+                self.waiting.add(amounts)
             return
         if self.live == 0:
             self.low.copy_from(amounts)
@@ -51,9 +65,10 @@ class AskBlock:
 
     @cython.cfunc
     def recount(self) -> cython.void:
-        """Make the count and the bound exact."""
+        """Make the count, the bound and the minima exact."""
         i: cython.Py_ssize_t
         self.live = 0
+        self.waiting.clear()
         for i in range(len(self.items)):
             self.count_in(cython.cast(Ask, self.items[i]))
 
@@ -74,12 +89,16 @@ class AskBlock:
 
 @cython.cclass
 class Requests:
-    """The pending asks of one application in request order."""
+    """The pending asks of one application in request order; `waits` of them, with minima `waiting`, wait for a node."""
 
     blocks: list[Any]  # AskBlock
+    waits: cython.Py_ssize_t
+    waiting: Minima
 
     def __init__(self) -> None:
         self.blocks = []
+        self.waits = 0
+        self.waiting = Minima(False)
 
     @cython.cfunc
     def insert(self, ask: Ask) -> cython.void:
@@ -123,7 +142,9 @@ class Requests:
         """Take out an ask: it is not pending any longer."""
         block: AskBlock = cython.cast(AskBlock, ask.block)
         del block.items[block.where(ask)]
-        if not ask.parked:
+        if ask.parked == NO_NODE:
+            self.waits -= 1
+        elif not ask.parked:
             block.live -= 1
         ask.block = None
         if not block.items:
@@ -133,34 +154,65 @@ class Requests:
     @cython.cfunc
     def park(self, ask: Ask, why: cython.int) -> cython.void:
         """Take the ask out of the search."""
-        if not ask.parked:
-            cython.cast(AskBlock, ask.block).live -= 1
+        block: AskBlock = cython.cast(AskBlock, ask.block)
+        if ask.parked == NO_NODE:
+            self.waits -= 1
+        elif not ask.parked:
+            block.live -= 1
         ask.parked = why
+        if why == NO_NODE:
+            self.waits += 1
+            block.waiting.add(ask.shape.amounts)
+            self.waiting.add(ask.shape.amounts)
 
     @cython.cfunc
     def unpark(self, ask: Ask) -> cython.void:
         """Let the search see the ask again."""
         if ask.parked:
+            if ask.parked == NO_NODE:
+                self.waits -= 1
             ask.parked = 0
             cython.cast(AskBlock, ask.block).count_in(ask)
 
     @cython.cfunc
-    def next_fit(self, room: Vec) -> Ask | None:
-        """The first live ask that fits in the room, or None."""
+    def next_fit(self, room: Vec, candidates: Candidates) -> Ask | None:
+        """The first ask that fits in the room and is live, or that waits for a node and one of the candidates holds it.
+
+        None if there is none. One that waits is returned although it may not fit in the room: see `Parking`.
+        """
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t
         block: AskBlock
         ask: Ask
+        live: cython.bint
+        waiting: cython.bint
+        held: cython.bint = self.waits > 0 and len(candidates.nodes) > 0 and self.waiting.reach(candidates.most)
         for p in range(len(self.blocks)):
             block = cython.cast(AskBlock, self.blocks[p])
-            if block.live == 0 or not room.holds(block.low):
+            live = block.live > 0 and room.holds(block.low)
+            waiting = held and block.waiting.reach(candidates.most)
+            if not live and not waiting:
                 continue
             for i in range(len(block.items)):
                 ask = cython.cast(Ask, block.items[i])
-                if not ask.parked and room.holds(ask.shape.amounts):
-                    return ask
+                if not ask.parked:
+                    if live and room.holds(ask.shape.amounts):
+                        return ask
+                elif waiting and ask.parked == NO_NODE and candidates.most.holds(ask.shape.amounts):
+                    if candidates.hold(ask.shape):
+                        return ask
             block.recount()
+        if held:
+            self._gather()
         return None
+
+    @cython.cfunc
+    def _gather(self) -> cython.void:
+        """Make the minima of all that waits those of the blocks."""
+        p: cython.Py_ssize_t
+        self.waiting.clear()
+        for p in range(len(self.blocks)):
+            self.waiting.add_all(cython.cast(AskBlock, self.blocks[p]).waiting)
 
     def in_order(self) -> list[Ask]:
         """All pending asks in request order."""
@@ -191,6 +243,7 @@ class Requests:
         block: AskBlock
         ask: Ask
         last: Ask | None = None
+        waits = 0
         d: cython.Py_ssize_t
         for p, b in enumerate(self.blocks):
             block = b
@@ -201,8 +254,13 @@ class Requests:
                 assert ask.block is block, f"block of ask {ask.key}"
                 assert last is None or last.before(ask), f"request order at {ask.key}"
                 last = ask
-                if not ask.parked:
+                if ask.parked == NO_NODE:
+                    waits += 1
+                    assert block.waiting.reach(ask.shape.amounts), f"minima of the block of {ask.key}"
+                    assert self.waiting.reach(ask.shape.amounts), f"minima of the application of {ask.key}"
+                elif not ask.parked:
                     live += 1
                     for d in range(block.low.n):
                         assert block.low.v[d] <= ask.shape.amounts.at(d), f"bound below ask {ask.key}"
             assert live == block.live, "live asks of a block"
+        assert waits == self.waits, "asks that wait for a node"

@@ -188,3 +188,19 @@ def _waiting(partition: Partition) -> None:
         _expect(shape.waiting == number, 7, "asks waiting with a shape")  # type: ignore[attr-defined]
     for shape in partition.parking.failed:
         _expect(shape in waiting and shape.failed, 7, "a failed shape nobody waits with")
+    restless = sum(app.restless for app in partition.applications.values())
+    _expect(partition.parking.restless == restless, 7, "restless applications")
+    _failed(partition)
+
+
+def _failed(partition: Partition) -> None:
+    """What failed has room on no node, but for nodes that have changed since (invariant 12)."""
+    parking = partition.parking
+    for node in partition.nodes.values():
+        if node in parking.freed or node in parking.opened or node in parking.candidates.nodes:
+            continue
+        for shape in parking.failed:
+            _expect(not node.takes(shape.amounts, shape.need), 12, f"node {node.id} has room for a shape that failed")
+        for need in parking.failed_needs:
+            for low in need.failed.items:
+                _expect(not node.takes(low, need), 12, f"node {node.id} has room for amounts that failed")

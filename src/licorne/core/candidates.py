@@ -1,0 +1,74 @@
+"""Nodes on which room was freed since it was found that no node has room for what waits (`licorne.core.parking`)."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.asks import Shape
+    from cython.cimports.licorne.core.nodes import Node
+    from cython.cimports.licorne.core.vectors import Vec
+else:
+    from .asks import Shape
+    from .nodes import Node
+    from .vectors import Vec
+
+
+@cython.cclass
+class Candidates:
+    """A few nodes; what waits for a node need be compared with no others. `most` is at least what is free on any."""
+
+    nodes: list[Any]  # Node
+    most: Vec
+
+    def __init__(self) -> None:
+        self.nodes = []
+        self.most = Vec()
+
+    @cython.cfunc
+    def add(self, node: Node) -> cython.void:
+        """Room was freed on the node."""
+        if node not in self.nodes:
+            self.nodes.append(node)
+        self.measure()
+
+    def drop(self, node: Node) -> None:
+        """The node has gone."""
+        if node in self.nodes:
+            self.nodes.remove(node)
+            self.measure()
+
+    @cython.cfunc
+    def clear(self) -> cython.void:
+        """There are none."""
+        self.nodes.clear()
+
+    @cython.cfunc
+    def measure(self) -> cython.void:
+        """Make `most` exact: what is free on these nodes has changed."""
+        i: cython.Py_ssize_t
+        count: cython.Py_ssize_t = len(self.nodes)
+        if count:
+            self.most.cut(0)
+            self.most.copy_from(cython.cast(Node, self.nodes[0]).free)
+            for i in range(1, count):
+                self.most.raise_to(cython.cast(Node, self.nodes[i]).free)
+
+    @cython.cfunc
+    def hold(self, shape: Shape) -> cython.bint:
+        """Has one of them room for the shape, and meets its constraints?"""
+        i: cython.Py_ssize_t
+        for i in range(len(self.nodes)):
+            if cython.cast(Node, self.nodes[i]).takes(shape.amounts, shape.need):
+                return True
+        return False
+
+    @cython.cfunc
+    def in_order(self) -> list[Node]:
+        """All of them in node order."""
+        if len(self.nodes) > 1:
+            self.nodes.sort(key=attrgetter("score", "rank"))
+        return self.nodes
