@@ -8,9 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# What the demonstration simulates, and what the benchmark runs.
+# What the demonstration simulates, and which cases the benchmark measures (`python -m bench list`; none named: most).
 DEMO ?= examples/demo/week.jsonl
-BENCH ?= b
+BENCH ?=
 # How the tests run, and which of them run a second time on the hot modules as plain Python.
 PYTEST ?= $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 INTERPRETED ?= tests/core
@@ -20,7 +20,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check format bench compile clean-compiled clean
+.PHONY: help demo test test-long check format bench bench-all bench-peer compile clean-compiled clean
 .DELETE_ON_ERROR:
 
 help:  ## List the targets
@@ -58,8 +58,14 @@ $(VENV)/compiled: $(HOT) $(VENV)/dev
 demo: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Simulate a cluster and its busy week, a sample that ships with licorne
 	$(BIN)/licorne simulate $(DEMO)
 
-bench: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Measure decisions per second; BENCH=b chooses the case
-	$(BIN)/licorne bench $(BENCH)
+bench: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Measure decisions per second; BENCH="b d" chooses cases
+	$(BIN)/python -m bench run $(BENCH)
+
+bench-all: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Measure all cases, shapes and policies; takes long
+	$(BIN)/python -m bench run all
+
+bench-peer: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Measure licorne and yunikorn-core in turn; needs Go
+	$(BIN)/python -m bench peer $(BENCH)
 
 # -- developing ------------------------------------------------------------------------------------------
 

@@ -7,14 +7,20 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-from licorne.sim.generate import CASES, GI, Options, benchmark, write
-from licorne.sim.lines import App, Ask, Node
+from licorne.config import load
+from licorne.core.constraints import NodeConstraints, NodeLabels, parse_constraints
+from licorne.si.constants import TAG_NODE_CONSTRAINTS
+from licorne.sim.bench import measure
+from licorne.sim.generate import CASES, GI, Options, Size, benchmark, write
+from licorne.sim.lines import App, Ask, Line, Node
 from licorne.sim.week import GPU, week
 from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload
 
+Kind = TypeVar("Kind", bound=Line)
 SAMPLE = Path(__file__).resolve().parents[2] / "examples" / "demo" / "week.jsonl"
 
 
@@ -51,6 +57,77 @@ def test_a_case_without_the_peers_generator_at_hand() -> None:
     """The same bytes as ever, where there is nothing to compare with."""
     digest = hashlib.sha256(text_of(benchmark("t", Options(shape="unique")))).hexdigest()
     assert digest == "60d7c0485f3b39e4d0b9615c5507120afcd62c1223d7b1938a291e521affb9eb"
+
+
+SMALL = {
+    "churn": Size(50, 800, 16, 4),
+    "constraints": Size(100, 2_000, 10, 10),
+    "tree": Size(25, 1_000, 200, 100),
+}
+
+
+def of_kind(workload: Workload, kind: type[Kind]) -> list[Kind]:
+    return [line for line in workload.lines if isinstance(line, kind)]
+
+
+@pytest.mark.parametrize("shape", ["app", "same", "unique"])
+@pytest.mark.parametrize("case", SMALL)
+def test_a_case_of_our_own_comes_from_its_seed(case: str, shape: str) -> None:
+    first, again, other = (text_of(benchmark(case, Options(shape=shape, seed=seed), SMALL[case])) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other or (case, shape) in {("churn", "app"), ("churn", "same")}  # nothing is drawn
+    assert parse_workload(first.splitlines(keepends=True)).mode is Mode.BATCH
+
+
+@pytest.mark.parametrize("shape", ["app", "same", "unique"])
+def test_what_waits_in_churn_is_smaller_than_what_ends(shape: str) -> None:
+    asks = of_kind(benchmark("churn", Options(shape=shape), SMALL["churn"]), Ask)
+    ending, waiting = ([ask.res for ask in asks if (ask.prio > 0) is ends] for ends in (True, False))
+    assert len(ending) == len(waiting) == 400
+    for name in ("vcore", "memory"):
+        assert max(each[name] for each in waiting) <= min(each[name] for each in ending)
+    # One end makes room for one, rarely for two.
+    assert max(each["vcore"] for each in ending) <= 2 * min(each["vcore"] for each in waiting)
+    assert not {tuple(each.values()) for each in ending} & {tuple(each.values()) for each in waiting}
+
+
+def test_churn_leaves_large_pods_running_and_small_ones_waiting() -> None:
+    result = measure(benchmark("churn", Options(shape="unique"), SMALL["churn"]))
+    assert 400 < result.allocations < 700
+
+
+def test_asks_with_constraints_name_a_class_or_a_set() -> None:
+    workload = benchmark("constraints", Options(shape="unique"), SMALL["constraints"])
+    labels = [NodeLabels.from_attributes(node.attrs or {}) for node in of_kind(workload, Node)]
+    asks = of_kind(workload, Ask)
+    texts = {(ask.tags or {})[TAG_NODE_CONSTRAINTS] for ask in asks}
+    met = {text: sum(map(parse_constraints(text).matches, labels)) for text in texts}
+    assert set(met.values()) == {2, 6}  # 100 nodes of 50 classes; a set has three
+    sets = [ask for ask in asks if met[(ask.tags or {})[TAG_NODE_CONSTRAINTS]] == 6]
+    assert 0.05 < len(sets) / len(asks) < 0.15
+    assert len(texts) == 50 + 10
+    assert NodeConstraints() not in {parse_constraints(text) for text in texts}
+
+
+def test_the_tree_has_five_levels_and_room_for_what_is_expected() -> None:
+    workload = benchmark("tree", Options(shape="unique", appsort="fair"), SMALL["tree"])
+    result = measure(workload)
+    assert result.allocations == result.expected == 1_000
+    assert result.asks == len(of_kind(workload, Ask)) > 1_050
+    paths = {application.queue for application in of_kind(workload, App)}
+    assert {path.count(".") for path in paths} == {5}
+    assert len({ask.prio for ask in of_kind(workload, Ask)}) == 3
+
+
+def test_the_tree_has_its_size() -> None:
+    workload = benchmark("tree")
+    text = workload.config or ""
+    assert text.count("- name: ") == 2_000 + 2  # the partition and root
+    for word in ("guaranteed:", "max:", "limits:", "users: ['*']", "priority.offset", "fence", "maxapplications:"):
+        assert text.count(word) >= 4, word
+    assert load(text) is not None
+    counts = [len(of_kind(workload, kind)) for kind in (Node, App)]
+    assert counts == [CASES["tree"].nodes, CASES["tree"].applications]
 
 
 @pytest.mark.parametrize("case", ["a", "e1", "e2", "e3", "t"])

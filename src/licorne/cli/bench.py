@@ -11,9 +11,11 @@ from licorne import RegistrationError
 from licorne.cli.common import CommandError, print_json
 from licorne.cli.progress import progress_bar
 from licorne.sim.bench import BenchResult, measure
+from licorne.sim.boundary import BoundaryName
 from licorne.sim.generate import CASES, Options, benchmark
 from licorne.sim.workload import Workload, WorkloadError, read_workload
 
+BUSY_CORES = 0.1
 Flag = Annotated[bool, Parameter(negative="")]
 
 
@@ -29,6 +31,7 @@ def bench(
     demand: float | None = None,
     repeat: Annotated[int, Parameter(validator=validators.Number(gte=1))] = 1,
     reservations: Flag = False,
+    boundary: BoundaryName = "objects",
     json: Flag = False,
 ) -> int:
     """Measure allocations per second: from the first ask handed in to the last allocation handed out.
@@ -36,7 +39,7 @@ def bench(
     Parameters
     ----------
     case_or_file
-        A case of `licorne generate` (a, b, c, d, e1, e2, e3, t, x), or a workload file of version 1.
+        A case of `licorne generate` (a, b, c, d, e1, e2, e3, t, x, churn, constraints, tree), or a workload file of version 1.
     shape
         Cases only, as for `licorne generate`; so are appsort, nodesort, order, seed and demand.
     appsort
@@ -53,6 +56,8 @@ def bench(
         Measure so many times, each time in a new scheduler, and report medians.
     reservations
         Let asks that wait reserve nodes; real time then counts.
+    boundary
+        What is handed in and out: Python objects (objects), or protobuf of 1.9 (bytes) or of the seed (seed-bytes).
     json
         Print the result as a JSON object.
     """
@@ -68,7 +73,7 @@ def bench(
                 if progress is not None:
                     progress(done, repeat)
 
-            result = measure(workload, repeat=repeat, reservations=reservations, told=told)
+            result = measure(workload, repeat=repeat, reservations=reservations, boundary=boundary, told=told)
     except (RegistrationError, WorkloadError) as error:
         raise CommandError(str(error)) from None
     if json:
@@ -102,5 +107,9 @@ def _show(result: BenchResult) -> None:
     )
     if result.expected and result.expected != result.allocations:
         print(f"  the workload expects {result.expected:,} allocations")
-    print(f"  peak memory {result.peak_rss_bytes / (1 << 20):,.0f} MiB")
+    print(f"  a cycle with nothing to do takes {result.idle_cycle_us:,.1f} µs, with {result.pending:,} asks pending")
+    above = f"{result.peak_bytes / (1 << 20):,.0f} MiB of it for the scheduler and what it handed out"
+    print(f"  peak memory {result.peak_rss_bytes / (1 << 20):,.0f} MiB, {above}")
+    if result.other_cores is not None and result.other_cores >= BUSY_CORES:
+        print(f"  other processes kept {result.other_cores:.1f} processors busy: the figures are too low")
     print(f"  digest {result.digest}")

@@ -18,7 +18,7 @@ from licorne.sim.workload import Workload, WorkloadError
 
 
 def generate(
-    case: Literal["a", "b", "c", "d", "e1", "e2", "e3", "t", "x", "week"],
+    case: Literal["a", "b", "c", "d", "e1", "e2", "e3", "t", "x", "churn", "constraints", "tree", "week"],
     out: Path | None = None,
     /,
     *,
@@ -33,7 +33,9 @@ def generate(
 
     Cases (nodes, pods): a 100, 10,000; b 1,000, 50,000; c 5,000, 100,000; d 10,000, 100,000; x 100,000, 1,000,000;
     e1 60,000 asks of which quotas let 10,000 through; e2 and e3 10,000 that fit behind many of higher priority that do
-    not; t 10, 200. And week: the sample of the demonstration, 60 nodes and a busy week.
+    not; t 10, 200; churn 10,000 nodes that are full, and about 50,000 smaller asks left over; constraints 5,000, 100,000,
+    where each ask names one of 50 classes of nodes, or one in ten a set of them; tree 5,000, 100,000 that fit, and 20,000
+    applications in 2,000 queues, five levels deep. And week: the sample of the demonstration, 60 nodes and a busy week.
 
     Parameters
     ----------

@@ -3,7 +3,8 @@
 The cases a to t are those of the generator that the recordings and the peer's figures were made with, byte for byte,
 so that a figure here and a figure there speak of the same work. That fixes more than the numbers: which random
 numbers are drawn, in which order (one pod after the other, application by application), and that node sizes are
-computed in binary floating point. Case x is this project's own, by the same rules, ten times as large.
+computed in binary floating point. The others are this project's own: x by the same rules, ten times as large; churn,
+constraints and tree for what the comparison leaves out (a full cluster in motion, choosy asks, a deep tree of queues).
 
 `demand` says how much the asks want together of what the cluster has. Without it the nodes have 1.3 times the demand
 of what is to fit; with 1.5 the cluster is full when two thirds of the demand are placed, and how many pods that
@@ -21,7 +22,9 @@ from typing import IO, NamedTuple
 
 import msgspec
 
+from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX, TAG_NODE_CONSTRAINTS
 from licorne.sim.lines import App, Ask, Config, Line, Meta, Node, encode
+from licorne.sim.queuetree import Demand, QueueTree
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
 GI = 1 << 30
@@ -30,10 +33,20 @@ SHAPES = (
     (250, GI // 2), (500, GI), (1000, 2 * GI), (1000, 4 * GI), (2000, 4 * GI), (2000, 8 * GI), (4000, 8 * GI), (500, 2 * GI),
 )  # fmt: skip
 FITTING_IN_HARD_CASES = 10_000
+CHURN_DEMAND = 1.3
+"""With it the cluster of case churn is full, and about 50,000 asks are left over."""
+# Every pod of case churn that is to end is larger than every pod that waits, so that each end makes room for one.
+ENDING_SHAPES = ((3000, 6 * GI), (3500, 7 * GI), (4000, 8 * GI), (3000, 8 * GI))
+WAITING_SHAPES = ((2000, 4 * GI), (2500, 5 * GI), (2000, 5 * GI), (2500, 4 * GI))
+ENDING_PRIORITY = 10
+NODE_CLASSES = 50
+CLASSES_IN_A_SET = 3
+ASKS_WITH_A_SET = 0.1
+NODE_CLASS = "node-class"
 
 
 class Size(NamedTuple):
-    """How big a case is."""
+    """How big a case is. In case tree the pods are those that fit; more are asked for."""
 
     nodes: int
     pods: int
@@ -54,6 +67,12 @@ CASES: dict[str, Size] = {
     "e3": Size(1_000, 11_000, 11, 2),
     "t": Size(10, 200, 4, 2),
     "x": Size(100_000, 1_000_000, 1_000, 100),
+    # Half of the applications have large pods, which are placed first and end; the others have small ones, which wait.
+    "churn": Size(10_000, 160_000, 160, 10),
+    # Each ask names one of 50 classes of nodes, or one in ten a set of three.
+    "constraints": Size(5_000, 100_000, 100, 10),
+    # Queues five levels deep.
+    "tree": Size(5_000, 100_000, 20_000, 2_000),
 }
 
 
@@ -70,11 +89,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     demand: float | None = None
 
 
-def benchmark(case: str, options: Options | None = None) -> Workload:
-    """One of the benchmark cases as a workload of version 1. Raises WorkloadError for an unknown case or option."""
+def benchmark(case: str, options: Options | None = None, size: Size | None = None) -> Workload:
+    """One of the benchmark cases as a workload of version 1, in another size if one is given.
+
+    Raises WorkloadError for an unknown case or option.
+    """
     options = options or Options()
     _check(case, options)
-    return _Case(case, options).workload()
+    kinds: dict[str, type[_Case]] = {"churn": _Churn, "constraints": _Constraints, "tree": _Tree}
+    return kinds.get(case, _Case)(case, options, size or CASES[case]).workload()
 
 
 def write(workload: Workload, stream: IO[bytes]) -> None:
@@ -111,19 +134,25 @@ def _check(case: str, options: Options) -> None:
 class _Case:
     """The making of one case: applications, their pods, nodes to match, queues."""
 
-    def __init__(self, case: str, options: Options) -> None:
+    demand: float | None = None
+    """What the case itself says about the demand."""
+    room = 1.3
+    """How much the nodes have of what is to fit, if nothing is said about the demand."""
+
+    def __init__(self, case: str, options: Options, size: Size) -> None:
         self.case = case
         self.options = options
-        self.size = CASES[case]
+        self.size = size
         self.hard = case in ("e2", "e3")
         self.random = random.Random(options.seed)
         self.used: set[tuple[int, int]] = set()
         self.queues = ["default"] if self.size.queues == 1 else [f"q{i}" for i in range(self.size.queues)]
-        self.applications = [
-            App(id=f"app-{i:04d}", queue=f"root.{self.queue_of(i)}", user=f"user{i % 5}", groups=("dev",))
-            for i in range(self.size.applications)
-        ]
+        self.applications = [self.application(i) for i in range(self.size.applications)]
         self.asks = [self.asks_of(i, application) for i, application in enumerate(self.applications)]
+
+    def application(self, index: int) -> App:
+        queue = f"root.{self.queue_of(index)}"
+        return App(id=f"app-{index:04d}", queue=queue, user=f"user{index % 5}", groups=("dev",))
 
     def queue_of(self, index: int) -> str:
         """The queue of an application; in the hard cases q0 has what does not fit."""
@@ -133,16 +162,23 @@ class _Case:
 
     def asks_of(self, index: int, application: App) -> list[Ask]:
         """The asks of an application: the pods are dealt out evenly, the first ones get one more."""
-        each, left = divmod(self.size.pods, self.size.applications)
-        priority = 100 if self.hard and application.queue == "root.q0" else 0
+        priority = self.priority(index, application)
         shared: dict[str, int] | None = None
         asks: list[Ask] = []
-        for number in range(each + (index < left)):
+        for number in range(self.number_of_asks(index)):
             if shared is None or self.options.shape == "unique":
                 vcore, memory = self.shape(index)
                 shared = {"vcore": vcore, "memory": memory, "pods": 1}
             asks.append(Ask(key=f"{application.id}-{number:05d}", app=application.id, res=shared, prio=priority))
         return asks
+
+    def number_of_asks(self, index: int) -> int:
+        each, left = divmod(self.size.pods, self.size.applications)
+        return each + (index < left)
+
+    def priority(self, index: int, application: App) -> int:
+        """The priority of an application's asks."""
+        return 100 if self.hard and application.queue == "root.q0" else 0
 
     def shape(self, index: int) -> tuple[int, int]:
         """What a pod of an application needs: vcore in milli, memory in bytes."""
@@ -150,8 +186,12 @@ class _Case:
             return 1000, 2 * GI
         if self.options.shape == "app":
             return SHAPES[index % len(SHAPES)]
+        return self.unique_shape((250, 4001), (512, 8193))
+
+    def unique_shape(self, vcore: tuple[int, int], memory: tuple[int, int]) -> tuple[int, int]:
+        """A shape that no pod has yet, within these bounds (memory in MiB; the second one is above the largest)."""
         while True:
-            drawn = self.random.randrange(250, 4001), self.random.randrange(512, 8193) << 20
+            drawn = self.random.randrange(*vcore), self.random.randrange(*memory) << 20
             if drawn in self.used:
                 drawn = drawn[0], drawn[1] + self.random.randrange(1, 1 << 20)
             if drawn not in self.used:
@@ -174,7 +214,7 @@ class _Case:
             name=name,
             mode=Mode.BATCH,
             config=self.config(),
-            expect=0 if options.demand is not None else self.expected(),
+            expect=0 if (options.demand or self.demand) is not None else self.expected(),
             lines=[*nodes, *self.applications, *self.in_order()],
         )
 
@@ -183,11 +223,12 @@ class _Case:
 
     def nodes(self) -> list[Node]:
         """Nodes of three sizes, in proportion to the demand of the asks that are to fit."""
-        fitting = [ask.res for asks in self.asks for ask in asks if ask.prio == 0]
+        fitting = [ask.res for asks in self.asks for ask in asks if not (self.hard and ask.prio)]
         vcore = sum(resource["vcore"] for resource in fitting)
         memory = sum(resource["memory"] for resource in fitting)
         total = sum(NODE_FACTORS[i % 3] for i in range(self.size.nodes))
-        room = 1.3 if self.options.demand is None else 1 / self.options.demand
+        demand = self.options.demand or self.demand
+        room = self.room if demand is None else 1 / demand
         nodes: list[Node] = []
         for i in range(self.size.nodes):
             part = NODE_FACTORS[i % 3] * room / total
@@ -228,3 +269,94 @@ class _Case:
                 text += ["            resources:", f"              {limit[0]}:"]
                 text += [f'                {name}: "{amount}"' for name, amount in limit[1].items()]
         return "\n".join(text) + "\n"
+
+
+class _Churn(_Case):
+    """A full cluster: large pods, which are to end one by one, and small ones that wait for their room."""
+
+    demand = CHURN_DEMAND
+
+    def ends(self, index: int) -> bool:
+        return index < self.size.applications // 2
+
+    def priority(self, index: int, application: App) -> int:
+        return ENDING_PRIORITY if self.ends(index) else 0
+
+    def shape(self, index: int) -> tuple[int, int]:
+        if self.options.shape == "unique":
+            return self.unique_shape(
+                *(((3000, 4001), (6144, 8193)) if self.ends(index) else ((2000, 3000), (4096, 6144)))
+            )
+        shapes = ENDING_SHAPES if self.ends(index) else WAITING_SHAPES
+        return shapes[0 if self.options.shape == "same" else index % len(shapes)]
+
+
+class _Constraints(_Case):
+    """Nodes of many classes, and asks that will not run on just any of them."""
+
+    room = 1.5  # how much is asked of one class is drawn, so each needs some to spare
+
+    def __init__(self, case: str, options: Options, size: Size) -> None:
+        # One map of tags for all asks that name the same.
+        self.single = [_named({"nodeSelector": {NODE_CLASS: _node_class(i)}}) for i in range(NODE_CLASSES)]
+        super().__init__(case, options, size)
+
+    def asks_of(self, index: int, application: App) -> list[Ask]:
+        """The asks of an application. Those that name a set name the same one, as pods of one template would."""
+        asks = super().asks_of(index, application)
+        names = [_node_class(i) for i in sorted(self.random.sample(range(NODE_CLASSES), CLASSES_IN_A_SET))]
+        several = _named({"nodeAffinity": [[{"key": NODE_CLASS, "operator": "In", "values": names}]]})
+        for ask in asks:
+            drawn = self.random.random()
+            ask.tags = several if drawn < ASKS_WITH_A_SET else self.single[self.random.randrange(NODE_CLASSES)]
+        return asks
+
+    def nodes(self) -> list[Node]:
+        nodes = super().nodes()
+        for i, node in enumerate(nodes):
+            node.attrs = {**(node.attrs or {}), ATTRIBUTE_LABEL_PREFIX + NODE_CLASS: _node_class(i % NODE_CLASSES)}
+        return nodes
+
+
+def _node_class(number: int) -> str:
+    return f"class-{number:02d}"
+
+
+def _named(constraints: object) -> dict[str, str]:
+    return {TAG_NODE_CONSTRAINTS: msgspec.json.encode(constraints).decode()}
+
+
+class _Tree(_Case):
+    """Applications of several priorities and users in a deep tree of queues, some of which are too small for them."""
+
+    def __init__(self, case: str, options: Options, size: Size) -> None:
+        self.tree = QueueTree(size.queues)
+        self.priorities = [random.Random(f"priorities {options.seed} {i}").choice((0, 0, 0, 10, 20)) for i in range(97)]
+        super().__init__(case, options, size)
+
+    def application(self, index: int) -> App:
+        return App(
+            id=f"app-{index:05d}", queue=self.tree.path(self.leaf(index)), user=f"user{index % 49}", groups=("dev",)
+        )
+
+    def leaf(self, index: int) -> int:
+        return index % len(self.tree.leaves)
+
+    def priority(self, index: int, application: App) -> int:
+        return self.priorities[index % len(self.priorities)]
+
+    def number_of_asks(self, index: int) -> int:
+        """What fits; and as much again where a quota or a limit of users lets through no more."""
+        fitting = super().number_of_asks(index)
+        return fitting * 2 if self.tree.binds(self.leaf(index)) else fitting
+
+    def config(self) -> str:
+        demands = [Demand() for _ in self.tree.leaves]
+        for index, (application, asks) in enumerate(zip(self.applications, self.asks, strict=True)):
+            demand = demands[self.leaf(index)]
+            demand.vcore += sum(ask.res["vcore"] for ask in asks)
+            demand.memory += sum(ask.res["memory"] for ask in asks)
+            demand.applications += 1
+            fitting = super().number_of_asks(index)
+            demand.fitting[application.user] = demand.fitting.get(application.user, 0) + fitting
+        return self.tree.config(demands, self.options.appsort, self.options.nodesort)

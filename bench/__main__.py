@@ -1,0 +1,153 @@
+# ruff: noqa: T201  # a command prints
+"""`python -m bench`: measures cases, shows the figures and keeps them in `bench/results/`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter, validators
+
+from bench.cases import CASES, GROUPS, PEER_DEFAULT, Case, chosen
+from bench.peer import build, measure_pairs, version
+from bench.report import show
+from bench.results import FOLDER, CaseResult, Pair, Report, new_report, store
+from bench.run import BenchError, measure_case
+from licorne.cli.common import print_json
+
+Flag = Annotated[bool, Parameter(negative="")]
+Number = Annotated[int, Parameter(validator=validators.Number(gte=1))]
+app = App(name="python -m bench", help="Measure licorne, alone or beside yunikorn-core.", version_flags=[])
+
+
+@app.command(name="list")
+def list_cases() -> int:
+    """List the cases and the groups of cases."""
+    for case in CASES.values():
+        print(
+            f"{case.name:32} {case.workload} {' '.join(f'{target.figure}={target.value:g}' for target in case.targets)}"
+        )
+    print(f"groups: {', '.join(GROUPS)}")
+    return 0
+
+
+@app.command
+def run(
+    *names: str,
+    repeat: Number = 3,
+    interpreted: Flag = False,
+    no_memory: Flag = False,
+    out: Path = FOLDER / "latest.json",
+    json: Flag = False,
+) -> int:
+    """Measure licorne alone.
+
+    Parameters
+    ----------
+    names
+        Cases and groups (see `list`); if none are given, the group quick: all but x and the variants.
+    repeat
+        Runs of each case, of which the median counts.
+    interpreted
+        Run the core as plain Python, although it may be compiled.
+    no_memory
+        Leave out the measuring of memory, which takes a run more.
+    out
+        Where the result is kept, as JSON.
+    json
+        Print the result as JSON in place of tables.
+    """
+    cases = cases_of(names, ("quick",))
+
+    def measure(case: Case) -> CaseResult:
+        return measure_case(case, repeat=repeat, interpreted=interpreted, memory=not no_memory)
+
+    return perform(cases, measure, new_report(), out, json=json)
+
+
+@app.command
+def peer(
+    *names: str,
+    pairs: Number = 3,
+    cap: Annotated[float, Parameter(validator=validators.Number(gt=0))] = 60,
+    driver: Path | None = None,
+    out: Path = FOLDER / "peer.json",
+    json: Flag = False,
+) -> int:
+    """Measure licorne and yunikorn-core in turn, on the same workload files. Needs Go.
+
+    Parameters
+    ----------
+    names
+        Cases and groups; if none are given: b c d binpacking full e2 e3.
+    pairs
+        Runs of each program for each case.
+    cap
+        Stop a run of the peer after so many seconds; its time then is a lower bound.
+    driver
+        The driver of the peer, if it is built already.
+    out
+        Where the result is kept, as JSON.
+    json
+        Print the result as JSON in place of tables.
+    """
+    cases = cases_of(names, PEER_DEFAULT)
+    program = driver.resolve() if driver is not None else build()
+    report = new_report(version())
+
+    def told(pair: Pair) -> None:
+        say(f"  {pair.licorne.seconds:.2f} s, {pair.peer.seconds:.2f} s: ratio {pair.ratio}")
+
+    def measure(case: Case) -> CaseResult:
+        return measure_pairs(case, program, pairs=pairs, cap_s=cap, told=told)
+
+    return perform(cases, measure, report, out, json=json)
+
+
+def cases_of(names: tuple[str, ...], default: tuple[str, ...]) -> list[Case]:
+    """The chosen cases, or a complaint about a name."""
+    try:
+        return chosen(names, default)
+    except KeyError as error:
+        raise BenchError(f"{error.args[0]}: neither a case nor a group; `python -m bench list` lists them") from None
+
+
+def say(text: str) -> None:
+    """Tell on standard error how far it is."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def perform(cases: list[Case], measure: Callable[[Case], CaseResult], report: Report, out: Path, *, json: bool) -> int:
+    """Measure one case after the other, keep and show the results; the exit status. A case that fails stops no other."""
+    for case in cases:
+        say(f"{case.name} ...")
+        try:
+            report.add(measure(case))
+        except BenchError as error:
+            report.failures.append(f"{case.name} failed: {error}")
+            say(report.failures[-1])
+        store(report, out)
+    if json:
+        print_json(report)
+    else:
+        show(report)
+    say(f"kept in {out}")
+    return 1 if report.failures else 0
+
+
+def main() -> int:
+    """Run the command line."""
+    try:
+        return int(app(result_action="return_value") or 0)
+    except BenchError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("bench: interrupted; what was measured is kept", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

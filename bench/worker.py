@@ -1,0 +1,79 @@
+# ruff: noqa: T201  # what goes wrong is printed
+"""One measurement in a process of its own, so that none finds the memory of another: `bench.run` starts it.
+
+It reads a `Task` as JSON from standard input and prints the result as JSON. What goes wrong with the workload is said
+on standard error, and the status is 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from licorne import RegistrationError
+from licorne.sim.bench import BenchResult, Blocked, measure, measure_blocked
+from licorne.sim.boundary import BoundaryName
+from licorne.sim.churn import ChurnResult, churn
+from licorne.sim.footprint import Footprint, footprint
+from licorne.sim.generate import Options, benchmark
+from licorne.sim.workload import Workload, WorkloadError, read_workload
+
+What = Literal["speed", "blocked", "churn", "memory"]
+Outcome = BenchResult | Blocked | ChurnResult | Footprint
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What to measure: a case of the generator, or a workload file if one is named."""
+
+    what: What
+    workload: str
+    options: Options = Options()
+    file: str = ""
+    boundary: BoundaryName = "objects"
+    repeat: int = 1
+
+
+def perform(task: Task) -> Outcome:
+    """Measure. Raises WorkloadError for what cannot be measured."""
+    workload = _workload(task)
+    match task.what:
+        case "speed":
+            return measure(workload, repeat=task.repeat, boundary=task.boundary)
+        case "blocked":
+            return measure_blocked(workload, repeat=task.repeat, boundary=task.boundary)
+        case "churn":
+            return churn(workload, seed=task.options.seed)
+        case "memory":
+            return footprint(workload, task.boundary)
+
+
+def _workload(task: Task) -> Workload:
+    return read_workload(Path(task.file)) if task.file else prepared(task.workload, task.options)
+
+
+def prepared(case: str, options: Options) -> Workload:
+    """The workload of a case, with preemption switched off: it is on where a configuration says nothing of it."""
+    workload = benchmark(case, options)
+    before, partition, after = (workload.config or "").partition("  - name: default\n")
+    assert partition and before == "partitions:\n", "the generator begins a configuration in another way"
+    workload.config = f"{before}{partition}    preemption: {{enabled: false}}\n{after}"
+    return workload
+
+
+def main() -> int:
+    """Read a task, perform it, print what came out."""
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
+    try:
+        outcome = perform(task)
+    except (RegistrationError, WorkloadError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    sys.stdout.buffer.write(msgspec.json.encode(outcome) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

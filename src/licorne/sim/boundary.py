@@ -1,0 +1,197 @@
+"""The ways into the scheduler and out of it that the benchmark measures.
+
+A boundary is what a resource manager hands in and gets back. `Feed` is what it has before the clock starts: nodes,
+applications and the asks of a workload, 1,000 a batch, in the form of this boundary. `Session` is one scheduler that is
+fed with it: nodes and applications are in place when it is made, then batches are handed in, and what comes back is
+kept in the form in which it came, or only counted.
+
+Another boundary is another pair of these, entered in `FEEDS`.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from licorne import SchedulerAPI
+from licorne.si import v19
+from licorne.si.callback import ResourceManagerCallback
+from licorne.sim.lines import App, Ask, Node
+from licorne.sim.workload import Mode, Workload, WorkloadError
+
+BoundaryName = Literal["objects", "bytes", "seed-bytes"]
+"""objects: messages of 1.9 as Python objects; bytes: the same as protobuf; seed-bytes: protobuf in the seed's dialect"""
+
+RM_ID = "bench"
+ASKS_A_CALL = 1_000
+
+
+class Session(ABC):
+    """A scheduler to be measured. `made` allocations were told so far, the last of them at `last_ns`."""
+
+    made = 0
+    last_ns = 0
+
+    def __init__(self, *, reservations: bool) -> None:
+        # With reservations time has to pass; without them it stands still, so nothing depends on the machine's speed.
+        settings = {"reservation.enabled": str(reservations).lower()}
+        self.api = SchedulerAPI(settings=settings, clock=time.monotonic_ns if reservations else None)
+        self.refused: list[str] = []
+
+    @abstractmethod
+    def hand_in(self, batch: Any) -> None:
+        """Hand in one batch of the feed."""
+
+    @abstractmethod
+    def decisions(self) -> list[tuple[str, str]]:
+        """Which ask runs on which node, in the order of decision; empty if they were only counted."""
+
+    def check(self, workload: str, what: str) -> None:
+        """Refuse to measure a workload of which something was refused."""
+        if self.refused:
+            raise WorkloadError(f"{workload}: {len(self.refused)} {what}refused, the first: {self.refused[0]}")
+
+
+class Feed(ABC):
+    """What a resource manager has of a workload of version 1, before it tells a scheduler of it."""
+
+    batches: Sequence[Any]
+    asks: int
+
+    @abstractmethod
+    def __init__(self, workload: Workload) -> None: ...
+
+    @abstractmethod
+    def connect(self, *, keep: bool, reservations: bool) -> Session:
+        """A new scheduler with nodes and applications in place. `keep`: keep what it decides, rather than count it."""
+
+
+def feed_of(workload: Workload, boundary: BoundaryName) -> Feed:
+    """The workload in the form of a boundary. Raises WorkloadError for a workload of version 2."""
+    if workload.mode is not Mode.BATCH:
+        raise WorkloadError(f"{workload.name}: only workloads of version 1 can be measured (all asks first, no times)")
+    if boundary not in FEEDS:
+        raise WorkloadError(f"boundary: {boundary!r} is none of {', '.join(FEEDS)}")
+    return FEEDS[boundary](workload)
+
+
+# -- objects ---------------------------------------------------------------------------------------------
+
+
+class ObjectFeed(Feed):
+    """Messages of 1.9's dialect as Python objects."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.nodes = node_request(workload)
+        self.applications = application_request(workload)
+        self.batches: list[v19.AllocationRequest] = allocation_requests(workload)
+        self.asks = sum(len(batch.allocations) for batch in self.batches)
+
+    def connect(self, *, keep: bool, reservations: bool) -> ObjectSession:
+        """A new scheduler with nodes and applications in place."""
+        return ObjectSession(self, keep=keep, reservations=reservations)
+
+
+class ObjectSession(Session, ResourceManagerCallback):
+    """A resource manager that keeps the objects that it is given."""
+
+    def __init__(self, feed: ObjectFeed, *, keep: bool, reservations: bool) -> None:
+        super().__init__(reservations=reservations)
+        self.keep = keep
+        self.allocations: list[v19.Allocation] = []
+        workload = feed.workload
+        self.api.register_resource_manager(
+            v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=workload.config or "", extra_config=workload.extra),
+            self,
+        )
+        self.api.update_node(feed.nodes)
+        self.api.update_application(feed.applications)
+        self.check(workload.name, "")
+
+    def hand_in(self, batch: v19.AllocationRequest) -> None:
+        """Hand in one batch of the feed."""
+        self.api.update_allocation(batch)
+
+    def decisions(self) -> list[tuple[str, str]]:
+        """Which ask runs on which node."""
+        return [(new.allocation_key, new.node_id) for new in self.allocations]
+
+    def update_allocation(self, response: v19.AllocationResponse) -> None:
+        """Keep or count what is new, and when it came."""
+        if response.new:
+            self.made += len(response.new)
+            if self.keep:
+                self.allocations += response.new
+            self.last_ns = time.perf_counter_ns()
+        self.refused += [refusal.reason for refusal in response.rejected_allocations]
+
+    def update_application(self, response: v19.ApplicationResponse) -> None:
+        """Keep refusals."""
+        self.refused += [refusal.reason for refusal in response.rejected]
+
+    def update_node(self, response: v19.NodeResponse) -> None:
+        """Keep refusals."""
+        self.refused += [refusal.reason for refusal in response.rejected]
+
+
+def node_request(workload: Workload) -> v19.NodeRequest:
+    """All nodes."""
+    nodes = [
+        v19.NodeInfo(
+            node_id=line.id,
+            action=v19.ActionFromRM.CREATE,
+            attributes=line.attrs or {},
+            schedulable_resource=line.res,
+        )
+        for line in workload.lines
+        if isinstance(line, Node)
+    ]
+    return v19.NodeRequest(rm_id=RM_ID, nodes=nodes)
+
+
+def application_request(workload: Workload) -> v19.ApplicationRequest:
+    """All applications."""
+    applications = [
+        v19.AddApplicationRequest(
+            application_id=line.id,
+            queue_name=line.queue,
+            partition_name="default",
+            ugi=v19.UserGroupInformation(user=line.user, groups=list(line.groups)),
+            tags=line.tags or {},
+        )
+        for line in workload.lines
+        if isinstance(line, App)
+    ]
+    return v19.ApplicationRequest(rm_id=RM_ID, new=applications)
+
+
+def allocation_requests(workload: Workload) -> list[v19.AllocationRequest]:
+    """All asks, in batches."""
+    asks = [_ask(line) for line in workload.lines if isinstance(line, Ask)]
+    return [
+        v19.AllocationRequest(rm_id=RM_ID, allocations=asks[start : start + ASKS_A_CALL])
+        for start in range(0, len(asks), ASKS_A_CALL)
+    ]
+
+
+def _ask(line: Ask) -> v19.Allocation:
+    policy = None
+    if line.pre_self or line.pre_other:
+        policy = v19.PreemptionPolicy(allow_preempt_self=line.pre_self, allow_preempt_other=line.pre_other)
+    return v19.Allocation(
+        allocation_key=line.key,
+        application_id=line.app,
+        partition_name="default",
+        resource_per_alloc=line.res,
+        priority=line.prio,
+        allocation_tags=line.tags or {},
+        task_group_name=line.group,
+        placeholder=line.ph,
+        preemption_policy=policy,
+    )
+
+
+FEEDS: dict[str, type[Feed]] = {"objects": ObjectFeed}

@@ -1,0 +1,89 @@
+"""What the machine says of this process and of others: memory, processor time, and how busy everybody else was.
+
+Linux tells all of it in `/proc`. Elsewhere what is not known is 0 or None; nothing here raises.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+BUSY_COLUMNS = (1, 2, 3, 6, 7, 8)
+"""user, nice, system, irq, softirq, steal: what `/proc/stat` counts as work."""
+
+
+class Use(NamedTuple):
+    """What was used between two moments. `other_cores`: how many processors others kept busy; None: not known."""
+
+    wall_s: float
+    cpu_s: float
+    other_cores: float | None
+
+
+class Meter:
+    """Counts from its making on."""
+
+    def __init__(self) -> None:
+        self._busy_s = _machine_busy_s()
+        self._cpu_s = time.process_time()
+        self._started_s = time.perf_counter()
+
+    def read(self) -> Use:
+        """What was used so far."""
+        wall_s = time.perf_counter() - self._started_s
+        cpu_s = time.process_time() - self._cpu_s
+        busy_s = _machine_busy_s()
+        others = None
+        if self._busy_s is not None and busy_s is not None and wall_s > 0:
+            # Ticks of a hundredth of a second: a short time may come out a little below nothing.
+            others = max(0.0, busy_s - self._busy_s - cpu_s) / wall_s
+        return Use(wall_s, cpu_s, others)
+
+
+def _machine_busy_s() -> float | None:
+    try:
+        columns = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+        return sum(int(columns[i]) for i in BUSY_COLUMNS) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def rss_bytes() -> int:
+    """The memory that this process has now."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return peak_rss_bytes()
+
+
+def peak_rss_bytes() -> int:
+    """The most memory that this process has had, or has had since `forget_peak`; 0 where the system doesn't say."""
+    try:
+        import resource  # noqa: PLC0415  # not on every system
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def forget_peak() -> None:
+    """Let the peak begin anew, where that can be had; elsewhere it stays that of the whole life of the process."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def cpu_model() -> str:
+    """What the processor calls itself."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

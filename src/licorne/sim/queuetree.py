@@ -1,0 +1,150 @@
+"""The queues of the benchmark case `tree`: five levels, and on each of them what a configuration can say.
+
+Everything is set in proportion to what is asked for beneath a queue, so that it is certain what binds. Quotas of the
+upper levels have room for all of it. In one leaf of fifteen a quota lets through exactly the pods that are to fit, in
+another one the limits of its users do; both count pods, so that it does not matter which of them come first. The
+number of allocations at the end is therefore known, whatever the order of decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+LEVELS = ("org", "division", "department", "team", "queue")
+SHARES = (500, 125, 25, 5)
+"""One queue in so many stands on the first, second, third and fourth level; the rest are leaves."""
+ROOM = 1.3
+EVERY = 15
+QUOTA_BINDS, USERS_BIND = 7, 3
+"""Which of `EVERY` leaves have a quota, or limits of users, that bind."""
+
+
+@dataclass(slots=True)
+class Demand:
+    """What is asked for in a queue and beneath it; `fitting` is how many pods of each user are to fit."""
+
+    vcore: int = 0
+    memory: int = 0
+    applications: int = 0
+    guaranteed: tuple[int, int] = (0, 0)
+    fitting: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Queue:
+    level: int
+    number: int
+    path: str
+    children: list[_Queue] = field(default_factory=list)
+    demand: Demand = field(default_factory=Demand)
+
+
+class QueueTree:
+    """So many queues on five levels, the children dealt out evenly."""
+
+    def __init__(self, queues: int) -> None:
+        widths = [max(1, queues // share) for share in SHARES]
+        widths.append(max(1, queues - sum(widths)))
+        root = _Queue(-1, 0, "root")
+        above = [root]
+        for level, width in enumerate(widths):
+            here: list[_Queue] = []
+            for number in range(width):
+                parent = above[number * len(above) // width]
+                queue = _Queue(level, number, f"{parent.path}.{LEVELS[level]}{number}")
+                parent.children.append(queue)
+                here.append(queue)
+            above = here
+        self.root = root
+        self.leaves = above
+
+    def path(self, leaf: int) -> str:
+        """The full name of a leaf."""
+        return self.leaves[leaf].path
+
+    @staticmethod
+    def binds(leaf: int) -> bool:
+        """Is there less room in this leaf than is asked for?"""
+        return leaf % EVERY in (QUOTA_BINDS, USERS_BIND)
+
+    def config(self, demands: Sequence[Demand], appsort: str, nodesort: str) -> str:
+        """The configuration for what is asked for in each of the leaves."""
+        for leaf, demand in zip(self.leaves, demands, strict=True):
+            leaf.demand = demand
+            # Two of three leaves are guaranteed half of what they ask for.
+            demand.guaranteed = (demand.vcore // 2, demand.memory // 2) if leaf.number % 3 else (0, 0)
+        text = ["partitions:", "  - name: default", "    nodesortpolicy:", f"      type: {nodesort}", "    queues:"]
+        _add_up(self.root)
+        text += [f"{' ' * 6}{line}" for line in _lines(self.root, appsort)]
+        return "\n".join(text) + "\n"
+
+
+def _add_up(queue: _Queue) -> None:
+    """What a queue and its children are asked for and guaranteed, from the leaves upwards."""
+    if not queue.children:
+        return
+    demand = queue.demand = Demand()
+    for child in queue.children:
+        _add_up(child)
+        demand.vcore += child.demand.vcore
+        demand.memory += child.demand.memory
+        guaranteed = child.demand.guaranteed
+        demand.guaranteed = (demand.guaranteed[0] + guaranteed[0], demand.guaranteed[1] + guaranteed[1])
+
+
+def _lines(queue: _Queue, appsort: str) -> Iterator[str]:
+    """The YAML of a queue and all beneath it."""
+    yield f"- name: {queue.path.rpartition('.')[2]}"
+    if queue.level < 0:
+        yield "  submitacl: '*'"
+    elif queue.level < len(LEVELS) - 1:
+        yield from _of_parent(queue)
+    else:
+        yield from _of_leaf(queue, appsort)
+    if queue.children:
+        yield "  queues:"
+        for child in queue.children:
+            for line in _lines(child, appsort):
+                yield f"    {line}"
+
+
+def _of_parent(queue: _Queue) -> Iterator[str]:
+    """Guarantees everywhere; quotas on two levels, offsets and fences on others, and here and there a limit for each user."""
+    level, number, demand = queue.level, queue.number, queue.demand
+    if level == 1:
+        yield f"  properties: {{priority.offset: '{number % 3 * 5}'}}"
+    if level == 2 and number % 7 == 0:
+        yield "  properties: {priority.policy: fence}"
+    yield "  resources:"
+    yield f"    guaranteed: {_amounts(*demand.guaranteed)}"
+    if level in (0, 2):
+        yield f"    max: {_amounts(*_with_room(demand))}"
+    if level == 3 and number % 4 == 0:
+        yield "  limits:"
+        yield f"    - {{limit: each, users: ['*'], maxresources: {_amounts(*_with_room(demand))}}}"
+
+
+def _of_leaf(queue: _Queue, appsort: str) -> Iterator[str]:
+    number, demand = queue.number, queue.demand
+    yield f"  properties: {{application.sort.policy: {appsort}}}"
+    if number % 5 == 0:
+        yield f"  maxapplications: {max(1, demand.applications)}"
+    resources = [f"guaranteed: {_amounts(*demand.guaranteed)}"] if number % 3 else []
+    if number % EVERY == QUOTA_BINDS:
+        resources.append(f"max: {{pods: '{sum(demand.fitting.values())}'}}")
+    if resources:
+        yield f"  resources: {{{', '.join(resources)}}}"
+    if number % EVERY == USERS_BIND and demand.fitting:
+        yield "  limits:"
+        for user, pods in demand.fitting.items():
+            yield f"    - {{limit: {user}, users: [{user}], maxresources: {{pods: '{pods}'}}}}"
+
+
+def _with_room(demand: Demand) -> tuple[int, int]:
+    return int(demand.vcore * ROOM), int(demand.memory * ROOM)
+
+
+def _amounts(vcore: int, memory: int) -> str:
+    """Amounts as a configuration writes them: thousandths of a core, and bytes."""
+    return f"{{vcore: '{vcore}m', memory: '{memory}'}}"

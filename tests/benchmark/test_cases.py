@@ -1,0 +1,73 @@
+"""Which cases there are, and what they have to reach."""
+
+from __future__ import annotations
+
+import pytest
+from bench.cases import BIG, CASES, PEER_DEFAULT, Case, Target, chosen
+from bench.results import CaseResult, figures
+from bench.worker import prepared
+
+from licorne.config import load
+from licorne.sim.generate import CASES as GENERATED
+
+
+def names(*wanted: str) -> list[str]:
+    return [case.name for case in chosen(wanted)]
+
+
+def test_groups() -> None:
+    quick = names()
+    assert quick == names("quick")
+    assert {"a", "b", "c", "d", "e1", "e2", "e3", "churn", "constraints", "tree", "c-full", "d-binpacking"} <= set(
+        quick
+    )
+    assert not {"t", "x", "x-full"} & set(quick)
+    assert {*quick, "x", "x-full", *names("variants")} == set(names("all"))
+    assert names("full", "binpacking") == [f"{name}-{kind}" for kind in ("binpacking", "full") for name in BIG]
+    assert [case.name for case in chosen((), PEER_DEFAULT)] == ["b", "c", "d", *names("full", "binpacking"), "e2", "e3"]
+
+
+def test_a_case_named_twice_is_measured_once() -> None:
+    assert names("b", "b-full", "full", "b") == ["b", "b-full", "c-full", "d-full"]
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(KeyError, match="zz"):
+        chosen(("b", "zz"))
+
+
+def test_the_variants_are_all_other_shapes_and_policies_at_half_the_target() -> None:
+    variants = chosen(("variants",))
+    kinds = {(case.workload, case.shape, case.appsort, case.nodesort) for case in variants}
+    listed = {(name, "unique", "fifo", nodesort) for name in BIG for nodesort in ("fair", "binpacking")}
+    assert len(variants) == len(kinds) == 3 * 12 - len(listed)
+    assert not kinds & listed
+    for case in variants:
+        assert case.targets == (Target("allocations_per_s", 75_000 if case.nodesort == "fair" else 50_000),)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+def test_a_case_can_be_made_and_its_targets_are_of_known_figures(case: Case) -> None:
+    assert case.workload in GENERATED
+    case.options()
+    known = {
+        "allocations_per_s", "ratio", "decide_ratio", "submit_us_per_ask", "release_us", "idle_cycle_us",
+        "peak_rss_bytes", "pending_ask_bytes", "allocation_bytes",
+    }  # fmt: skip
+    assert {target.figure for target in case.targets} <= known
+
+
+def test_a_target_is_reached_from_its_side() -> None:
+    assert [Target("ratio", 25).reached(value) for value in (24.9, 25, 26)] == [False, True, True]
+    assert [Target("idle_cycle_us", 10, at_most=True).reached(value) for value in (9, 10, 10.1)] == [True, True, False]
+
+
+def test_preemption_is_off() -> None:
+    workload = prepared("t", CASES["t"].options())
+    assert workload.config is not None
+    assert "preemption: {enabled: false}" in workload.config
+    assert load(workload.config) is not None
+
+
+def test_there_are_no_figures_of_nothing() -> None:
+    assert figures(CaseResult(case=CASES["b"])) == {}
