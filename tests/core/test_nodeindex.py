@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.bench import Bench, config
-from licorne import core
 from licorne.core.constraints import NodeLabels
 from licorne.core.nodeindex import NodeIndex
 from licorne.core.nodes import OPEN_BIT, Node, ScorePolicy
@@ -104,7 +103,7 @@ class Model:
             ask = TYPES.vector(dict(zip(("vcore", "memory", "gpu"), amounts, strict=True)))
             able = [made for made in self.in_order() if made.free.holds(ask) and made.has_bit(OPEN_BIT)]
             found: list[Node] = []
-            after: Any = None  # `find` is declared for C, where None needs no mention
+            after: Any = None
             while (after := self.index.find(ask, OPEN, after)) is not None:
                 found.append(after)
             assert [made.id for made in found] == [made.id for made in able]
@@ -131,8 +130,7 @@ def test_the_index_is_a_sorted_list(policy: ScorePolicy, steps: list[tuple[objec
         else:
             getattr(model, str(name))(*arguments)
         model.check()
-    if not core.compiled:  # `find` is a C method then: what it finds is tested through decisions
-        model.check_search(WANTED)
+    model.check_search(WANTED)
 
 
 @settings(max_examples=15)
@@ -144,8 +142,7 @@ def test_hundreds_of_nodes_split_and_join_blocks(seed: int, policy: ScorePolicy)
         model.add(f"n{choose(0, 999)}", choose(0, 8), choose(0, 8), choose(0, 1))
         model.use(f"n{choose(0, 999)}", choose(0, 8), choose(0, 8), choose(0, 3) > 0)
     model.check()
-    if not core.compiled:
-        model.check_search(WANTED)
+    model.check_search(WANTED)
     for name in sorted(model.nodes)[: choose(200, 400)]:
         model.drop(name)
         if choose(0, 9) == 0:
@@ -178,8 +175,7 @@ def test_a_type_that_comes_late_widens_the_columns() -> None:
         model.add(f"n{i}", 1, 0, 0, width=1)
     model.add("gpu", 1, 0, 4, width=3)
     model.check()
-    if not core.compiled:
-        model.check_search([(0, 0, 1), (1, 0, 0)])
+    model.check_search([(0, 0, 1), (1, 0, 0)])
 
 
 # -- through decisions -------------------------------------------------------------------------------------------

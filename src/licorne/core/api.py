@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
-from licorne.si import adapt_seed, adapt_v19, seed, v19
+from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import Input, Output
 
@@ -71,7 +71,9 @@ class SchedulerAPI:
             registration without a configuration of its own takes it from here; without policy groups, the built-in one.
         settings: settings for every resource manager; its policy group's and its own go before them.
         clock: called for the time in nanoseconds when a call does not give it.
-        on_output: takes (rm_id, outputs) as internal messages (`licorne.si.messages`) in place of the callbacks.
+        on_output: takes (rm_id, outputs) as internal messages (`licorne.si.messages`) in place of the callbacks. A host
+            that sends bytes makes them with `responses_as_bytes` of the adapter of its peer's dialect
+            (`licorne.si.adapt_v19`, `licorne.si.adapt_seed`).
     """
 
     def __init__(
@@ -235,29 +237,44 @@ class SchedulerAPI:
 
     # -- updates ---------------------------------------------------------------------------------------
 
-    def update(self, request: seed.UpdateRequest, *, now_ns: int | None = None) -> None:
-        """Take in an update in the seed's dialect.
+    def update(self, request: seed.UpdateRequest | bytes, *, now_ns: int | None = None) -> None:
+        """Take in an update in the seed's dialect: the message, or its bytes as on the wire.
 
         Raises:
             NotRegisteredError: the resource manager is not registered in this dialect.
+            WireError: the bytes are no such message; nothing of them was taken in.
         """
-        rm_id = request.rm_id
-        self._check(rm_id, "UpdateRequest", seed_dialect=True)
-        translation = adapt_seed.inputs_from_update_request(request)
+        if isinstance(request, bytes):
+            rm_id, translation = adapt_seed.inputs_from_update_bytes(request)
+            self._check(rm_id, "UpdateRequest", seed_dialect=True)
+        else:
+            rm_id = request.rm_id
+            self._check(rm_id, "UpdateRequest", seed_dialect=True)
+            translation = adapt_seed.inputs_from_update_request(request)
         self._take(rm_id, translation, now_ns)
 
-    def update_application(self, request: v19.ApplicationRequest, *, now_ns: int | None = None) -> None:
-        """Take in new and removed applications (1.9); raises as `update`."""
+    def update_application(self, request: v19.ApplicationRequest | bytes, *, now_ns: int | None = None) -> None:
+        """Take in new and removed applications (1.9), as a message or its bytes; raises as `update`."""
+        if isinstance(request, bytes):
+            request = wire.decode(v19.ApplicationRequest, request)
         self._check(request.rm_id, "ApplicationRequest", seed_dialect=False)
         self._take(request.rm_id, adapt_v19.inputs_from_application_request(request), now_ns)
 
-    def update_allocation(self, request: v19.AllocationRequest, *, now_ns: int | None = None) -> None:
-        """Take in asks, allocations and releases (1.9); raises as `update`."""
-        self._check(request.rm_id, "AllocationRequest", seed_dialect=False)
-        self._take(request.rm_id, adapt_v19.inputs_from_allocation_request(request), now_ns)
+    def update_allocation(self, request: v19.AllocationRequest | bytes, *, now_ns: int | None = None) -> None:
+        """Take in asks, allocations and releases (1.9), as a message or its bytes; raises as `update`."""
+        if isinstance(request, bytes):
+            rm_id, translation = adapt_v19.inputs_from_allocation_bytes(request)
+            self._check(rm_id, "AllocationRequest", seed_dialect=False)
+        else:
+            rm_id = request.rm_id
+            self._check(rm_id, "AllocationRequest", seed_dialect=False)
+            translation = adapt_v19.inputs_from_allocation_request(request)
+        self._take(rm_id, translation, now_ns)
 
-    def update_node(self, request: v19.NodeRequest, *, now_ns: int | None = None) -> None:
-        """Take in new, changed and removed nodes (1.9); raises as `update`."""
+    def update_node(self, request: v19.NodeRequest | bytes, *, now_ns: int | None = None) -> None:
+        """Take in new, changed and removed nodes (1.9), as a message or its bytes; raises as `update`."""
+        if isinstance(request, bytes):
+            request = wire.decode(v19.NodeRequest, request)
         self._check(request.rm_id, "NodeRequest", seed_dialect=False)
         self._take(request.rm_id, adapt_v19.inputs_from_node_request(request), now_ns)
 

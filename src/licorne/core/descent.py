@@ -67,6 +67,8 @@ class Descent:
     room: Vec
     out: list[Output]
     uuids: cython.bint
+    visits: cython.longlong  # applications looked at: counted work
+    attempts: cython.longlong  # asks tried
     refused: cython.bint  # a predicate kept the last ask off a node that had room
 
     def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], desk: Any) -> None:
@@ -82,6 +84,8 @@ class Descent:
         self.out = []
         self.uuids = False
         self.refused = False
+        self.visits = 0
+        self.attempts = 0
 
     def decide(self, limit: int) -> int:
         """Decide until nothing more is possible, or `limit` allocations are made; the number of allocations.
@@ -95,12 +99,11 @@ class Descent:
         while made < most and self.root.asks_pending:
             if not self.parking.enabled:
                 self.parking.wake_tree(self.root)
+            self.parking.settle()
             if self.parking.reserved_stale and self.parking.reservations:
                 if self.desk.reservations.try_all():
                     made += 1
-                    self.parking.settle()
                     continue
-            self.parking.settle()
             result = NOTHING if self.parking.idle() else self.regular_pass()
             if result == ALLOCATED:
                 made += 1
@@ -175,6 +178,7 @@ class Descent:
         """Try the application's asks in order (section 6)."""
         ask: Ask | None
         result: cython.int
+        self.visits += 1
         if not app.group_chosen:
             self.desk.limits.attach(app)
         if app.state is not RUNNING and not self.desk.lifecycle.may_be_tried(app):
@@ -244,6 +248,7 @@ class Descent:
     def attempt(self, app: Application, ask: Ask) -> cython.int:
         """An ask that fits the headroom: place it, or reserve a node for it, or park it."""
         node: Node | None
+        self.attempts += 1
         ask.attempted = True
         if ask.required:
             return self.attempt_required(app, ask)
@@ -269,10 +274,12 @@ class Descent:
         shape: Shape = ask.shape
         node: Node | None
         self.refused = False
-        if not shape.failed and shape.need.failed.reach(shape.amounts):
-            self.parking.fail(shape)
-        if shape.failed:
-            return self.first_candidate(ask)
+        if shape.failed or shape.need.failed.reach(shape.amounts):
+            if self.parking.candidates.hold(shape):
+                return self.first_candidate(ask)
+            if not shape.failed:
+                self.parking.fail(shape)
+            return None
         node = self.index.find(shape.amounts, shape.need.mask, None)
         if node is not None and shape.need.exact and self.predicates is None:
             return node
@@ -290,14 +297,13 @@ class Descent:
     def first_candidate(self, ask: Ask) -> Node | None:
         """The same for an ask that only a node on which room was freed since can hold (`licorne.core.parking`)."""
         node: Node
-        if self.parking.candidates.nodes and self.parking.candidates.hold(ask.shape):
-            for node in self.parking.candidates.in_order():
-                if node.takes(ask.shape.amounts, ask.shape.need):
-                    if self.predicates is None or self.desk.predicate_holds(ask, node, True):
-                        return node
-                    self.refused = True
-            if self.refused:
-                self.parking.revive(ask.shape)
+        for node in self.parking.candidates.in_order():
+            if node.takes(ask.shape.amounts, ask.shape.need):
+                if self.predicates is None or self.desk.predicate_holds(ask, node, True):
+                    return node
+                self.refused = True
+        if ask.shape.failed:
+            self.parking.revive(ask.shape)
         return None
 
     @cython.cfunc

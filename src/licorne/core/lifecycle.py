@@ -78,10 +78,10 @@ class Lifecycle:
             app.running_timer = partition.timers.add(partition.now + app.running_timeout_ns, "running", app)
 
     def _count_running(self, app: Application, change: int) -> None:
-        """Count it in its queues, never above their maximum or below 0 (scheduling.md, section 10)."""
+        """Count it in its queues: never up to more than their maximum, nor below 0 (scheduling.md, section 10)."""
         for queue in app.queue.lineage():
             running = max(0, queue.running + change)
-            queue.running = min(running, queue.max_apps) if queue.max_apps else running
+            queue.running = min(running, queue.max_apps) if queue.max_apps and change > 0 else running
             if change < 0:
                 self._partition.parking.wake_blocked(queue.blocked)
 

@@ -1,7 +1,6 @@
-"""A block of the node index: up to 64 nodes as columns, and the scan over them.
+"""A block of the node index, up to 64 nodes in order, and a group of such blocks.
 
-See `licorne.core.nodeindex` for why nodes stand in blocks. Here is what a search spends its time in: bounds that let it
-skip a block, and a straight scan of the columns.
+See `licorne.core.nodeindex` for why nodes stand in blocks, and `licorne.core.nodecolumns` for the search in them.
 """
 
 from __future__ import annotations
@@ -11,20 +10,18 @@ from typing import Annotated, Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.libc.stdlib import free, malloc
+    from cython.cimports.libc.string import memmove
+    from cython.cimports.licorne.core.nodecolumns import Columns
     from cython.cimports.licorne.core.nodes import Node
-    from cython.cimports.licorne.core.vectors import Vec
 else:
+    from .nodecolumns import Columns
     from .nodes import Node
-    from .vectors import Vec
-
-LAST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 def order_key(score: cython.double) -> cython.longlong:
-    """The score as an integer of the same order: integers compare faster in a vectorised loop."""
+    """The score as an integer of the same order: integers compare faster."""
     score = score + 0.0  # -0.0 and 0.0 are one score
     if not cython.compiled:
         return score  # type: ignore[return-value]  # interpreted, a float serves as its own key
@@ -33,145 +30,30 @@ def order_key(score: cython.double) -> cython.longlong:
 
 
 @cython.cclass
-class Bounds:
-    """Upper bounds of what is free, and the union of bits, over some nodes."""
+class NodeBlock(Columns):
+    """Up to 64 nodes in the order of (key, rank); from (`low_key`, `low_rank`) on nodes belong here.
 
-    top: Vec
-    bits: cython.ulonglong
+    `group` and `place` say where the block stands.
+    """
 
-    def __init__(self) -> None:
-        self.top = Vec(0, -1)
-        self.bits = 0
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def may_hold(self, ask: Vec, mask: cython.ulonglong) -> cython.bint:
-        """May one of these nodes have room for the ask and all bits of the mask?"""
-        d: cython.Py_ssize_t
-        if (self.bits & mask) != mask or self.top.n < ask.n:
-            return False
-        for d in range(ask.n):
-            if self.top.v[d] < ask.v[d] and ask.v[d] > 0:
-                return False
-        return True
-
-    @cython.cfunc
-    def lift_to(self, node: Node) -> cython.void:
-        """Lift the bounds to what is free on a node, and its bits."""
-        d: cython.Py_ssize_t
-        for d in range(min(self.top.n, node.free.n)):
-            if node.free.v[d] > self.top.v[d]:
-                self.top.v[d] = node.free.v[d]
-        for d in range(node.free.n, self.top.n):
-            if self.top.v[d] < 0:
-                self.top.v[d] = 0
-        self.bits |= node.bits
-
-    @cython.cfunc
-    def clear(self, width: cython.Py_ssize_t) -> cython.void:
-        """The bounds of no node at all: nothing fits."""
-        self.top.grow(width)
-        self.top.set_all(-1)
-        self.bits = 0
-
-
-@cython.cclass
-class NodeBlock:
-    """Columns of up to 64 nodes; `low` is the (key, rank) from which on nodes belong here."""
-
-    count: cython.Py_ssize_t
+    nodes: list[Any]  # Node
+    group: NodeGroup | None
     place: cython.Py_ssize_t
-    width: cython.Py_ssize_t
-    low_key: cython.longlong
-    low_rank: cython.longlong
-    bounds: Bounds
-    nodes: list[Any]  # Node, or None where a slot is empty
     key: Annotated[list[int], cython.longlong[64]]
     rank: Annotated[list[int], cython.longlong[64]]
-    bits: Annotated[list[int], cython.ulonglong[64]]
-    free: cython.p_longlong
-    last: cython.longlong  # C arrays are not the last member, so that bounds checks work
+    low_key: cython.longlong
+    low_rank: cython.longlong
 
-    def __init__(self, width: int) -> None:
-        j: cython.Py_ssize_t
-        self.width = width
-        self.count = 0
+    def __init__(self, width: cython.Py_ssize_t) -> None:
+        Columns.__init__(self, width)
+        self.nodes = []
+        self.group = None
         self.place = 0
         self.low_key = 0
         self.low_rank = 0
-        self.bounds = Bounds()
-        self.bounds.clear(width)
-        self.nodes = [None] * 64
-        if cython.compiled:
-            self.free = cython.cast(cython.p_longlong, malloc(max(self.width, 1) * 64 * 8))
-            if self.free == cython.NULL:
-                raise MemoryError
-        else:
-            self.free = [0] * (max(width, 1) * 64)
+        if not cython.compiled:
             self.key = [0] * 64
             self.rank = [0] * 64
-            self.bits = [0] * 64
-        for j in range(64):
-            self.wipe(j)
-
-    def __dealloc__(self) -> None:
-        if cython.compiled:
-            free(self.free)
-
-    @cython.cfunc
-    def wipe(self, j: cython.Py_ssize_t) -> cython.void:
-        """An empty slot: no search finds it."""
-        d: cython.Py_ssize_t
-        for d in range(self.width):
-            self.free[d * 64 + j] = -1
-        self.key[j] = LAST
-        self.rank[j] = LAST
-        self.bits[j] = 0
-        self.nodes[j] = None
-
-    @cython.cfunc
-    def move(self, j: cython.Py_ssize_t, to: NodeBlock, k: cython.Py_ssize_t) -> cython.void:
-        """Copy slot j to slot k of a block; what it leaves behind is the caller's to wipe or overwrite."""
-        d: cython.Py_ssize_t
-        node: Node = cython.cast(Node, self.nodes[j])
-        for d in range(self.width):
-            to.free[d * 64 + k] = self.free[d * 64 + j]
-        to.key[k] = self.key[j]
-        to.rank[k] = self.rank[j]
-        to.bits[k] = self.bits[j]
-        to.nodes[k] = node
-        node.block = to
-        node.slot = k
-
-    @cython.cfunc
-    def write(self, node: Node) -> cython.void:
-        """Copy what the node says into the columns of its slot, and lift the bounds to it."""
-        j: cython.Py_ssize_t = node.slot
-        d: cython.Py_ssize_t
-        self.key[j] = order_key(node.score)
-        self.rank[j] = node.rank
-        self.bits[j] = node.bits
-        for d in range(self.width):
-            self.free[d * 64 + j] = node.free.v[d] if d < node.free.n else 0
-        self.bounds.lift_to(node)
-
-    @cython.cfunc
-    def put(self, node: Node) -> cython.void:
-        """Take in one more node."""
-        node.block = self
-        node.slot = self.count
-        self.nodes[self.count] = node
-        self.count += 1
-        self.write(node)
-
-    @cython.cfunc
-    def remove(self, j: cython.Py_ssize_t) -> cython.void:
-        """Close the gap with the last slot."""
-        last: cython.Py_ssize_t = self.count - 1
-        if j != last:
-            self.move(last, self, j)
-        self.wipe(last)
-        self.count = last
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -180,74 +62,142 @@ class NodeBlock:
         return self.low_key < key or (self.low_key == key and self.low_rank <= rank)
 
     @cython.cfunc
-    def tighten(self) -> cython.void:
-        """Make the bounds exact."""
-        d: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        x: cython.longlong
-        bits: cython.ulonglong = 0
-        for d in range(self.width):
-            x = -1
-            for j in range(d * 64, d * 64 + 64):
-                x = max(x, self.free[j])
-            self.bounds.top.v[d] = x
-        for j in range(64):
-            bits |= self.bits[j]
-        self.bounds.bits = bits
+    @cython.exceptval(check=False)
+    def where(self, key: cython.longlong, rank: cython.longlong) -> cython.Py_ssize_t:
+        """The row of the node with this key and rank, or where it belongs."""
+        lo: cython.Py_ssize_t = 0
+        hi: cython.Py_ssize_t = self.count
+        mid: cython.Py_ssize_t
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            if self.key[mid] < key or (self.key[mid] == key and self.rank[mid] < rank):
+                lo = mid + 1
+            else:
+                hi = mid
+        return lo
 
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def scan(
-    block: NodeBlock, ask: Vec, mask: cython.ulonglong, after_key: cython.longlong, after_rank: cython.longlong
-) -> cython.Py_ssize_t:
-    """Slot of the first node after (after_key, after_rank) that has room and all bits of the mask, or -1.
-
-    The loops over the columns are straight and free of branches, and use no operation that the oldest vector units
-    lack, so that a C compiler vectorises them for any machine.
-    """
-    if not cython.compiled:
-        return _scan_interpreted(block, ask, mask, after_key, after_rank)
-    unfit = cython.declare(cython.ulonglong[64])  # type: ignore[valid-type]  # a C array
-    d: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    want: cython.longlong
-    column: cython.p_longlong
-    found: cython.Py_ssize_t = -1
-    for j in range(64):
-        unfit[j] = (block.bits[j] & mask) ^ mask
-    for d in range(ask.n):
-        want = ask.v[d]
-        if want > 0:
-            column = block.free + d * 64
-            for j in range(64):  # the sign of what would be left: no sum comes near to overflow (vectors.SUM_MAX)
-                unfit[j] |= cython.cast(cython.ulonglong, column[j] - want) >> 63
-    for j in range(64):
-        if unfit[j] == 0 and (
-            found < 0
-            or block.key[j] < block.key[found]
-            or (block.key[j] == block.key[found] and block.rank[j] < block.rank[found])
-        ):
-            if after_rank < 0 or block.key[j] > after_key or (block.key[j] == after_key and block.rank[j] > after_rank):
-                found = j
-    return found
-
-
-def _scan_interpreted(block: Any, ask: Any, mask: int, after_key: int, after_rank: int) -> int:
-    """`scan` in the way that suits an interpreter: it looks at the few nodes that have the bits, and stops early."""
-    wants = [(d * 64, want) for d, want in enumerate(ask.v) if want > 0]
-    found = -1
-    for j in range(block.count):
-        if block.bits[j] & mask != mask:
-            continue
-        key, rank = block.key[j], block.rank[j]
-        if after_rank >= 0 and (key, rank) <= (after_key, after_rank):
-            continue
-        if found >= 0 and (block.key[found], block.rank[found]) < (key, rank):
-            continue
-        for at, want in wants:
-            if block.free[at + j] < want:
-                break
+    @cython.cfunc
+    def put(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
+        """Take in one more node, in this row."""
+        rest: cython.Py_ssize_t = self.count - at
+        self.open_row(at)
+        if cython.compiled:
+            memmove(cython.address(self.key[at + 1]), cython.address(self.key[at]), rest * 8)
+            memmove(cython.address(self.rank[at + 1]), cython.address(self.rank[at]), rest * 8)
         else:
-            found = j
-    return found
+            self.key[at + 1 : at + 1 + rest] = self.key[at : at + rest]
+            self.rank[at + 1 : at + 1 + rest] = self.rank[at : at + rest]
+        self.nodes.insert(at, node)
+        node.block = self
+        self.write(node, at, key, cells)
+
+    @cython.cfunc
+    def write(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
+        """Copy what the node says into its row."""
+        self.key[at] = key
+        self.rank[at] = node.rank
+        self.set_row(at, node.bits, cells, node.free)
+        self.exact = False
+
+    @cython.cfunc
+    def remove(self, at: cython.Py_ssize_t) -> cython.void:
+        """Take out the node of this row."""
+        rest: cython.Py_ssize_t = self.count - at - 1
+        self.close_row(at)
+        if cython.compiled:
+            memmove(cython.address(self.key[at]), cython.address(self.key[at + 1]), rest * 8)
+            memmove(cython.address(self.rank[at]), cython.address(self.rank[at + 1]), rest * 8)
+        else:
+            self.key[at : at + rest] = self.key[at + 1 : at + 1 + rest]
+            self.rank[at : at + rest] = self.rank[at + 1 : at + 1 + rest]
+        del self.nodes[at]
+
+    @cython.cfunc
+    def give(self, start: cython.Py_ssize_t, to: NodeBlock) -> cython.void:
+        """Move the nodes from row `start` on to the end of another block, which has room for them."""
+        j: cython.Py_ssize_t
+        row: cython.Py_ssize_t
+        for j in range(start, self.count):
+            row = to.count
+            to.count += 1
+            self.copy_row(j, to, row)
+            to.key[row] = self.key[j]
+            to.rank[row] = self.rank[j]
+            to.nodes.append(self.nodes[j])
+            cython.cast(Node, self.nodes[j]).block = to
+        del self.nodes[start:]
+        self.count = start
+        self.exact = False
+        to.exact = False
+
+
+@cython.cclass
+class NodeGroup(Columns):
+    """Up to 64 blocks in order; a row holds the bounds of one of them. `place` is the group's among the groups."""
+
+    blocks: list[Any]  # NodeBlock
+    place: cython.Py_ssize_t
+
+    def __init__(self, width: cython.Py_ssize_t) -> None:
+        Columns.__init__(self, width)
+        self.blocks = []
+        self.place = 0
+
+    @cython.cfunc
+    def add(self, block: NodeBlock, at: cython.Py_ssize_t) -> cython.void:
+        """Take in one more block, in this row."""
+        self.open_row(at)
+        self.blocks.insert(at, block)
+        block.group = self
+        self._places_from(at)
+        self.tighten(at)
+
+    @cython.cfunc
+    def drop(self, at: cython.Py_ssize_t) -> cython.void:
+        """Take out the block of this row."""
+        self.close_row(at)
+        cython.cast(NodeBlock, self.blocks[at]).group = None
+        del self.blocks[at]
+        self._places_from(at)
+
+    @cython.cfunc
+    def tighten(self, at: cython.Py_ssize_t) -> cython.void:
+        """Make the bounds of a block exact."""
+        cython.cast(NodeBlock, self.blocks[at]).upper(self, at)
+        self.exact = False
+
+    @cython.cfunc
+    def halve(self) -> NodeGroup:
+        """Give the second half of the blocks to a new group."""
+        new: NodeGroup = NodeGroup(self.width)
+        half: cython.Py_ssize_t = self.count // 2
+        j: cython.Py_ssize_t
+        for j in range(half, self.count):
+            self.copy_row(j, new, j - half)
+            cython.cast(NodeBlock, self.blocks[j]).group = new
+        new.blocks = self.blocks[half:]
+        del self.blocks[half:]
+        new.count = self.count - half
+        self.count = half
+        self.exact = False
+        new._places_from(0)
+        return new
+
+    @cython.cfunc
+    def absorb(self, other: NodeGroup) -> cython.void:
+        """Take over the blocks of the group behind this one; there must be room for them."""
+        j: cython.Py_ssize_t
+        start: cython.Py_ssize_t = self.count
+        for j in range(other.count):
+            other.copy_row(j, self, start + j)
+            cython.cast(NodeBlock, other.blocks[j]).group = self
+        self.blocks += other.blocks
+        self.count += other.count
+        self.exact = False
+        self._places_from(start)
+
+    @cython.cfunc
+    def _places_from(self, start: cython.Py_ssize_t) -> cython.void:
+        j: cython.Py_ssize_t
+        for j in range(start, self.count):
+            cython.cast(NodeBlock, self.blocks[j]).place = j

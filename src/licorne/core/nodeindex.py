@@ -1,14 +1,14 @@
 """The blocked node index: finds the first node in order that has room (spec scheduling.md, sections 7.1 and 7.5).
 
-Nodes stand in blocks of up to 64 in the order of (score, id); inside a block they are not sorted. A block holds
-what a search looks at as plain columns (C arrays when compiled): score, rank of the id, bits, and for each
-resource type what is free. It knows an upper bound of what is free on any of its nodes and the union of their
-bits; 16 blocks have these bounds together. A search skips whole blocks by their bounds and scans the rest straight
-through, which the C compiler turns into SIMD code. Bounds may be too high, never too low: an allocation leaves
-them alone, a scan without result makes them exact.
+Nodes stand in the order of (score, id), in blocks of up to 64, the blocks in groups of up to 64. Each block holds what a
+search looks at as plain columns (C arrays when compiled): bits, and for each resource type what is free. For each block
+its group holds upper bounds of this in columns of the same kind, and the index for each group. So a search is the same
+at three levels (`licorne.core.nodecolumns`), and passes over thousands of nodes in a few steps. Bounds may be too high,
+never too low: an allocation leaves them alone, a search without result makes them exact.
 
-Rejected: a sorted tree of nodes (a search must look at node after node), a tournament tree for each resource type
-(fast while nodes are empty, slow on a full cluster).
+Rejected: a sorted list of nodes (a search must look at node after node), a tournament tree for each resource type
+(fast while nodes are empty, slow on a full cluster), blocks that are not sorted inside (a search must then look at a
+whole block to know its first).
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ from typing import Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.licorne.core.nodeblock import Bounds, NodeBlock, order_key, scan
-    from cython.cimports.licorne.core.nodes import Need, Node, ScorePolicy
+    from cython.cimports.licorne.core.nodeblock import NodeBlock, NodeGroup, order_key
+    from cython.cimports.licorne.core.nodecolumns import Columns, Grid
+    from cython.cimports.licorne.core.nodes import Node, ScorePolicy
     from cython.cimports.licorne.core.vectors import Vec
 else:
-    from .nodeblock import Bounds, NodeBlock, order_key, scan
-    from .nodes import Need, Node, ScorePolicy
+    from .nodeblock import NodeBlock, NodeGroup, order_key
+    from .nodecolumns import Columns, Grid
+    from .nodes import Node, ScorePolicy
     from .vectors import Vec
 
-SLOTS = cython.declare(cython.int, 64)  # nodes in a block
-GROUP = cython.declare(cython.int, 16)  # blocks that have common bounds
+ROWS = cython.declare(cython.Py_ssize_t, 64)  # of columns: nodes in a block, blocks in a group
+FILLED = cython.declare(cython.Py_ssize_t, 32)  # rows that are filled at first
+FEW = cython.declare(cython.Py_ssize_t, 16)  # with less a block, or group, is joined with its neighbour
+JOINED = cython.declare(cython.Py_ssize_t, 48)  # if they have no more than this together
 RANK_GAP = 1 << 32  # between the ranks of neighbours, so that a new id finds a rank between two others
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _stands_before(a: Node, b: Node) -> cython.bint:
-    return a.score < b.score or (a.score == b.score and a.rank < b.rank)
 
 
 @cython.cclass
@@ -45,16 +43,20 @@ class NodeIndex:
 
     width: cython.Py_ssize_t
     policy: ScorePolicy
-    blocks: list[Any]  # NodeBlock
-    groups: list[Any]  # Bounds
+    grid: Grid
+    groups: list[Any]  # NodeGroup
+    tops: list[Any]  # Columns with the bounds of 64 groups each
     by_id: list[Node]
-    visits: cython.longlong  # blocks scanned: counted work
+    visits: cython.longlong  # blocks searched: counted work
+    moves: cython.longlong  # nodes that changed their place
 
     def __init__(self, policy: ScorePolicy) -> None:
         self.width = 0
         self.policy = policy
+        self.grid = Grid()
         self.by_id = []
         self.visits = 0
+        self.moves = 0
         self._load([])
 
     # -- membership ------------------------------------------------------------------------------------
@@ -68,17 +70,13 @@ class NodeIndex:
             self.rebuild(width)
             return
         node.score = self.policy.score(node)
-        self._insert(node)
+        self._insert(node, order_key(node.score))
 
     def drop(self, node: Node) -> None:
         """Forget a node."""
-        at = bisect_left(self.by_id, node.id, key=attrgetter("id"))
-        del self.by_id[at]
-        block: NodeBlock = cython.cast(NodeBlock, node.block)
-        block.remove(node.slot)
+        del self.by_id[bisect_left(self.by_id, node.id, key=attrgetter("id"))]
+        self._take_out(node, order_key(node.score))
         node.block = None
-        node.slot = -1
-        self._shrink(block.place)
 
     def set_policy(self, policy: ScorePolicy) -> None:
         """Another policy: all nodes are scored anew."""
@@ -95,10 +93,13 @@ class NodeIndex:
 
     def ordered(self) -> list[Node]:
         """All nodes in order."""
+        group: NodeGroup
         block: NodeBlock
         found: list[Node] = []
-        for block in self.blocks:
-            found += sorted(block.nodes[: block.count], key=attrgetter("score", "rank"))
+        for each in self.groups:
+            group = each
+            for block in group.blocks:
+                found += block.nodes
         return found
 
     def _give_rank(self, at: int) -> None:
@@ -124,18 +125,22 @@ class NodeIndex:
         block: NodeBlock
         node: Node
         i: cython.Py_ssize_t
-        self.blocks = []
-        for i in range(0, max(len(nodes), 1), 32):
+        key: cython.longlong
+        group: NodeGroup = NodeGroup(self.width)
+        self.groups = [group]
+        for i in range(0, max(len(nodes), 1), FILLED):
             block = NodeBlock(self.width)
-            if nodes:
-                node = nodes[i]
-                block.low_key = order_key(node.score)
-                block.low_rank = node.rank
-            for node in nodes[i : i + 32]:
-                block.put(node)
-            self.blocks.append(block)
-        self.groups = []
-        self._place_from(0)
+            for node in nodes[i : i + FILLED]:
+                key = order_key(node.score)
+                if block.count == 0:
+                    block.low_key = key
+                    block.low_rank = node.rank
+                block.put(node, block.count, key, self.grid.cells(node.free))
+            if group.count == FILLED:
+                group = NodeGroup(self.width)
+                self.groups.append(group)
+            group.add(block, group.count)
+        self._top()
 
     # -- keeping order ---------------------------------------------------------------------------------
 
@@ -143,216 +148,260 @@ class NodeIndex:
     def mend(self, node: Node) -> cython.void:
         """What is free on a node, or its bits, have changed: rewrite it, and move it where its score belongs."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
-        place: cython.Py_ssize_t = block.place
-        key: cython.longlong
+        old: cython.longlong = order_key(node.score)
+        at: cython.Py_ssize_t = block.where(old, node.rank)
         node.score = self.policy.score(node)
-        key = order_key(node.score)
-        if (place == 0 or block.starts_by(key, node.rank)) and (
-            place + 1 == len(self.blocks)
-            or not cython.cast(NodeBlock, self.blocks[place + 1]).starts_by(key, node.rank)
-        ):
-            block.write(node)
+        key: cython.longlong = order_key(node.score)
+        if self._stays(block, at, key, node.rank):
+            block.write(node, at, key, self.grid.cells(node.free))
             self._lift(block, node)
-            return
-        block.remove(node.slot)
-        if block.count < 16:
-            self._shrink(place)
-        self._insert(node)
+        else:
+            self.moves += 1
+            self._take_out(node, old)
+            self._insert(node, key)
 
     @cython.cfunc
-    def _insert(self, node: Node) -> cython.void:
-        lo: cython.Py_ssize_t = 0
-        hi: cython.Py_ssize_t = len(self.blocks)
-        mid: cython.Py_ssize_t
-        key: cython.longlong = order_key(node.score)
-        block: NodeBlock
-        while hi - lo > 1:
-            mid = (lo + hi) >> 1
-            if cython.cast(NodeBlock, self.blocks[mid]).starts_by(key, node.rank):
-                lo = mid
-            else:
-                hi = mid
-        block = cython.cast(NodeBlock, self.blocks[lo])
-        if block.count == SLOTS:
-            self._split(lo)
-            if cython.cast(NodeBlock, self.blocks[lo + 1]).starts_by(key, node.rank):
-                lo += 1
-            block = cython.cast(NodeBlock, self.blocks[lo])
-        block.put(node)
+    def _stays(
+        self, block: NodeBlock, at: cython.Py_ssize_t, key: cython.longlong, rank: cython.longlong
+    ) -> cython.bint:
+        """Does the node in this row of the block stay where it is, with another key?"""
+        group: NodeGroup
+        if at > 0:
+            if block.key[at - 1] > key or (block.key[at - 1] == key and block.rank[at - 1] > rank):
+                return False
+        elif not block.starts_by(key, rank) and (block.place > 0 or cython.cast(NodeGroup, block.group).place > 0):
+            return False
+        if at + 1 < block.count:
+            return block.key[at + 1] > key or (block.key[at + 1] == key and block.rank[at + 1] > rank)
+        group = cython.cast(NodeGroup, block.group)
+        if block.place + 1 < group.count:
+            return not cython.cast(NodeBlock, group.blocks[block.place + 1]).starts_by(key, rank)
+        if group.place + 1 < len(self.groups):
+            group = cython.cast(NodeGroup, self.groups[group.place + 1])
+            return not cython.cast(NodeBlock, group.blocks[0]).starts_by(key, rank)
+        return True
+
+    @cython.cfunc
+    def _insert(self, node: Node, key: cython.longlong) -> cython.void:
+        block: NodeBlock = self._block_for(key, node.rank)
+        if block.count == ROWS:
+            self._split(block)
+            block = self._block_for(key, node.rank)
+        block.put(node, block.where(key, node.rank), key, self.grid.cells(node.free))
         self._lift(block, node)
 
     @cython.cfunc
-    def _shrink(self, place: cython.Py_ssize_t) -> cython.void:
-        """A block has become small: join it with a neighbour if both fit well into one."""
-        a: NodeBlock
-        b: NodeBlock
-        k: cython.Py_ssize_t
-        if len(self.blocks) == 1:
-            return
-        if place + 1 == len(self.blocks):
-            place -= 1
-        a = cython.cast(NodeBlock, self.blocks[place])
-        b = cython.cast(NodeBlock, self.blocks[place + 1])
-        if a.count + b.count > 40:
-            return
-        for k in range(b.count):
-            b.move(k, a, a.count + k)
-        a.count += b.count
-        a.bounds.top.raise_to(b.bounds.top)
-        a.bounds.bits |= b.bounds.bits
-        del self.blocks[place + 1]
-        self._place_from(place)
-
-    @cython.cfunc
-    def _split(self, place: cython.Py_ssize_t) -> cython.void:
-        block: NodeBlock = cython.cast(NodeBlock, self.blocks[place])
-        new: NodeBlock = NodeBlock(self.width)
-        middle: Node = sorted(block.nodes, key=attrgetter("score", "rank"))[32]
-        j: cython.Py_ssize_t
-        stay: cython.Py_ssize_t = 0
-        new.low_key = order_key(middle.score)
-        new.low_rank = middle.rank
-        for j in range(64):
-            if new.starts_by(block.key[j], block.rank[j]):
-                block.move(j, new, new.count)
-                new.count += 1
+    def _block_for(self, key: cython.longlong, rank: cython.longlong) -> NodeBlock:
+        """The block in which nodes with this key and rank stand: the last one that starts by them."""
+        lo: cython.Py_ssize_t = 0
+        hi: cython.Py_ssize_t = len(self.groups)
+        mid: cython.Py_ssize_t
+        group: NodeGroup
+        while hi - lo > 1:
+            mid = (lo + hi) >> 1
+            group = cython.cast(NodeGroup, self.groups[mid])
+            if cython.cast(NodeBlock, group.blocks[0]).starts_by(key, rank):
+                lo = mid
             else:
-                if stay != j:
-                    block.move(j, block, stay)
-                stay += 1
-        for j in range(stay, 64):
-            block.wipe(j)
-        block.count = stay
-        block.tighten()
-        new.tighten()
-        self.blocks.insert(place + 1, new)
-        self._place_from(place)
-
-    @cython.cfunc
-    def _place_from(self, start: cython.Py_ssize_t) -> cython.void:
-        i: cython.Py_ssize_t
-        count: cython.Py_ssize_t = len(self.blocks)
-        groups: cython.Py_ssize_t = (count + GROUP - 1) // GROUP
-        for i in range(start, count):
-            cython.cast(NodeBlock, self.blocks[i]).place = i
-        while len(self.groups) < groups:
-            self.groups.append(Bounds())
-        while len(self.groups) > groups:
-            self.groups.pop()
-        for i in range(start // GROUP, groups):
-            self._gather(i)
+                hi = mid
+        group = cython.cast(NodeGroup, self.groups[lo])
+        lo = 0
+        hi = group.count
+        while hi - lo > 1:
+            mid = (lo + hi) >> 1
+            if cython.cast(NodeBlock, group.blocks[mid]).starts_by(key, rank):
+                lo = mid
+            else:
+                hi = mid
+        return cython.cast(NodeBlock, group.blocks[lo])
 
     @cython.cfunc
     def _lift(self, block: NodeBlock, node: Node) -> cython.void:
-        """Lift the bounds of a block's group to a node of it."""
-        cython.cast(Bounds, self.groups[block.place // GROUP]).lift_to(node)
+        """Lift the bounds of a block and of its group to a node that was written into it."""
+        group: NodeGroup = cython.cast(NodeGroup, block.group)
+        cells: cython.ulonglong = self.grid.cells(node.free)
+        group.lift_row(block.place, node.bits, cells, node.free)
+        cython.cast(Columns, self.tops[group.place >> 6]).lift_row(group.place & 63, node.bits, cells, node.free)
 
     @cython.cfunc
-    def _gather(self, g: cython.Py_ssize_t) -> cython.void:
-        """Make a group's bounds those of its blocks."""
+    def _take_out(self, node: Node, key: cython.longlong) -> cython.void:
+        """Take a node out of its block, and join blocks and groups that have become small."""
+        block: NodeBlock = cython.cast(NodeBlock, node.block)
+        group: NodeGroup = cython.cast(NodeGroup, block.group)
+        neighbour: NodeBlock
+        block.remove(block.where(key, node.rank))
+        if block.count >= FEW:
+            return
+        if block.count == 0 and group.count > 1:
+            group.drop(block.place)
+        elif group.count > 1:
+            if block.place + 1 == group.count:
+                block = cython.cast(NodeBlock, group.blocks[block.place - 1])
+            neighbour = cython.cast(NodeBlock, group.blocks[block.place + 1])
+            if block.count + neighbour.count <= JOINED:
+                neighbour.give(0, block)
+                group.tighten(block.place)
+                group.drop(neighbour.place)
+        elif block.count == 0 and len(self.groups) > 1:
+            del self.groups[group.place]
+            self._top()
+            return
+        if group.count < FEW and len(self.groups) > 1:
+            self._join(group)
+
+    @cython.cfunc
+    def _join(self, group: NodeGroup) -> cython.void:
+        """A group has become small: join it with a neighbour if that has room."""
+        if group.place + 1 == len(self.groups):
+            group = cython.cast(NodeGroup, self.groups[group.place - 1])
+        neighbour: NodeGroup = cython.cast(NodeGroup, self.groups[group.place + 1])
+        if group.count + neighbour.count <= JOINED:
+            group.absorb(neighbour)
+            del self.groups[neighbour.place]
+            self._top()
+
+    @cython.cfunc
+    def _split(self, block: NodeBlock) -> cython.void:
+        """Give the second half of a full block to a new one behind it."""
+        group: NodeGroup = cython.cast(NodeGroup, block.group)
+        new: NodeBlock = NodeBlock(self.width)
+        new.low_key = block.key[FILLED]
+        new.low_rank = block.rank[FILLED]
+        if group.count == ROWS:
+            self.groups.insert(group.place + 1, group.halve())
+            self._top()
+            group = cython.cast(NodeGroup, block.group)
+        block.give(FILLED, new)
+        group.tighten(block.place)
+        group.add(new, block.place + 1)
+        self._lift_group(group)
+
+    @cython.cfunc
+    def _lift_group(self, group: NodeGroup) -> cython.void:
+        group.upper(cython.cast(Columns, self.tops[group.place >> 6]), group.place & 63)
+
+    @cython.cfunc
+    def _top(self) -> cython.void:
+        """Groups have come or gone: number them, and collect their bounds."""
         i: cython.Py_ssize_t
-        group: Bounds = cython.cast(Bounds, self.groups[g])
-        block: NodeBlock
-        group.clear(self.width)
-        for i in range(g * GROUP, min(g * GROUP + GROUP, len(self.blocks))):
-            block = cython.cast(NodeBlock, self.blocks[i])
-            group.top.raise_to(block.bounds.top)
-            group.bits |= block.bounds.bits
+        group: NodeGroup
+        top: Columns
+        self.tops = []
+        for i in range(len(self.groups)):
+            if i & 63 == 0:
+                self.tops.append(Columns(self.width))
+            top = cython.cast(Columns, self.tops[i >> 6])
+            top.count += 1
+            group = cython.cast(NodeGroup, self.groups[i])
+            group.place = i
+            group.upper(top, i & 63)
 
     # -- search ----------------------------------------------------------------------------------------
 
-    @cython.cfunc
+    @cython.ccall
     def find(self, ask: Vec, mask: cython.ulonglong, after: Node | None) -> Node | None:
         """The first node in order, behind `after` if that is given, with room for the ask and all bits of the mask."""
+        t: cython.Py_ssize_t
         g: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        start: cython.Py_ssize_t = 0
-        count: cython.Py_ssize_t = len(self.blocks)
-        after_key: cython.longlong = 0
-        after_rank: cython.longlong = -1
+        row: cython.Py_ssize_t
+        cell: cython.int
+        top: Columns
+        group: NodeGroup
         block: NodeBlock
+        first_group: cython.Py_ssize_t = 0
+        first_block: cython.Py_ssize_t = 0
+        first_row: cython.Py_ssize_t = 0
+        if self.grid.take_in(ask):
+            self._divide_anew()
+        cell = self.grid.cell(ask)
         if after is not None:
-            start = cython.cast(NodeBlock, after.block).place
-            after_key = order_key(after.score)
-            after_rank = after.rank
-        for g in range(start // GROUP, len(self.groups)):
-            if not cython.cast(Bounds, self.groups[g]).may_hold(ask, mask):
-                continue
-            for i in range(max(start, g * GROUP), min(g * GROUP + GROUP, count)):
-                block = cython.cast(NodeBlock, self.blocks[i])
-                if not block.bounds.may_hold(ask, mask):
-                    continue
-                self.visits += 1
-                j = scan(block, ask, mask, after_key, after_rank)
-                if j >= 0:
-                    return cython.cast(Node, block.nodes[j])
-                block.tighten()
-            self._gather(g)
+            block = cython.cast(NodeBlock, after.block)
+            first_group = cython.cast(NodeGroup, block.group).place
+            first_block = block.place
+            first_row = block.where(order_key(after.score), after.rank) + 1
+        for t in range(first_group >> 6, len(self.tops)):
+            top = cython.cast(Columns, self.tops[t])
+            g = top.first(ask, mask, cell, first_group & 63)
+            while g >= 0:
+                group = cython.cast(NodeGroup, self.groups[t * 64 + g])
+                if group.place != first_group:
+                    first_block = 0
+                    first_row = 0
+                i = group.first(ask, mask, cell, first_block)
+                while i >= 0:
+                    block = cython.cast(NodeBlock, group.blocks[i])
+                    self.visits += 1
+                    row = block.first(ask, mask, cell, first_row if i == first_block else 0)
+                    first_row = 0
+                    if row >= 0:
+                        return cython.cast(Node, block.nodes[row])
+                    if not block.exact:
+                        group.tighten(i)
+                    i = group.first(ask, mask, cell, i + 1)
+                if not group.exact:
+                    group.upper(top, g)
+                g = top.first(ask, mask, cell, g + 1)
+            first_group = 0
         return None
 
-    def best_to_reserve(self, ask: Vec, need: Need, shunned: Node | None) -> Node | None:
-        """The node to reserve for an ask that fits nowhere now (section 7.1.3), None if none is large enough.
-
-        Smallest FitInScore, ties in node order. FitInScore sums over the types that are free on the node: 1 where
-        the ask wants none, (free - wanted) / free where more is free than wanted, else 0.
-        """
+    @cython.cfunc
+    def _divide_anew(self) -> cython.void:
+        """The grid has other levels: find the cells of all nodes again."""
+        group: NodeGroup
         block: NodeBlock
-        node: Node
-        best: Node | None = None
-        d: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        bits: cython.ulonglong = need.mask
-        score: cython.double
-        least: cython.double = 0.0
-        free_: cython.longlong
-        for each in self.blocks:
-            block = each
-            for j in range(block.count):
-                node = cython.cast(Node, block.nodes[j])
-                if (node.bits & bits) != bits or node is shunned or not node.capacity.holds(ask):
-                    continue
-                if not need.exact and not need.matches(node):
-                    continue
-                score = 0.0
-                for d in range(node.free.n):
-                    free_ = node.free.v[d]
-                    if free_ > 0 and ask.at(d) <= 0:
-                        score += 1.0
-                    elif free_ > 0 and free_ > ask.at(d):
-                        score += cython.cast(cython.double, free_ - ask.at(d)) / cython.cast(cython.double, free_)
-                if best is None or score < least or (score == least and _stands_before(node, best)):
-                    best = node
-                    least = score
-        return best
+        for each in self.groups:
+            group = each
+            for block in group.blocks:
+                for j in range(block.count):
+                    block.cells[j] = self.grid.cells(cython.cast(Node, block.nodes[j]).free)
+                group.tighten(block.place)
+            self._lift_group(group)
 
     def validate(self) -> None:
         """Prove that the columns and bounds agree with the nodes (design, rule 1)."""
+        group: NodeGroup
         block: NodeBlock
-        node: Node
-        j: cython.Py_ssize_t
-        d: cython.Py_ssize_t
+        top: Columns
         end: tuple[float, int] = (float("-inf"), -1)
         seen = 0
         assert [n.id for n in self.by_id] == sorted(n.id for n in self.by_id), "nodes by id"
-        for i, b in enumerate(self.blocks):
-            block = b
-            group: Bounds = self.groups[i // 16]
-            assert block.place == i, "block place"
-            ranks = []
-            for j in range(block.count):
-                node = block.nodes[j]
-                assert node.block is block and node.slot == j, f"slot of node {node.id}"
-                assert node.score == self.policy.score(node), f"score of node {node.id}"
-                assert block.key[j] == order_key(node.score) and block.rank[j] == node.rank, f"key of node {node.id}"
-                assert block.bits[j] == node.bits, f"bits of node {node.id}"
-                assert (node.bits & ~block.bounds.bits) == 0 and (node.bits & ~group.bits) == 0, "bits of a block"
-                for d in range(self.width):
-                    assert block.free[d * 64 + j] == node.free.at(d), f"free on node {node.id}"
-                    assert node.free.at(d) <= block.bounds.top.at(d) <= group.top.at(d) or node.free.at(d) < 0, "bound"
-                ranks.append((node.score, node.rank))
-            seen += block.count
-            if ranks:
-                assert end < min(ranks), "order of blocks"
-                end = max(ranks)
+        for g, each in enumerate(self.groups):
+            group = each
+            top = self.tops[g >> 6]
+            assert group.place == g and group.count == len(group.blocks) > 0, "place of a group"
+            for i, b in enumerate(group.blocks):
+                block = b
+                assert block.place == i and block.group is group, "place of a block"
+                assert block.count == len(block.nodes), "nodes of a block"
+                assert not block.nodes or end < (block.nodes[0].score, block.nodes[0].rank), "order of blocks"
+                end = self._validate_block(block, group, i, top, g & 63, end)
+                seen += block.count
         assert seen == len(self.by_id), "nodes in the index"
+
+    def _validate_block(
+        self, block: NodeBlock, group: NodeGroup, row: int, top: Columns, top_row: int, end: tuple[float, int]
+    ) -> tuple[float, int]:
+        """Prove it for one block, whose bounds are in these rows; returns where its last node stands."""
+        node: Node
+        i: cython.Py_ssize_t = row
+        g: cython.Py_ssize_t = top_row
+        j: cython.Py_ssize_t
+        d: cython.Py_ssize_t
+        for j in range(block.count):
+            node = block.nodes[j]
+            assert node.block is block, f"block of node {node.id}"
+            assert node.score == self.policy.score(node), f"score of node {node.id}"
+            assert block.key[j] == order_key(node.score) and block.rank[j] == node.rank, f"key of node {node.id}"
+            assert end < (node.score, node.rank), f"place of node {node.id}"
+            end = (node.score, node.rank)
+            assert block.bits[j] == node.bits, f"bits of node {node.id}"
+            assert block.cells[j] == self.grid.cells(node.free), f"cells of node {node.id}"
+            assert (node.bits & ~group.bits[i]) == 0 and (node.bits & ~top.bits[g]) == 0, "bits of a bound"
+            assert (block.cells[j] & ~group.cells[i]) == 0 and (block.cells[j] & ~top.cells[g]) == 0, "cells of a bound"
+            for d in range(self.width):
+                assert block.free[d * 64 + j] == node.free.at(d), f"free on node {node.id}"
+                assert node.free.at(d) <= group.free[d * 64 + i] or node.free.at(d) < 0, "bound of a block"
+                assert group.free[d * 64 + i] <= top.free[d * 64 + g], "bound of a group"
+        return end

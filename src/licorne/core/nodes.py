@@ -72,7 +72,7 @@ class Node:
     other schedulers use: `foreign` maps the key of such an allocation to its amounts, `base_occupied` is what a message
     said is occupied besides. `allocations` and `reservations` hold the allocations on it and the asks that reserve it
     (as keys, in order of arrival). `rank` orders the nodes of a partition as their ids do (byte order), `score` as the
-    policy does; `block` and `slot` are its place in the node index, None and -1 while it is in none.
+    policy does; `block` is where it stands in the node index, None while it stands in none.
     """
 
     id: str
@@ -85,7 +85,6 @@ class Node:
     bits: cython.ulonglong
     score: cython.double
     block: NodeBlock | None
-    slot: cython.int
     attributes: dict[str, str]
     labels: NodeLabels
     allocations: dict[Ask, None]
@@ -107,7 +106,6 @@ class Node:
         self.bits = 0
         self.score = 0.0
         self.block = None
-        self.slot = -1
         self.allocations = {}
         self.reservations = {}
         self.foreign = {}
@@ -182,3 +180,36 @@ class ScorePolicy:
 def first_need() -> Need:
     """The need that every partition has from the start: no constraints, so only taints keep an ask away."""
     return Need(NO_CONSTRAINTS, 0)
+
+
+def best_to_reserve(nodes: list[Node], ask: Vec, need: Need, shunned: Node | None) -> Node | None:
+    """The node to reserve for an ask that fits nowhere now (section 7.1.3), None if none of these is large enough.
+
+    The nodes are given in their order.
+
+    Smallest FitInScore, ties in node order. FitInScore sums over the types that are free on the node: 1 where
+    the ask wants none, (free - wanted) / free where more is free than wanted, else 0.
+    """
+    node: Node
+    best: Node | None = None
+    d: cython.Py_ssize_t
+    bits: cython.ulonglong = need.mask
+    score: cython.double
+    least: cython.double = 0.0
+    free_: cython.longlong
+    for node in nodes:
+        if (node.bits & bits) != bits or node is shunned or not node.capacity.holds(ask):
+            continue
+        if not need.exact and not need.matches(node):
+            continue
+        score = 0.0
+        for d in range(node.free.n):
+            free_ = node.free.v[d]
+            if free_ > 0 and ask.at(d) <= 0:
+                score += 1.0
+            elif free_ > 0 and free_ > ask.at(d):
+                score += cython.cast(cython.double, free_ - ask.at(d)) / cython.cast(cython.double, free_)
+        if best is None or score < least:
+            best = node
+            least = score
+    return best

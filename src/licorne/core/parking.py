@@ -216,7 +216,7 @@ class Parking:
             return
         if ask.shape.failed:
             self.park(ask)
-        elif ask.shape.need.failed.reach(ask.shape.amounts):
+        elif ask.shape.need.failed.reach(ask.shape.amounts) and not self.candidates.hold(ask.shape):
             self.fail(ask.shape)
 
     @cython.cfunc
@@ -301,9 +301,7 @@ class Parking:
         if not self.freed and not self.opened:
             return
         if self.on_node:
-            for node in self.freed:
-                self._wake_required(node)
-            for node in self.opened:
+            for node in [*self.freed, *self.opened]:
                 self._wake_required(node)
         if self.failed:
             if (
@@ -317,9 +315,7 @@ class Parking:
             else:
                 self._revive_fitting()
         else:
-            for node in self.freed:
-                self._not_failed(node.free)
-            for node in self.opened:
+            for node in [*self.freed, *self.opened]:
                 self._not_failed(node.free)
         if self.refused:  # its shape has not failed: it is not among those
             self.retry_refused()
@@ -333,8 +329,7 @@ class Parking:
         """Wake the applications of which a candidate may hold something."""
         app: Application
         gone: bool = False
-        for each in self.waiting:
-            app = cython.cast(Application, each)
+        for app in self.waiting:
             if app.requests.waits == 0:
                 gone = True
             elif app.place < 0 and app.requests.waiting.reach(self.candidates.most):
@@ -352,8 +347,7 @@ class Parking:
             return False
         if self.candidates.nodes:
             self.candidates.measure()
-            for each in self.waiting:
-                app = cython.cast(Application, each)
+            for app in self.waiting:
                 if app.requests.waits and app.requests.waiting.reach(self.candidates.most):
                     return False
         return True
@@ -372,8 +366,7 @@ class Parking:
         """The application can't be tried: what a candidate holds of it must not count as failed when that is over."""
         ask: Ask
         if self.candidates.nodes and app.requests.waits and app.requests.waiting.reach(self.candidates.most):
-            for each in app.requests.in_order():
-                ask = each
+            for ask in app.requests.in_order():
                 if ask.parked == NO_NODE and self.candidates.hold(ask.shape):
                     self.revive(ask.shape)
 
@@ -403,21 +396,16 @@ class Parking:
     def _revive_fitting(self) -> cython.void:
         """Revive every failed shape that fits on a node that changed."""
         most: Vec = Vec()
-        nodes: list[Any] = []
+        nodes: list[Any] = [*self.freed, *self.opened]
         rooms: list[Any] = []
         node: Node
         shape: Shape
-        room: Vec
         i: cython.Py_ssize_t
-        for changed in self.freed:
-            node = changed
-            nodes.append(node)
-            rooms.append(node.free)
-        for changed in self.opened:  # a node that opened may also be reserved: what counts is its size
-            node = changed
-            nodes.append(node)
-            rooms.append(node.free if self.reserve_after_ns == NEVER else node.capacity)
-        for i in range(len(rooms)):
+        for i in range(len(nodes)):
+            node = cython.cast(Node, nodes[i])
+            # A node that opened may also be reserved: what counts is its size.
+            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.opened
+            rooms.append(node.capacity if by_size else node.free)
             most.raise_to(cython.cast(Vec, rooms[i]))
             self._not_failed(cython.cast(Vec, rooms[i]))
         for failed in list(self.failed):
@@ -426,7 +414,7 @@ class Parking:
                 continue
             for i in range(len(nodes)):
                 node = cython.cast(Node, nodes[i])
-                room = cython.cast(Vec, rooms[i])
-                if (node.bits & shape.need.mask) == shape.need.mask and room.holds(shape.amounts):
-                    self.revive(shape)
-                    break
+                if (node.bits & shape.need.mask) == shape.need.mask:
+                    if cython.cast(Vec, rooms[i]).holds(shape.amounts):
+                        self.revive(shape)
+                        break

@@ -376,6 +376,16 @@ class Partition:
         """All queues by path, in byte order."""
         return self.tree.queues()
 
+    def work(self) -> dict[str, int]:
+        """Work that was done until now, counted: the same on every machine, so that slower code shows (`tests/guard`)."""
+        return {
+            "applications visited": self.descent.visits,
+            "applications woken": self.parking.wakeups,
+            "asks attempted": self.descent.attempts,
+            "blocks scanned": self.index.visits,
+            "nodes moved": self.index.moves,
+        }
+
     def waiting(self) -> Iterator[tuple[str, str, list[explain.Reason]]]:
         """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design).
 

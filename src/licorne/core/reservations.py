@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import preemption
-from .nodes import OPEN_BIT
+from .nodes import OPEN_BIT, best_to_reserve
 from .states import SECOND_NS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Reservations:
         """The node that an ask which fits nowhere should reserve, None if there is none."""
         partition = self._partition
         shape = ask.shape
-        node: Node | None = partition.index.best_to_reserve(shape.amounts, shape.need, ask.shunned)
+        node: Node | None = best_to_reserve(partition.index.ordered(), shape.amounts, shape.need, ask.shunned)
         if node is None:
             return None
         if partition.predicates is not None and not partition.predicate_holds(ask, node, False):

@@ -2,22 +2,27 @@
 
     seed, v19                   what peers send and get (document 000, and 1.9)
     messages                    what the core takes in and gives out
-    adapt_seed, adapt_v19       from the one to the other and back
+    adapt_seed, adapt_v19       from the one to the other and back, also from bytes and to bytes
+    wire                        any message of both dialects as protobuf bytes
     callback                    the resource manager's side of the in-process API
     constants                   names of attributes, tags and resources
 
-Modules whose names begin with an underscore are this package's own.
+Compiled, for what comes and goes by the million: `reading` and `decisions` (asks in, allocations out, as objects of the
+dialects), `wire_asks` and `wire_decisions` (the same as bytes). Modules whose names begin with an underscore are this
+package's own.
 """
 
 from __future__ import annotations
 
-from licorne.si import adapt_seed, adapt_v19, constants, messages, seed, v19
+from licorne.si import adapt_seed, adapt_v19, constants, messages, seed, v19, wire
 from licorne.si.adapt import Translation, qualified_partition, short_partition
 from licorne.si.callback import ResourceManagerCallback, overrides
+from licorne.si.wire import WireError
 
 __all__ = [
     "ResourceManagerCallback",
     "Translation",
+    "WireError",
     "adapt_seed",
     "adapt_v19",
     "constants",
@@ -27,4 +32,5 @@ __all__ = [
     "seed",
     "short_partition",
     "v19",
+    "wire",
 ]

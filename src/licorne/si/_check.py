@@ -5,10 +5,9 @@ a quantity as text, a float, an integer beyond 64 bits, None for a struct. The c
 form more than its source), so each message passes here first. The result is a copy made of exact `str`, `int`, `bool`,
 `dict` and `list` alone; a value that cannot be read so raises `Fault`, which names the field, the value and the rule.
 
-There are two ways through. `plain` goes field by field and finds the words; at 4 to 6 microseconds a message it serves
-nodes and applications. Asks come by the hundred thousand, so `rows` has msgspec check and copy a whole list of them in
-C against the same declarations, ten times faster; it cannot say what is wrong, only that something is, and then
-`plain` goes over them one by one.
+`plain` goes field by field and finds the words; at 4 to 6 microseconds a message it serves nodes and applications. Asks
+come by the hundred thousand, so `licorne.si.reading` checks and copies them in compiled code. It cannot say what is
+wrong, only that something is, and then `plain` goes over the ask in question.
 
 Harmless deviations are mended rather than refused: None for a list or a map (empty, as a nil map in Go), a tuple for a
 list, a subclass of str or int for its base. A bool is not taken for a number, although Python would. Text must be
@@ -17,12 +16,10 @@ valid Unicode, as on the wire: a lone surrogate would fail only when the decisio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import IntEnum
 from functools import cache
-from typing import Any, TypeVar, get_type_hints
-
-import msgspec
+from typing import Any, TypeVar
 
 from licorne.si._schema import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Field, Message, fields
 
@@ -64,12 +61,12 @@ class Fault(Exception):  # noqa: N818 - not an error of ours: it becomes the rea
 def text(value: object) -> str:
     if not isinstance(value, str):
         raise Fault(value, "must be a string")
-    if not _encodable(value):
+    if not encodable(value):
         raise Fault(value, "must be valid Unicode")
     return value if type(value) is str else str.__str__(value)
 
 
-def _encodable(value: str) -> bool:
+def encodable(value: str) -> bool:
     if value.isascii():
         return True
     try:
@@ -101,7 +98,7 @@ def int64(value: object) -> int:
     return _integer(value, INT64_MIN, INT64_MAX, 64)
 
 
-def _mapping(value: object, of: Callable[[object], Any]) -> dict[str, Any]:
+def mapping(value: object, of: Callable[[object], Any]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Fault(value, "must be a map")
     result = {}
@@ -114,11 +111,11 @@ def _mapping(value: object, of: Callable[[object], Any]) -> dict[str, Any]:
 
 
 def tags(value: object) -> dict[str, str]:
-    return {} if value is None else _mapping(value, text)
+    return {} if value is None else mapping(value, text)
 
 
 def amounts(value: object) -> dict[str, int]:
-    return _mapping(value, int64)
+    return mapping(value, int64)
 
 
 def items(value: object) -> list[Any] | tuple[Any, ...]:
@@ -161,7 +158,7 @@ def _single(field: Field) -> Callable[[object], Any]:
         case "message":
             return lambda value: plain(value, inner)
         case "quantities":
-            return lambda value: _mapping(value, lambda item: plain(item, inner))
+            return lambda value: mapping(value, lambda item: plain(item, inner))
 
 
 def _of_field(field: Field) -> Callable[[object], Any]:
@@ -204,35 +201,7 @@ def plain(value: object, message: type[M]) -> M:
     return message(**values)
 
 
-_ENCODER = msgspec.msgpack.Encoder()
-
-
-@cache
-def _table(message: type[Message]) -> type[Any]:
-    """A struct around rows of the fields' types: of structs msgspec keeps what it found out about their types."""
-    hints = get_type_hints(message, include_extras=True)
-    row = tuple(Any if field.kind == "message" else hints[field.attribute] for field in fields(message))
-    return msgspec.defstruct("Table", [("rows", list[tuple.__class_getitem__(row)])], array_like=True)  # type: ignore[misc]
-
-
-def rows(values: Sequence[Any], message: type[Message]) -> list[tuple[Any, ...]] | None:
-    """The fields of many messages, each as a tuple in the order of declaration, exact as from `plain`; or None.
-
-    None means that something is amiss, or merely to be mended, somewhere: then `plain` must look at each. Messages
-    within these messages are handed through and not looked into.
-    """
-    if set(map(type, values)) != {message}:
-        return None
-    try:
-        found = [msgspec.structs.astuple(value) for value in values]
-        # Encoding refuses what conversion would let pass: subclasses of str, and text that is not valid Unicode.
-        _ENCODER.encode(found)
-        return msgspec.convert((found,), _table(message)).rows  # type: ignore[no-any-return]
-    except Exception:  # noqa: BLE001 - whatever it is, `plain` will find it again and say it
-        return None
-
-
 def salvaged(value: object, attribute: str) -> str:
     """A name to address a refusal with: the attribute if it is usable text, else empty."""
     found = getattr(value, attribute, "")
-    return found if type(found) is str and _encodable(found) else ""
+    return found if type(found) is str and encodable(found) else ""

@@ -2,8 +2,8 @@
 
 A message is a struct whose fields carry their number on the wire as an annotation, `Annotated[str, 3]`, so that
 name, type and number stand on one line and cannot drift apart. From these lines `fields()` derives the table that
-other parts work from: the check of untrusted values (`licorne.si._check`) and, later, the wire format. The number
-itself is never used here.
+other parts work from: the check of untrusted values (`licorne.si._check`) and the wire format (`licorne.si.wire`). A
+field of a oneof names it behind the number, `Annotated[str | None, 2, "priority"]`.
 
 Two conventions keep the declarations short. A field whose values are integers by name, `Amounts`, is the protocol's
 `Resource` message: in Python a sparse map of resource type to quantity is a dict, and nothing more. And the name on
@@ -46,8 +46,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     `attribute` is the name in Python, `name` the one on the wire and in JSON. `type` is the message or enum class of
     the kinds "message", "enum" and "quantities". `optional` fields may be None, which means that they are absent.
-    The kind "map" is map<string, string>, "amounts" a `Resource` message held as a dict, and "quantities" what is
-    inside of one on the wire.
+    Of the fields that share a `oneof` at most one is set. The kind "map" is map<string, string>, "amounts" a `Resource`
+    message held as a dict, and "quantities" what is inside of one on the wire.
     """
 
     attribute: str
@@ -56,6 +56,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     repeated: bool = False
     optional: bool = False
+    oneof: str = ""
     type: type[Any] | None = None
 
 
@@ -86,6 +87,7 @@ def fields(message: type[Message]) -> tuple[Field, ...]:
     for attribute, name in names.items():
         # Nested Annotated types are flattened, so a bounded integer carries its bounds before the number.
         base, *extra = get_args(hints[attribute])
+        oneof = extra.pop() if isinstance(extra[-1], str) else ""
         number = extra.pop()
         hint, optional = _without_none(Annotated[base, *extra] if extra else base)
         repeated = get_origin(hint) is list
@@ -98,6 +100,7 @@ def fields(message: type[Message]) -> tuple[Field, ...]:
                 kind=kind,
                 repeated=repeated,
                 optional=optional,
+                oneof=oneof,
                 type=inner,
             )
         )
@@ -111,3 +114,14 @@ def field_numbers(module: Mapping[str, object]) -> dict[type[Message], dict[str,
         for message in module.values()
         if isinstance(message, type) and issubclass(message, Message) and message is not Message
     }
+
+
+def oneofs(module: Mapping[str, object]) -> dict[type[Message], dict[str, tuple[str, ...]]]:
+    """For each message with oneofs, among the names of a module, the fields of each by their names on the wire."""
+    result: dict[type[Message], dict[str, tuple[str, ...]]] = {}
+    for message in field_numbers(module):
+        for field in fields(message):
+            if field.oneof:
+                groups = result.setdefault(message, {})
+                groups[field.oneof] = (*groups.get(field.oneof, ()), field.name)
+    return result

@@ -18,10 +18,11 @@ import msgspec
 from msgspec.structs import astuple
 
 from licorne.si import _common, messages
-from licorne.si._check import Fault, items, plain, rows, salvaged
+from licorne.si._check import Fault, items, plain, salvaged
 from licorne.si._schema import Message
 from licorne.si.constants import DEFAULT_PARTITION, NODE_PARTITION
 from licorne.si.messages import Input, Output
+from licorne.si.wire_read import decode_part
 
 
 class Translation(msgspec.Struct, kw_only=True):
@@ -69,6 +70,19 @@ def qualified_partition(name: str, rm_id: str) -> str:
     if name.startswith("["):
         return name
     return f"[{rm_id}]{name or DEFAULT_PARTITION}"
+
+
+class QualifiedPartitions(dict[str, str]):
+    """`qualified_partition` for the names of one batch of outputs, each worked out once."""
+
+    def __init__(self, rm_id: str) -> None:
+        super().__init__()
+        self._rm_id = rm_id
+
+    def __missing__(self, name: str) -> str:
+        """Work out a name that has not been met."""
+        full = self[name] = qualified_partition(name, self._rm_id)
+        return full
 
 
 def node_attributes(attributes: dict[str, str], rm_id: str) -> tuple[str, dict[str, str]]:
@@ -122,27 +136,57 @@ def each(
                 translation.outputs.append(refuse(value, reason))
 
 
-def each_row(
+def each_ask(
     translation: Translation,
     name: str,
     values: object,
     message: type[Message],
-    read: Callable[..., Input],
-    refuse: Callable[[object, str], Output],
+    read_many: Callable[..., list[messages.Allocation]],
+    read_one: Callable[..., messages.Allocation],
+    partitions: ShortPartitions,
 ) -> None:
-    """As `each`, for messages of one class that come in great numbers.
+    """As `each`, for the messages that come in great numbers: `read_many` (`licorne.si.reading`) takes them all.
 
-    `read` gets the values of an item's fields one by one, in the order of their declaration and with exact types, and
-    gives the input that they mean.
+    It leaves those that are not as declared to `read_one`, which gets the values of an item's fields one by one, in the
+    order of their declaration and with exact types, and gives the input that they mean, or raises `Fault`.
     """
-    found = readable(translation, name, values)
-    table = rows(found, message) if found else None
-    add = translation.inputs.append
-    for index, value in enumerate(found):
+
+    def careful(index: int, value: object) -> messages.Allocation | None:
         try:
-            add(read(*(table[index] if table else astuple(plain(value, message)))))
+            return read_one(*astuple(plain(value, message)))
         except Fault as fault:
-            translation.outputs.append(refuse(value, str(fault.inside(f"{name}[{index}]"))))
+            translation.outputs.append(refused_allocation(value, str(fault.inside(f"{name}[{index}]"))))
+            return None
+
+    translation.inputs += read_many(readable(translation, name, values), partitions, careful)
+
+
+def each_ask_on_wire(
+    translation: Translation,
+    request: str,
+    name: str,
+    data: bytes,
+    spans: list[int],
+    message: type[Message],
+    read_many: Callable[..., list[messages.Allocation]],
+    read_one: Callable[..., messages.Allocation],
+    partitions: ShortPartitions,
+) -> None:
+    """As `each_ask`, of asks that stand in `data` where `spans` says (`licorne.si.wire_asks`).
+
+    Raises:
+        WireError: one of them is no such message; the path begins with the name of the `request`.
+    """
+
+    def careful(index: int, start: int, end: int) -> messages.Allocation | None:
+        value = decode_part(message, data, start, end, f"{request}.{name}[{index}]")
+        try:
+            return read_one(*astuple(plain(value, message)))
+        except Fault as fault:
+            translation.outputs.append(refused_allocation(value, str(fault.inside(f"{name}[{index}]"))))
+            return None
+
+    translation.inputs += read_many(data, spans, partitions, careful)
 
 
 # -- in: messages that are alike in both dialects --------------------------------------------------------

@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from licorne.si import messages, seed
+from licorne.si import messages, seed, wire_asks
 from licorne.si._check import Fault, plain, salvaged
-from licorne.si._schema import INT32_MAX, INT32_MIN
 from licorne.si.adapt import (
+    QualifiedPartitions,
     ShortPartitions,
     Translation,
     accepted_application,
@@ -33,10 +33,10 @@ from licorne.si.adapt import (
     application_input,
     changed_attributes,
     each,
-    each_row,
+    each_ask,
+    each_ask_on_wire,
     node_attributes,
     qualified_partition,
-    refused_allocation,
     refused_application,
     refused_node,
     rejected_application,
@@ -45,7 +45,12 @@ from licorne.si.adapt import (
     short_partition,
     updated_application,
 )
+from licorne.si.decisions import as_seed, run_end
 from licorne.si.messages import NodeAction, Output, Termination
+from licorne.si.reading import read_seed
+from licorne.si.wire_decisions import write_seed
+from licorne.si.wire_read import decode_apart
+from licorne.si.wire_write import encode
 
 Kind = Literal["update", "state"]
 Response = seed.UpdateResponse | seed.UpdateContainerSchedulingStateRequest
@@ -81,6 +86,44 @@ def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
         result.ignored.append(str(Fault(req, "must be UpdateRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
+    partitions = ShortPartitions(rm_id)
+
+    def asks() -> None:
+        each_ask(result, "asks", req.asks, seed.AllocationAsk, read_seed, _ask_reader(partitions), partitions)
+
+    _inputs(result, req, rm_id, asks)
+    return result
+
+
+def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
+    """As `inputs_from_update_request`, of a request on the wire; with the id of its resource manager.
+
+    Raises:
+        WireError: the bytes are no such request; nothing of it is read then.
+    """
+    req, spans = decode_apart(seed.UpdateRequest, data, "asks")
+    result = Translation()
+    partitions = ShortPartitions(req.rm_id)
+
+    def asks() -> None:
+        each_ask_on_wire(
+            result,
+            "UpdateRequest",
+            "asks",
+            data,
+            spans,
+            seed.AllocationAsk,
+            wire_asks.read_seed,
+            _ask_reader(partitions),
+            partitions,
+        )
+
+    _inputs(result, req, req.rm_id, asks)
+    return req.rm_id, result
+
+
+def _inputs(result: Translation, req: seed.UpdateRequest, rm_id: str, asks: Callable[[], None]) -> None:
+    """All that the request holds, in order; `asks` adds what it holds of these."""
     inputs = result.inputs
 
     def new_node(value: object) -> None:
@@ -102,11 +145,10 @@ def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
     each(result, "newSchedulableNodes", req.new_schedulable_nodes, new_node, refused_node)
     each(result, "updatedNodes", req.updated_nodes, updated_node, refused_node)
     each(result, "newApplications", req.new_applications, application, refused_application)
-    each_row(result, "asks", req.asks, seed.AllocationAsk, _ask_reader(rm_id), refused_allocation)
+    asks()
     if req.releases is not None:
         _releases(result, req.releases, rm_id)
     each(result, "removeApplications", req.remove_applications, removal, None)
-    return result
 
 
 def _new_node(node: seed.NewNodeInfo, rm_id: str) -> messages.NodeUpdate:
@@ -164,17 +206,9 @@ def _updated_node(node: seed.UpdateNodeInfo, rm_id: str) -> messages.NodeUpdate:
 
 
 def _priority(priority: seed.Priority | None) -> tuple[int, str]:
-    """The number and the name of the class; 0 and empty where they are not said. Not looked into yet in an ask."""
+    """The number and the name of the class; 0 and empty where they are not said."""
     if priority is None:
         return 0, ""
-    if type(priority) is seed.Priority and priority.priority_class_name is None:
-        number = priority.priority_value
-        if type(number) is int and INT32_MIN <= number <= INT32_MAX:
-            return number, ""
-    try:
-        priority = plain(priority, seed.Priority)
-    except Fault as fault:
-        raise fault.inside("priority") from None
     number, name = priority.priority_value, priority.priority_class_name
     if number is not None and name is not None:
         raise Fault(priority, "must be a number or the name of a class, not both").inside("priority")
@@ -183,9 +217,8 @@ def _priority(priority: seed.Priority | None) -> tuple[int, str]:
     return number or 0, name or ""
 
 
-def _ask_reader(rm_id: str) -> Callable[..., messages.Allocation]:
+def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocation]:
     """What turns the fields of an ask, in the order of their declaration, into an input."""
-    partitions = ShortPartitions(rm_id)
 
     def ask(
         key: str,
@@ -259,19 +292,46 @@ def _releases(result: Translation, releases: object, rm_id: str) -> None:
 
 def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:
     """The core's outputs as one response, if there is anything to say, and the scheduling states after it."""
-    response = seed.UpdateResponse()
-    states: list[seed.UpdateContainerSchedulingStateRequest] = []
-    said = False
-    for output in outputs:
-        if isinstance(output, messages.WaitingForResources):
-            states.append(_state(output))
-        else:
-            _say(response, output, rm_id)
-            said = True
-    if said:
+    decisions, response, states = _sorted(outputs, rm_id)
+    if decisions or response is not None:
+        response = response or seed.UpdateResponse()
+        response.new_allocations = as_seed(decisions, 0, len(decisions), QualifiedPartitions(rm_id))
         yield "update", response
     for state in states:
         yield "state", state
+
+
+def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, bytes]]:
+    """As `responses`, each on the wire: for a host that takes the core's outputs (`on_output`) and sends bytes."""
+    decisions, response, states = _sorted(outputs, rm_id)
+    made: list[tuple[Kind, bytes]] = []
+    if decisions or response is not None:
+        # Decisions have the lowest number of all that is said here, so they come first.
+        written = write_seed(decisions, 0, len(decisions), QualifiedPartitions(rm_id))
+        made.append(("update", written + encode(response) if response is not None else written))
+    made += [("state", encode(state)) for state in states]
+    return made
+
+
+def _sorted(
+    outputs: Iterable[Output], rm_id: str
+) -> tuple[list[Output], seed.UpdateResponse | None, list[seed.UpdateContainerSchedulingStateRequest]]:
+    """The decisions among the outputs; a response that says the rest, if there is any; the scheduling states."""
+    found = outputs if type(outputs) is list else list(outputs)
+    if run_end(found, 0) == len(found):
+        return found, None, []
+    decisions: list[Output] = []
+    response: seed.UpdateResponse | None = None
+    states: list[seed.UpdateContainerSchedulingStateRequest] = []
+    for output in found:
+        if type(output) is messages.NewAllocation:
+            decisions.append(output)
+        elif isinstance(output, messages.WaitingForResources):
+            states.append(_state(output))
+        else:
+            response = response or seed.UpdateResponse()
+            _say(response, output, rm_id)
+    return decisions, response, states
 
 
 def resync() -> seed.UpdateResponse:
@@ -282,8 +342,6 @@ def resync() -> seed.UpdateResponse:
 def _say(response: seed.UpdateResponse, output: Output, rm_id: str) -> None:
     """Add an output to the list it belongs to."""
     match output:
-        case messages.NewAllocation():
-            response.new_allocations.append(_new(output, rm_id))
         case messages.Released(ask=True):
             response.released_allocation_asks.append(_released_ask(output, rm_id))
         case messages.Released():
@@ -304,22 +362,6 @@ def _say(response: seed.UpdateResponse, output: Output, rm_id: str) -> None:
             response.rejected_nodes.append(rejected_node(output))
         case messages.AcceptedNode():
             response.accepted_nodes.append(accepted_node(output))
-
-
-def _new(output: messages.NewAllocation, rm_id: str) -> seed.Allocation:
-    return seed.Allocation(
-        allocation_key=output.key,
-        allocation_tags=output.tags or {},
-        uuid=output.uuid,
-        resource_per_alloc=output.resource,
-        priority=seed.Priority(priority_value=output.priority),
-        queue_name=output.queue,
-        node_id=output.node_id,
-        application_id=output.application_id,
-        partition_name=qualified_partition(output.partition, rm_id),
-        task_group_name=output.task_group,
-        placeholder=output.placeholder,
-    )
 
 
 def _released(output: messages.Released, rm_id: str) -> seed.AllocationRelease:

@@ -13,10 +13,9 @@ ends where the kind of list changes; only the verdicts on new applications, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 from typing import Any, Literal
 
-from licorne.si import messages, v19
+from licorne.si import messages, v19, wire_asks
 from licorne.si._check import Fault, plain, salvaged
 from licorne.si.adapt import (
     ShortPartitions,
@@ -26,10 +25,10 @@ from licorne.si.adapt import (
     application_input,
     changed_attributes,
     each,
-    each_row,
+    each_ask,
+    each_ask_on_wire,
     node_attributes,
     qualified_partition,
-    refused_allocation,
     refused_application,
     refused_node,
     rejected_application,
@@ -38,7 +37,12 @@ from licorne.si.adapt import (
     short_partition,
     updated_application,
 )
+from licorne.si.decisions import as_v19, run_end
 from licorne.si.messages import NodeAction, Output, Termination
+from licorne.si.reading import read_v19
+from licorne.si.wire_decisions import write_v19
+from licorne.si.wire_read import decode_apart
+from licorne.si.wire_write import encode
 
 Kind = Literal["application", "allocation", "node", "state"]
 Response = (
@@ -80,19 +84,48 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
         return result
     rm_id = salvaged(req, "rm_id")
 
-    def release(value: object) -> None:
-        result.inputs.append(_release(plain(value, v19.AllocationRelease), rm_id))
-
-    each_row(result, "allocations", req.allocations, v19.Allocation, _ask_reader(rm_id), refused_allocation)
+    partitions = ShortPartitions(rm_id)
+    each_ask(result, "allocations", req.allocations, v19.Allocation, read_v19, _ask_reader(partitions), partitions)
     if req.releases is not None:
-        releases = getattr(req.releases, "allocations_to_release", req.releases)
-        each(result, "releases.allocationsToRelease", releases, release, None)
+        _releases(result, req.releases, rm_id)
     return result
 
 
-def _ask_reader(rm_id: str) -> Callable[..., messages.Allocation]:
+def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
+    """As `inputs_from_allocation_request`, of a request on the wire; with the id of its resource manager.
+
+    Raises:
+        WireError: the bytes are no such request; nothing of it is read then.
+    """
+    req, spans = decode_apart(v19.AllocationRequest, data, "allocations")
+    result = Translation()
+    partitions = ShortPartitions(req.rm_id)
+    each_ask_on_wire(
+        result,
+        "AllocationRequest",
+        "allocations",
+        data,
+        spans,
+        v19.Allocation,
+        wire_asks.read_v19,
+        _ask_reader(partitions),
+        partitions,
+    )
+    if req.releases is not None:
+        _releases(result, req.releases, req.rm_id)
+    return req.rm_id, result
+
+
+def _releases(result: Translation, releases: object, rm_id: str) -> None:
+    def release(value: object) -> None:
+        result.inputs.append(_release(plain(value, v19.AllocationRelease), rm_id))
+
+    listed = getattr(releases, "allocations_to_release", releases)
+    each(result, "releases.allocationsToRelease", listed, release, None)
+
+
+def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocation]:
     """What turns the fields of an `Allocation`, in the order of their declaration, into an input."""
-    partitions = ShortPartitions(rm_id)
 
     def ask(
         key: str,
@@ -107,7 +140,7 @@ def _ask_reader(rm_id: str) -> Callable[..., messages.Allocation]:
         originator: bool,
         policy: v19.PreemptionPolicy | None,
     ) -> messages.Allocation:
-        own, other = _flags(policy)
+        flags = policy or v19.PreemptionPolicy()
         return messages.Allocation(
             key=key,
             application_id=application_id,
@@ -119,26 +152,11 @@ def _ask_reader(rm_id: str) -> Callable[..., messages.Allocation]:
             task_group=task_group,
             placeholder=placeholder,
             originator=originator,
-            allow_preempt_self=own,
-            allow_preempt_other=other,
+            allow_preempt_self=flags.allow_preempt_self,
+            allow_preempt_other=flags.allow_preempt_other,
         )
 
     return ask
-
-
-def _flags(policy: Any) -> tuple[bool, bool]:
-    """What a preemption policy says; not looked into yet, unlike the fields of the ask."""
-    if policy is None:
-        return False, False
-    if type(policy) is v19.PreemptionPolicy:
-        flags: tuple[Any, Any] = policy.allow_preempt_self, policy.allow_preempt_other
-        if type(flags[0]) is bool and type(flags[1]) is bool:
-            return flags
-    try:
-        policy = plain(policy, v19.PreemptionPolicy)
-    except Fault as fault:
-        raise fault.inside("preemptionPolicy") from None
-    return policy.allow_preempt_self, policy.allow_preempt_other
 
 
 _TERMINATIONS = {number.value: number for number in Termination}
@@ -207,15 +225,50 @@ _LISTS: dict[type[Output], str] = {
 
 def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:
     """The core's outputs as messages to a resource manager, in the order in which they must be delivered."""
-    for name, run in groupby(outputs, key=lambda output: _LISTS[type(output)]):
-        if name == "state":
-            yield from (("state", _state(output)) for output in run)
-        elif name.startswith("application"):
-            yield "application", _application_response(run)
-        elif name.startswith("node"):
-            yield "node", _node_response(run)
+    found = outputs if type(outputs) is list else list(outputs)
+    for start, end in _runs(found):
+        if type(found[start]) is messages.NewAllocation:
+            yield "allocation", v19.AllocationResponse(new=as_v19(found, start, end))
         else:
-            yield "allocation", _allocation_response(run, rm_id)
+            yield from _responses_of_run(found[start:end], rm_id)
+
+
+def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, bytes]]:
+    """As `responses`, each on the wire: for a host that takes the core's outputs (`on_output`) and sends bytes."""
+    found = outputs if type(outputs) is list else list(outputs)
+    made: list[tuple[Kind, bytes]] = []
+    for start, end in _runs(found):
+        if type(found[start]) is messages.NewAllocation:
+            made.append(("allocation", write_v19(found, start, end)))
+        else:
+            made += [(kind, encode(response)) for kind, response in _responses_of_run(found[start:end], rm_id)]
+    return made
+
+
+def _runs(outputs: list[Output]) -> Iterator[tuple[int, int]]:
+    """Where the outputs that may share a response start and end."""
+    start = 0
+    while start < len(outputs):
+        end = run_end(outputs, start)
+        if end == start:
+            name = _LISTS[type(outputs[start])]
+            while end < len(outputs) and _LISTS[type(outputs[end])] == name:
+                end += 1
+        yield start, end
+        start = end
+
+
+def _responses_of_run(run: list[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:
+    """The responses to such outputs, save decisions."""
+    name = _LISTS[type(run[0])]
+    if name == "state":
+        yield from (("state", _state(output)) for output in run)
+    elif name.startswith("application"):
+        yield "application", _application_response(run)
+    elif name.startswith("node"):
+        yield "node", _node_response(run)
+    else:
+        yield "allocation", _allocation_response(run, rm_id)
 
 
 def _application_response(outputs: Iterable[Output]) -> v19.ApplicationResponse:
@@ -235,8 +288,6 @@ def _allocation_response(outputs: Iterable[Output], rm_id: str) -> v19.Allocatio
     response = v19.AllocationResponse()
     for output in outputs:
         match output:
-            case messages.NewAllocation():
-                response.new.append(_new(output))
             case messages.Released():
                 response.released.append(_released(output, rm_id))
             case messages.RejectedAllocation():
@@ -246,22 +297,6 @@ def _allocation_response(outputs: Iterable[Output], rm_id: str) -> v19.Allocatio
                     )
                 )
     return response
-
-
-def _new(output: messages.NewAllocation) -> v19.Allocation:
-    """A decision holds no partition, no tags and no priority (spec section 7.3)."""
-    return v19.Allocation(
-        allocation_key=output.key,
-        resource_per_alloc=output.resource,
-        node_id=output.node_id,
-        application_id=output.application_id,
-        task_group_name=output.task_group,
-        placeholder=output.placeholder,
-        originator=output.originator,
-        preemption_policy=v19.PreemptionPolicy(
-            allow_preempt_self=output.allow_preempt_self, allow_preempt_other=output.allow_preempt_other
-        ),
-    )
 
 
 def _released(output: messages.Released, rm_id: str) -> v19.AllocationRelease:

@@ -30,7 +30,7 @@ from licorne.si._common import (
     UpdatedApplication,
     UserGroupInformation,
 )
-from licorne.si._schema import Amounts, Int32, Int64, Message, field_numbers
+from licorne.si._schema import Amounts, Int32, Int64, Message, field_numbers, oneofs
 
 # -- enums -----------------------------------------------------------------------------------------------
 
@@ -106,11 +106,14 @@ class UpdateConfigurationResponse(Message):
 # -- asks and allocations --------------------------------------------------------------------------------
 
 
-class Priority(Message, gc=False):
-    """A number, higher is more important, or the name of a class; at most one of the two is set (a oneof)."""
+class Priority(Message, gc=False, frozen=True):  # type: ignore[misc]  # a struct may, unlike a dataclass
+    """A number, higher is more important, or the name of a class; at most one of the two is set (a oneof).
 
-    priority_value: Annotated[Int32 | None, 1] = None
-    priority_class_name: Annotated[str | None, 2] = None
+    Frozen, so that many asks and allocations may share one.
+    """
+
+    priority_value: Annotated[Int32 | None, 1, "priority"] = None
+    priority_class_name: Annotated[str | None, 2, "priority"] = None
 
 
 class AllocationAsk(Message, gc=False):
@@ -287,9 +290,7 @@ class EventRecord(Message):
 FIELD_NUMBERS: dict[type[Message], dict[str, int]] = field_numbers(globals())
 """For each message of this dialect the numbers of its fields, by their names on the wire."""
 
-ONEOFS: dict[type[Message], dict[str, tuple[str, ...]]] = {
-    Priority: {"priority": ("priorityValue", "priorityClassName")}
-}
+ONEOFS: dict[type[Message], dict[str, tuple[str, ...]]] = oneofs(globals())
 """Fields of which at most one is set, by message and name of the group."""
 
 NESTED_ENUMS: dict[type[IntEnum], str] = {

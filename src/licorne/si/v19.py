@@ -183,8 +183,11 @@ class ApplicationResponse(Message):
 # -- asks and allocations --------------------------------------------------------------------------------
 
 
-class PreemptionPolicy(Message, gc=False):
-    """May this ask be a victim in its own queue, and in others? Absent means neither."""
+class PreemptionPolicy(Message, gc=False, frozen=True):  # type: ignore[misc]  # a struct may, unlike a dataclass
+    """May this ask be a victim in its own queue, and in others? Absent means neither.
+
+    Frozen, so that all allocations may share the four that there are.
+    """
 
     allow_preempt_self: Annotated[bool, 1] = False
     allow_preempt_other: Annotated[bool, 2] = False

@@ -1,0 +1,289 @@
+"""Columns of what is free: what a search for a node looks at, of nodes, of blocks of nodes and of groups of blocks.
+
+`Columns` hold up to 64 rows. A row is a node, or the bounds of some: an upper bound of what is free on any of them, for
+each resource type, and the union of their bits. `first` finds the first row that has room for an ask, or may have. Its
+loops are straight and free of branches, so that the C compiler turns them into SIMD code.
+
+Bounds of each type alone say little of a full cluster, where some nodes of a block have processors left and others
+memory. So each row also has a set of `cells`: a `Grid` divides the sizes of asks, by the two types that every cluster
+has, into 8 x 8 cells, and a row has those in which there is an ask that it may hold.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.libc.math import sqrt
+    from cython.cimports.libc.stdlib import free, malloc
+    from cython.cimports.libc.string import memmove
+    from cython.cimports.licorne.core.vectors import Vec
+else:
+    from math import sqrt
+
+    from .vectors import Vec
+
+ROW_OF_BITS = cython.declare(cython.ulonglong, 0x0101010101010101)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _whole(x: cython.double) -> cython.longlong:
+    return cython.cast(cython.longlong, x) if cython.compiled else int(x)
+
+
+@cython.cclass
+class Grid:
+    """Divides amounts of two resource types into 8 levels each, from the sizes of the asks that were searched for.
+
+    It decides nothing: cells only say where a search is in vain.
+    """
+
+    low: Annotated[list[int], cython.longlong[2]]  # the smallest amount that was asked for, and the largest
+    high: Annotated[list[int], cython.longlong[2]]
+    steps: Annotated[list[int], cython.longlong[14]]  # level i + 1 begins at steps[i], for each of the two
+    last: cython.bint  # C arrays are not the last member, so that bounds checks work
+
+    def __init__(self) -> None:
+        d: cython.Py_ssize_t
+        if not cython.compiled:
+            self.low = [0, 0]
+            self.high = [0, 0]
+            self.steps = [0] * 14
+        for d in range(2):
+            self.low[d] = 1 << 62
+            self.high[d] = 0
+            self._divide(d)
+
+    @cython.cfunc
+    def take_in(self, ask: Vec) -> cython.bint:
+        """Cover the size of this ask; True if the levels had to be changed for it."""
+        d: cython.Py_ssize_t
+        x: cython.longlong
+        changed: cython.bint = False
+        for d in range(min(ask.n, 2)):
+            x = ask.v[d]
+            if x > 0 and (x < self.low[d] or x > self.high[d]):
+                self.low[d] = min(self.low[d], x - x // 4)
+                self.high[d] = max(self.high[d], x + x // 4)
+                self._divide(d)
+                changed = True
+        return changed
+
+    @cython.cfunc
+    def _divide(self, d: cython.Py_ssize_t) -> cython.void:
+        """Levels of equal ratio; the lowest is for what is less than any ask wants.
+
+        They are found by square roots, which are the same on every machine, other powers not quite.
+        """
+        i: cython.Py_ssize_t = d * 7
+        low: cython.double = self.low[d]
+        high: cython.double = max(self.high[d], self.low[d])
+        middle: cython.double = sqrt(low * high)
+        self.steps[i] = self.low[d]
+        self.steps[i + 4] = _whole(middle)
+        self.steps[i + 2] = _whole(sqrt(low * middle))
+        self.steps[i + 1] = _whole(sqrt(low * sqrt(low * middle)))
+        self.steps[i + 3] = _whole(sqrt(sqrt(low * middle) * middle))
+        self.steps[i + 6] = _whole(sqrt(middle * high))
+        self.steps[i + 5] = _whole(sqrt(middle * sqrt(middle * high)))
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def level(self, d: cython.Py_ssize_t, amount: cython.longlong) -> cython.int:
+        """The level of an amount, 0 to 7."""
+        i: cython.Py_ssize_t
+        level: cython.int = 0
+        for i in range(d * 7, d * 7 + 7):
+            level += amount >= self.steps[i]
+        return level
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def cell(self, ask: Vec) -> cython.int:
+        """The number of the cell in which an ask is, 0 to 63."""
+        column: cython.int = self.level(0, ask.v[0]) if ask.n > 0 else 0
+        row: cython.int = self.level(1, ask.v[1]) if ask.n > 1 else 0
+        return column * 8 + row
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def cells(self, room: Vec) -> cython.ulonglong:
+        """The cells in which there may be an ask that fits in this room: as bits."""
+        column: cython.int = self.level(0, room.v[0]) if room.n > 0 else 0
+        row: cython.int = self.level(1, room.v[1]) if room.n > 1 else 0
+        rows: cython.ulonglong = (cython.cast(cython.ulonglong, 2) << row) - 1
+        return (ROW_OF_BITS >> (56 - 8 * column)) * rows
+
+
+@cython.cclass
+class Columns:
+    """Up to 64 rows: `free` holds one column for each of `width` resource types."""
+
+    count: cython.Py_ssize_t
+    width: cython.Py_ssize_t
+    bits: Annotated[list[int], cython.ulonglong[64]]
+    cells: Annotated[list[int], cython.ulonglong[64]]
+    free: cython.p_longlong
+    exact: cython.bint  # `upper` has been told since a row became smaller
+
+    def __init__(self, width: cython.Py_ssize_t) -> None:
+        self.count = 0
+        self.width = width
+        self.exact = False
+        if cython.compiled:
+            self.free = cython.cast(cython.p_longlong, malloc(max(self.width, 1) * 64 * 8))
+            if self.free == cython.NULL:
+                raise MemoryError
+        else:
+            self.free = [-1] * (max(width, 1) * 64)
+            self.bits = [0] * 64
+            self.cells = [0] * 64
+
+    def __dealloc__(self) -> None:
+        if cython.compiled:
+            free(self.free)
+
+    @cython.cfunc
+    def open_row(self, at: cython.Py_ssize_t) -> cython.void:
+        """Make room for a row; there must be some."""
+        d: cython.Py_ssize_t
+        rest: cython.Py_ssize_t = self.count - at
+        self.count += 1
+        if cython.compiled:
+            memmove(cython.address(self.bits[at + 1]), cython.address(self.bits[at]), rest * 8)
+            memmove(cython.address(self.cells[at + 1]), cython.address(self.cells[at]), rest * 8)
+            for d in range(self.width):
+                memmove(cython.address(self.free[d * 64 + at + 1]), cython.address(self.free[d * 64 + at]), rest * 8)
+        else:
+            _move_up(self.bits, at, rest)
+            _move_up(self.cells, at, rest)
+            for d in range(self.width):
+                _move_up(self.free, d * 64 + at, rest)
+
+    @cython.cfunc
+    def close_row(self, at: cython.Py_ssize_t) -> cython.void:
+        """Take out a row."""
+        d: cython.Py_ssize_t
+        rest: cython.Py_ssize_t = self.count - at - 1
+        self.count -= 1
+        self.exact = False
+        if cython.compiled:
+            memmove(cython.address(self.bits[at]), cython.address(self.bits[at + 1]), rest * 8)
+            memmove(cython.address(self.cells[at]), cython.address(self.cells[at + 1]), rest * 8)
+            for d in range(self.width):
+                memmove(cython.address(self.free[d * 64 + at]), cython.address(self.free[d * 64 + at + 1]), rest * 8)
+        else:
+            _move_down(self.bits, at, rest)
+            _move_down(self.cells, at, rest)
+            for d in range(self.width):
+                _move_down(self.free, d * 64 + at, rest)
+
+    @cython.cfunc
+    def copy_row(self, at: cython.Py_ssize_t, to: Columns, row: cython.Py_ssize_t) -> cython.void:
+        """Copy one row to another place."""
+        d: cython.Py_ssize_t
+        to.bits[row] = self.bits[at]
+        to.cells[row] = self.cells[at]
+        for d in range(self.width):
+            to.free[d * 64 + row] = self.free[d * 64 + at]
+
+    @cython.cfunc
+    def set_row(self, at: cython.Py_ssize_t, bits: cython.ulonglong, cells: cython.ulonglong, room: Vec) -> cython.void:
+        """Write a row."""
+        d: cython.Py_ssize_t
+        self.bits[at] = bits
+        self.cells[at] = cells
+        for d in range(self.width):
+            self.free[d * 64 + at] = room.v[d] if d < room.n else 0
+
+    @cython.cfunc
+    def lift_row(
+        self, at: cython.Py_ssize_t, bits: cython.ulonglong, cells: cython.ulonglong, room: Vec
+    ) -> cython.void:
+        """Lift the bounds that a row holds to these."""
+        d: cython.Py_ssize_t
+        x: cython.longlong
+        self.bits[at] |= bits
+        self.cells[at] |= cells
+        for d in range(self.width):
+            x = room.v[d] if d < room.n else 0
+            if x > self.free[d * 64 + at]:
+                self.free[d * 64 + at] = x
+
+    @cython.cfunc
+    def upper(self, to: Columns, row: cython.Py_ssize_t) -> cython.void:
+        """Write the exact bounds of all rows into a row of the columns above."""
+        d: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        x: cython.longlong
+        bits: cython.ulonglong = 0
+        cells: cython.ulonglong = 0
+        for d in range(self.width):
+            x = -1
+            for j in range(d * 64, d * 64 + self.count):
+                x = max(x, self.free[j])
+            to.free[d * 64 + row] = x
+        for j in range(self.count):
+            bits |= self.bits[j]
+            cells |= self.cells[j]
+        to.bits[row] = bits
+        to.cells[row] = cells
+        self.exact = True
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def first(self, ask: Vec, mask: cython.ulonglong, cell: cython.int, start: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """The first row from `start` on with room for the ask, all bits of the mask, and the cell of the ask; or -1."""
+        d: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        want: cython.longlong
+        column: cython.p_longlong
+        for d in range(self.width, ask.n):
+            if ask.v[d] > 0:
+                return -1
+        if not cython.compiled:
+            return _first_interpreted(self, ask, mask, cell, start)
+        unfit = cython.declare(cython.ulonglong[8])  # type: ignore[valid-type]  # a C array
+        for i in range(start - (start & 7), self.count, 8):
+            for j in range(8):
+                unfit[j] = ((self.bits[i + j] & mask) ^ mask) | ((~self.cells[i + j] >> cell) & 1)
+            for d in range(min(ask.n, self.width)):
+                want = ask.v[d]
+                if want > 0:
+                    column = self.free + d * 64 + i
+                    for j in range(
+                        8
+                    ):  # the sign of what would be left: no sum comes near to overflow (vectors.SUM_MAX)
+                        unfit[j] |= cython.cast(cython.ulonglong, column[j] - want) >> 63
+            for j in range(8):
+                if unfit[j] == 0 and start <= i + j < self.count:
+                    return i + j
+        return -1
+
+
+def _first_interpreted(columns: Any, ask: Any, mask: int, cell: int, start: int) -> int:
+    """`first` in the way that suits an interpreter: row after row."""
+    free_ = columns.free
+    bits = columns.bits
+    cells = columns.cells
+    wants = [(d * 64, want) for d, want in enumerate(ask.v) if want > 0]
+    for j in range(start, columns.count):
+        if cells[j] >> cell & 1 and bits[j] & mask == mask:
+            for at, want in wants:
+                if free_[at + j] < want:
+                    break
+            else:
+                return j
+    return -1
+
+
+def _move_up(column: list[int], at: int, rest: int) -> None:
+    column[at + 1 : at + 1 + rest] = column[at : at + rest]
+
+
+def _move_down(column: list[int], at: int, rest: int) -> None:
+    column[at : at + rest] = column[at + 1 : at + 1 + rest]

@@ -1,0 +1,217 @@
+"""Asks as dialect objects, read into the core's own: what comes by the hundred thousand takes the short way here.
+
+A peer may have put anything into a message, and the core relies on exact types (`licorne.si._check` says why). So each
+field is looked at: exact `str` of valid Unicode, exact `int` within its bits, exact `bool`, exact `dict` of these. An
+item in which all of it is as declared becomes an `Allocation` at once; its maps are copied, since the peer's stay his.
+Any other is left to `careful`, which finds the words or mends what can be mended, and is the rule: it decides, and the
+short way gives what it would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import cython
+from msgspec.structs import astuple
+
+from licorne.si._check import encodable
+from licorne.si._schema import INT64_MAX, INT64_MIN
+from licorne.si.seed import AllocationAsk, Priority
+from licorne.si.v19 import Allocation as AllocationV19
+from licorne.si.v19 import PreemptionPolicy
+
+if cython.compiled:
+    from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
+    from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
+    from cython.cimports.licorne.si.allocations import Allocation
+else:
+    from licorne.si.allocations import Allocation
+
+Careful = Callable[[int, Any], "Allocation | None"]
+"""Reads one item, given with its index, in any case; None if it refused it and said so."""
+
+INT32_LEAST = cython.declare(cython.longlong, -(1 << 31))
+INT32_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
+
+
+def read_v19(values: Sequence[Any], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+    """Asks and allocations of 1.9's dialect; `partitions` knows, or finds out, the short names of partitions."""
+    return _read(values, AllocationV19, V19, partitions, careful)
+
+
+def read_seed(values: Sequence[Any], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+    """Asks of the seed's dialect; `partitions` knows, or finds out, the short names of partitions."""
+    return _read(values, AllocationAsk, SEED, partitions, careful)
+
+
+V19 = cython.declare(cython.int, 0)
+SEED = cython.declare(cython.int, 1)
+
+
+@cython.cfunc
+def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, careful: Any) -> list[Allocation]:
+    made: list[Allocation] = []
+    index: cython.Py_ssize_t
+    name: object = None  # the last name of a partition; mostly all are the same object
+    short: str = ""
+    for index, value in enumerate(values):
+        ask: Allocation | None = None
+        if type(value) is of:
+            try:
+                ask = _ask_v19(astuple(value)) if dialect == V19 else _ask_seed(astuple(value))
+            except UnicodeEncodeError:
+                ask = None
+        if ask is None:
+            ask = careful(index, value)
+        else:
+            if ask.partition is not name:
+                name = ask.partition
+                short = partitions[name]
+            ask.partition = short
+        if ask is not None:
+            made.append(ask)
+    return made
+
+
+@cython.cfunc
+def _ask_v19(row: tuple[Any, ...]) -> Allocation | None:
+    """The ask that the fields mean, in the order of their declaration, or None if one is not as declared."""
+    key, tags, resource, priority, node_id, application_id, partition, task_group, placeholder, originator, policy = row
+    if not (_is_text(key) and _is_text(node_id) and _is_text(application_id) and _is_text(partition)):
+        return None
+    if not (_is_text(task_group) and _is_flag(placeholder) and _is_flag(originator) and _is_int32(priority)):
+        return None
+    if not _are_tags(tags) or not (resource is None or _are_amounts(resource)):
+        return None
+    own: cython.bint = False
+    other: cython.bint = False
+    if policy is not None:
+        if type(policy) is not PreemptionPolicy:
+            return None
+        flags: tuple[Any, ...] = astuple(policy)
+        if not (_is_flag(flags[0]) and _is_flag(flags[1])):
+            return None
+        own = flags[0] is True
+        other = flags[1] is True
+    ask: Allocation = Allocation.__new__(Allocation)
+    ask.key = key
+    ask.application_id = application_id
+    ask.partition = partition
+    ask.resource = None if resource is None else cython.cast(dict, resource).copy()
+    ask.priority = priority
+    ask.priority_class = ""
+    ask.tags = cython.cast(dict, tags).copy() if tags else None
+    ask.node_id = node_id
+    ask.task_group = task_group
+    ask.placeholder = placeholder is True
+    ask.originator = originator is True
+    ask.allow_preempt_self = own
+    ask.allow_preempt_other = other
+    ask.max_allocations = 1
+    ask.timeout_ms = 0
+    ask.uuid = ""
+    ask.independent = False
+    return ask
+
+
+@cython.cfunc
+def _ask_seed(row: tuple[Any, ...]) -> Allocation | None:
+    """The ask that the fields mean, in the order of their declaration, or None if one is not as declared."""
+    key, application_id, partition, resource, repeats, priority, timeout_ms, tags, task_group, placeholder = row
+    if not (_is_text(key) and _is_text(application_id) and _is_text(partition) and _is_text(task_group)):
+        return None
+    if not (_is_flag(placeholder) and _is_int32(repeats) and _is_int64(timeout_ms)):
+        return None
+    if not _are_tags(tags) or not (resource is None or _are_amounts(resource)):
+        return None
+    max_allocations: cython.longlong = repeats
+    number: cython.longlong = 0
+    if max_allocations < 0:
+        return None
+    if priority is not None:
+        if type(priority) is not Priority:
+            return None
+        said: tuple[Any, ...] = astuple(priority)
+        if said[1] is not None or not _is_int32(said[0]):  # the name of a class, or neither
+            return None
+        number = said[0]
+    ask: Allocation = Allocation.__new__(Allocation)
+    ask.key = key
+    ask.application_id = application_id or key
+    ask.partition = partition
+    ask.resource = None if resource is None else cython.cast(dict, resource).copy()
+    ask.priority = number
+    ask.priority_class = ""
+    ask.tags = cython.cast(dict, tags).copy() if tags else None
+    ask.node_id = ""
+    ask.task_group = task_group
+    ask.placeholder = placeholder is True
+    ask.originator = False
+    ask.allow_preempt_self = False
+    ask.allow_preempt_other = False
+    # Zero is what the wire gives for a number that was not said: then it is one allocation.
+    ask.max_allocations = max_allocations or 1
+    ask.timeout_ms = timeout_ms
+    ask.uuid = ""
+    ask.independent = not application_id
+    return ask
+
+
+# -- is it as declared? ----------------------------------------------------------------------------------
+
+
+@cython.cfunc
+def _is_text(value: object) -> cython.bint:
+    """Is it a `str` that can be encoded? Compiled, one that cannot be raises UnicodeEncodeError."""
+    if type(value) is not str:
+        return False
+    if cython.compiled:
+        size: cython.Py_ssize_t = 0
+        PyUnicode_AsUTF8AndSize(value, cython.address(size))  # costs nothing where the text is ASCII
+        return True
+    return encodable(value)
+
+
+@cython.cfunc
+def _is_flag(value: object) -> cython.bint:
+    return value is True or value is False
+
+
+@cython.cfunc
+def _is_int64(value: object) -> cython.bint:
+    if type(value) is not int:
+        return False
+    if cython.compiled:
+        overflow: cython.int = 0
+        PyLong_AsLongLongAndOverflow(value, cython.address(overflow))
+        return overflow == 0
+    return INT64_MIN <= value <= INT64_MAX
+
+
+@cython.cfunc
+def _is_int32(value: object) -> cython.bint:
+    if not _is_int64(value):
+        return False
+    number: cython.longlong = value  # type: ignore[assignment]
+    return INT32_LEAST <= number <= INT32_MOST
+
+
+@cython.cfunc
+def _are_tags(value: object) -> cython.bint:
+    if type(value) is not dict:
+        return False
+    for name, content in cython.cast(dict, value).items():
+        if not (_is_text(name) and _is_text(content)):
+            return False
+    return True
+
+
+@cython.cfunc
+def _are_amounts(value: object) -> cython.bint:
+    if type(value) is not dict:
+        return False
+    for name, amount in cython.cast(dict, value).items():
+        if not (_is_text(name) and _is_int64(amount)):
+            return False
+    return True

@@ -1,0 +1,420 @@
+"""Asks as protobuf bytes, read into the core's own without a dialect object in between.
+
+What a client library writes is regular: each field once, maps in one piece, every entry with key and value. Such an ask
+is read here in one pass. At the first thing that is otherwise the short way gives up and `careful` reads the ask, by
+the table of all messages; so this module need not know what an error is, and may not differ where it goes to the end.
+
+A request says the same again and again: its applications, partitions, types of resources, mostly its resources and tags
+too. What was read is therefore remembered by where its bytes stand, in a table of a fixed size: the next time these
+bytes come, it takes a comparison. Asks of equal bytes share one dict; nobody changes it, as it is the core's. Every
+read is checked against the end of the ask, and bytes are indexed, not pointed into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import cython
+
+from licorne.si import seed, v19
+from licorne.si._common import Quantity, Resource
+from licorne.si._schema import Message
+from licorne.si.wire_plan import plan_of, tag_of
+
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING
+    from cython.cimports.libc.string import memcmp
+    from cython.cimports.licorne.si.allocations import Allocation
+    from cython.cimports.licorne.si.wire_read import as_signed
+else:
+    from licorne.si.allocations import Allocation
+    from licorne.si.wire_read import as_signed
+
+Careful = Callable[[int, int, int], "Allocation | None"]
+"""Reads the ask of this index, start and end, whatever it holds; None if it refused it and said so."""
+
+# What a field is to an ask: numbers, and behind them what has a length. Another field is unknown here.
+UNKNOWN = cython.declare(cython.int, 0)
+PRIORITY = cython.declare(cython.int, 1)
+PLACEHOLDER = cython.declare(cython.int, 2)
+ORIGINATOR = cython.declare(cython.int, 3)
+REPEATS = cython.declare(cython.int, 4)
+TIMEOUT = cython.declare(cython.int, 5)
+POLICY_SELF = cython.declare(cython.int, 6)
+POLICY_OTHER = cython.declare(cython.int, 7)
+PRIORITY_CLASS = cython.declare(cython.int, 8)
+KEY = cython.declare(cython.int, 9)
+APPLICATION = cython.declare(cython.int, 10)
+PARTITION = cython.declare(cython.int, 11)
+NODE = cython.declare(cython.int, 12)
+TASK_GROUP = cython.declare(cython.int, 13)
+RESOURCE = cython.declare(cython.int, 14)
+TAGS = cython.declare(cython.int, 15)
+WITHIN = cython.declare(cython.int, 16)  # a message of numbers
+_ROLES = {
+    v19.Allocation: {
+        "priority": 1,
+        "placeholder": 2,
+        "originator": 3,
+        "allocation_key": 9,
+        "application_id": 10,
+        "partition_name": 11,
+        "node_id": 12,
+        "task_group_name": 13,
+        "resource_per_alloc": 14,
+        "allocation_tags": 15,
+        "preemption_policy": 16,
+    },
+    v19.PreemptionPolicy: {"allow_preempt_self": 6, "allow_preempt_other": 7},
+    seed.AllocationAsk: {
+        "placeholder": 2,
+        "max_allocations": 4,
+        "execution_timeout_milli_seconds": 5,
+        "allocation_key": 9,
+        "application_id": 10,
+        "partition_name": 11,
+        "task_group_name": 13,
+        "resource_ask": 14,
+        "tags": 15,
+        "priority": 16,
+    },
+    seed.Priority: {"priority_value": 1, "priority_class_name": 8},
+}
+
+
+def _roles(message: type[Message]) -> bytes:
+    """For each byte that may stand before a value what the field is; the numbers come from the declaration alone."""
+    table = bytearray(128)
+    for tag, slot in plan_of(message).slots.items():
+        table[tag] = _ROLES[message][slot.attribute]
+    return bytes(table) + bytes(128)
+
+
+_V19, _V19_INNER = _roles(v19.Allocation), _roles(v19.PreemptionPolicy)
+_SEED, _SEED_INNER = _roles(seed.AllocationAsk), _roles(seed.Priority)
+
+# The entries of a map, and the messages that a resource is made of.
+ENTRY_KEY = cython.declare(cython.int, 1 << 3 | 2)
+ENTRY_VALUE = cython.declare(cython.int, 2 << 3 | 2)
+RESOURCE_ENTRY = cython.declare(cython.int, tag_of(Resource, "resources"))
+QUANTITY_VALUE = cython.declare(cython.int, tag_of(Quantity, "value"))
+
+# Where in the memory of a request what is remembered: texts, resources, tags.
+TEXTS = cython.declare(cython.int, 0)
+RESOURCES = cython.declare(cython.int, 128)
+TAG_MAPS = cython.declare(cython.int, 192)
+MEMORY = cython.declare(cython.int, 256)
+
+
+def read_v19(data: bytes, spans: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+    """Asks and allocations of 1.9's dialect; `spans` says where each starts and ends, by turns."""
+    return _read(AskReader(data, _V19, _V19_INNER, partitions), spans, False, careful)
+
+
+def read_seed(data: bytes, spans: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+    """Asks of the seed's dialect; `spans` says where each starts and ends, by turns."""
+    return _read(AskReader(data, _SEED, _SEED_INNER, partitions), spans, True, careful)
+
+
+@cython.cfunc
+def _read(reader: AskReader, spans: list[int], seed_dialect: cython.bint, careful: Any) -> list[Allocation]:
+    made: list[Allocation] = []
+    index: cython.Py_ssize_t
+    for index in range(len(spans) // 2):
+        start: cython.Py_ssize_t = spans[2 * index]
+        end: cython.Py_ssize_t = spans[2 * index + 1]
+        assert 0 <= start <= end <= len(reader.data)
+        new: Allocation = _blank()
+        ask: Allocation | None = new
+        try:
+            if not reader.ask(new, start, end) or (seed_dialect and not _finish_seed(new)):
+                ask = careful(index, start, end)
+        except UnicodeDecodeError:
+            ask = careful(index, start, end)
+        if ask is not None:
+            made.append(ask)
+    return made
+
+
+@cython.cfunc
+def _blank() -> Allocation:
+    """An ask of which nothing is said."""
+    ask: Allocation = Allocation.__new__(Allocation)
+    ask.key = ask.application_id = ask.partition = ask.node_id = ""
+    ask.priority_class = ask.task_group = ask.uuid = ""
+    ask.resource = ask.tags = None
+    ask.priority = ask.timeout_ms = 0
+    ask.max_allocations = 1
+    ask.placeholder = ask.originator = ask.independent = False
+    ask.allow_preempt_self = ask.allow_preempt_other = False
+    return ask
+
+
+@cython.cfunc
+def _finish_seed(ask: Allocation) -> cython.bint:
+    """What the seed's dialect means by what it leaves out; false if it is something to refuse."""
+    if ask.max_allocations == 0:
+        ask.max_allocations = 1
+    if not ask.application_id:
+        ask.application_id = ask.key
+        ask.independent = True
+    return ask.max_allocations > 0
+
+
+@cython.cclass
+class AskReader:
+    """The bytes of a request, and what was read of them lately.
+
+    `roles` and `inner_roles` say what the fields of an ask are, and those of the message within it. Methods return
+    false, None or -1 where something is not regular.
+    """
+
+    data: bytes
+    roles: bytes
+    inner_roles: bytes
+    partitions: Any
+    partition: str
+    short: str
+    at: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    number: cython.ulonglong
+    luck: cython.int
+    known: list[Any]
+    starts: Annotated[list[int], cython.Py_ssize_t[256]]
+    ends: Annotated[list[int], cython.Py_ssize_t[256]]
+
+    def __init__(self, data: bytes, roles: bytes, inner_roles: bytes, partitions: Mapping[str, str]) -> None:
+        self.data = data
+        self.roles = roles
+        self.inner_roles = inner_roles
+        self.partitions = partitions
+        self.partition = ""
+        self.short = partitions[""]
+        self.at = self.stop = 0
+        self.number = 0
+        self.luck = 64  # of resources: without any, none is looked up
+        self.known = [None] * MEMORY
+        if not cython.compiled:
+            self.starts, self.ends = [0] * MEMORY, [0] * MEMORY
+
+    @cython.cfunc
+    def ask(self, ask: Allocation, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+        """Read the ask that stands there."""
+        role: cython.int
+        stop: cython.Py_ssize_t
+        self.at = start
+        while self.at < end:
+            role = self.roles[self.data[self.at]]
+            if role < KEY:
+                if role == UNKNOWN or not self.take_number(ask, role, end):
+                    return False
+                continue
+            start = self.at
+            stop = self.span(end)
+            if stop < 0:
+                return False
+            if role == KEY:
+                ask.key = self.data[self.at : stop].decode("utf-8")
+            elif role == APPLICATION:
+                ask.application_id = self.text(stop)
+            elif role == RESOURCE:
+                if ask.resource is not None:
+                    return False
+                ask.resource = self.resource(stop)
+                if ask.resource is None:
+                    return False
+            elif role == TAGS:
+                if ask.tags is not None:
+                    return False
+                ask.tags = self.tags(start, end)
+                if ask.tags is None:
+                    return False
+                continue
+            elif role == PARTITION:
+                ask.partition = self.text(stop)
+            elif role == NODE:
+                ask.node_id = self.text(stop)
+            elif role == TASK_GROUP:
+                ask.task_group = self.text(stop)
+            else:
+                while self.at < stop:
+                    role = self.inner_roles[self.data[self.at]]
+                    if role == UNKNOWN or not self.take_number(ask, role, stop):
+                        return False
+            self.at = stop
+        if ask.partition is not self.partition:
+            self.partition = ask.partition
+            self.short = self.partitions[ask.partition]
+        ask.partition = self.short
+        return True
+
+    @cython.cfunc
+    def take_number(self, ask: Allocation, role: cython.int, end: cython.Py_ssize_t) -> cython.bint:
+        """Read a field that is a number."""
+        self.at += 1
+        if role == PRIORITY_CLASS or not self.varint(end, 10):
+            return False
+        if role == PRIORITY:
+            ask.priority = as_signed(self.number, 32)
+        elif role == PLACEHOLDER:
+            ask.placeholder = self.number != 0
+        elif role == ORIGINATOR:
+            ask.originator = self.number != 0
+        elif role == REPEATS:
+            ask.max_allocations = as_signed(self.number, 32)
+        elif role == TIMEOUT:
+            ask.timeout_ms = as_signed(self.number, 64)
+        elif role == POLICY_SELF:
+            ask.allow_preempt_self = self.number != 0
+        else:
+            ask.allow_preempt_other = self.number != 0
+        return True
+
+    @cython.cfunc
+    def varint(self, end: cython.Py_ssize_t, most: cython.int) -> cython.bint:
+        """Read a number of 64 bits in at most so many bytes. Bits beyond the 64th are dropped."""
+        byte: cython.ulonglong
+        shift: cython.int = 0
+        self.number = 0
+        while self.at < end and shift < 7 * most:
+            byte = self.data[self.at]
+            self.at += 1
+            self.number |= (byte & 1) << 63 if shift == 63 else (byte & 127) << shift
+            if byte < 128:
+                return True
+            shift += 7
+        return False
+
+    @cython.cfunc
+    def span(self, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Go over the byte that says which field it is, and a length; where what is of this length ends."""
+        self.at += 1
+        if not self.varint(end, 5) or self.number > cython.cast(cython.ulonglong, end - self.at):
+            return -1
+        return self.at + cython.cast(cython.Py_ssize_t, self.number)
+
+    # -- what is said again and again ------------------------------------------------------------------
+
+    @cython.cfunc
+    def place(
+        self, start: cython.Py_ssize_t, end: cython.Py_ssize_t, first: cython.int, places: cython.int
+    ) -> cython.int:
+        """Where in the memory these bytes would be remembered."""
+        mixed: cython.uint = end - start & 0xFFFF
+        i: cython.Py_ssize_t
+        for i in range(start, end):
+            mixed = (mixed * 31 + self.data[i]) & 0xFFFFFF
+        return first + (mixed ^ mixed >> 12) % places
+
+    @cython.cfunc
+    def remembers(self, place: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
+        """Do the same bytes stand where those stood that are remembered there?"""
+        other: cython.Py_ssize_t = self.starts[place]
+        if self.ends[place] - other != end - start:
+            return False
+        if cython.compiled:
+            bytes_: cython.p_char = PyBytes_AS_STRING(self.data)
+            return memcmp(bytes_ + other, bytes_ + start, end - start) == 0
+        return self.data[other : self.ends[place]] == self.data[start:end]
+
+    @cython.cfunc
+    def remember(
+        self, place: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t, value: object
+    ) -> cython.void:
+        """Remember what these bytes mean."""
+        self.starts[place] = start
+        self.ends[place] = end
+        self.known[place] = value
+
+    @cython.cfunc
+    def text(self, end: cython.Py_ssize_t) -> str:
+        """All up to the end, as text."""
+        start: cython.Py_ssize_t = self.at
+        if start == end:
+            return ""
+        place: cython.int = self.place(start if end - start < 12 else end - 12, end, TEXTS, 128)
+        if not self.remembers(place, start, end):
+            self.remember(place, start, end, self.data[start:end].decode("utf-8"))
+        return cython.cast(str, self.known[place])
+
+    @cython.cfunc
+    def resource(self, end: cython.Py_ssize_t) -> dict[str, int] | None:
+        """A resource, all up to the end."""
+        start: cython.Py_ssize_t = self.at
+        if start == end:
+            return {}
+        if self.luck == 0:
+            return self.read_resource(end)
+        place: cython.int = self.place(start, end, RESOURCES, 64)
+        if self.remembers(place, start, end):
+            self.luck += 1
+            return cython.cast(dict, self.known[place])
+        self.luck -= 1
+        found = self.read_resource(end)
+        if found is not None:
+            self.remember(place, start, end, found)
+        return found
+
+    @cython.cfunc
+    def read_resource(self, end: cython.Py_ssize_t) -> dict[str, int] | None:
+        """A resource that was not met before."""
+        amounts: dict[str, int] = {}
+        while self.at < end:
+            name = self.entry(end) if self.data[self.at] == RESOURCE_ENTRY else None
+            if name is None:
+                return None
+            self.number = 0
+            if self.at < self.stop:
+                if self.data[self.at] != QUANTITY_VALUE:
+                    return None
+                self.at += 1
+                if not self.varint(self.stop, 10) or self.at != self.stop:
+                    return None
+            amounts[name] = as_signed(self.number, 64)
+        return amounts
+
+    @cython.cfunc
+    def tags(self, start: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> dict[str, str] | None:
+        """Tags: entries one behind the other, from the start on."""
+        tag: cython.int = self.data[start]
+        end: cython.Py_ssize_t = start
+        while end < limit and self.data[end] == tag:
+            self.at = end
+            end = self.span(limit)
+            if end < 0:
+                return None
+        place: cython.int = self.place(start if end - start < 64 else end - 64, end, TAG_MAPS, 64)
+        if not self.remembers(place, start, end):
+            self.at = start
+            found = self.read_tags(end)
+            if found is None:
+                return None
+            self.remember(place, start, end, found)
+        self.at = end
+        return cython.cast(dict, self.known[place])
+
+    @cython.cfunc
+    def read_tags(self, end: cython.Py_ssize_t) -> dict[str, str] | None:
+        """Tags that were not met before."""
+        found: dict[str, str] = {}
+        while self.at < end:
+            name = self.entry(end)
+            if name is None:
+                return None
+            found[name] = self.data[self.at : self.stop].decode("utf-8")
+            self.at = self.stop
+        return found
+
+    @cython.cfunc
+    def entry(self, end: cython.Py_ssize_t) -> str | None:
+        """The key of an entry of a map that begins here; its value is then all from `at` to `stop`."""
+        self.stop = self.span(end)
+        if self.stop <= self.at or self.data[self.at] != ENTRY_KEY:
+            return None
+        key_end: cython.Py_ssize_t = self.span(self.stop)
+        if key_end < 0 or key_end >= self.stop or self.data[key_end] != ENTRY_VALUE:
+            return None
+        name = self.text(key_end)
+        self.at = key_end
+        return name if self.span(self.stop) == self.stop else None

@@ -1,0 +1,306 @@
+"""Reads any message of both dialects from protobuf bytes (see `licorne.si.wire` for the rules).
+
+Bytes come from strangers, so every read is checked against the end of the message that it belongs to. Text and bytes
+are indexed, never pointed into: what a check forgot would be found by the build that has Cython check it again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import cython
+
+from licorne.si._schema import Message
+from licorne.si.wire_plan import WireError, plan_of
+
+if cython.compiled:
+    from cython.cimports.licorne.si.wire_plan import Plan, Slot
+else:
+    from licorne.si.wire_plan import Plan, Slot
+
+M = TypeVar("M", bound=Message)
+
+DEPTH_MAX = 100
+"""How deep messages and groups may nest, as in the official implementations."""
+
+# Wire types.
+VARINT = cython.declare(cython.int, 0)
+FIXED64 = cython.declare(cython.int, 1)
+SPAN = cython.declare(cython.int, 2)
+GROUP = cython.declare(cython.int, 3)
+GROUP_END = cython.declare(cython.int, 4)
+FIXED32 = cython.declare(cython.int, 5)
+
+# Kinds of fields; the first four are numbers on the wire.
+BOOL = cython.declare(cython.int, 0)
+INT32 = cython.declare(cython.int, 1)
+INT64 = cython.declare(cython.int, 2)
+ENUM = cython.declare(cython.int, 3)
+STRING = cython.declare(cython.int, 4)
+MESSAGE = cython.declare(cython.int, 5)
+AMOUNTS = cython.declare(cython.int, 6)
+MAP = cython.declare(cython.int, 7)
+QUANTITIES = cython.declare(cython.int, 8)
+
+# The fields of an entry of a map.
+ENTRY_KEY = cython.declare(cython.uint, 1 << 3 | 2)
+ENTRY_VALUE = cython.declare(cython.uint, 2 << 3 | 2)
+
+
+@cython.cclass
+class Reader:
+    """Bytes, and how far they are read. Each method gets the end of what it may read, and raises behind it."""
+
+    data: bytes
+    at: cython.Py_ssize_t
+    apart: Slot | None  # the field that is not read, and where its messages start and end, by turns
+    spans: list[int]
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+        self.apart = None
+        self.spans = []
+
+    @cython.cfunc
+    def varint(self, end: cython.Py_ssize_t, most: cython.int) -> cython.ulonglong:
+        """A number of 64 bits, in at most so many bytes. Bits beyond the 64th are dropped."""
+        value: cython.ulonglong = 0
+        byte: cython.ulonglong
+        shift: cython.int = 0
+        start: cython.Py_ssize_t = self.at
+        while True:
+            if self.at >= end:
+                raise WireError("the message ends within a number", start)
+            byte = self.data[self.at]
+            self.at += 1
+            if shift == 63:
+                value |= (byte & 1) << 63
+            else:
+                value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+            if shift == 7 * most:
+                raise WireError(f"a number of more than {most} bytes", start)
+
+    @cython.cfunc
+    def tag(self, end: cython.Py_ssize_t) -> cython.uint:
+        """A field's number and wire type."""
+        start: cython.Py_ssize_t = self.at
+        value: cython.ulonglong = self.varint(end, 5)
+        if value > 0xFFFFFFFF or value < 8:
+            raise WireError(f"there is no field of number {value >> 3}", start)
+        return value
+
+    @cython.cfunc
+    def span(self, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Where the text or message of the length that stands here ends."""
+        start: cython.Py_ssize_t = self.at
+        length: cython.ulonglong = self.varint(end, 5)
+        left: cython.ulonglong = end - self.at
+        if length > left:
+            raise WireError(f"{length} bytes are announced, and {left} are left", start)
+        return self.at + cython.cast(cython.Py_ssize_t, length)
+
+    @cython.cfunc
+    def text(self, end: cython.Py_ssize_t) -> str:
+        """All up to the end, as text."""
+        start: cython.Py_ssize_t = self.at
+        self.at = end
+        try:
+            return self.data[start:end].decode("utf-8")
+        except UnicodeDecodeError:
+            raise WireError("must be valid Unicode", start) from None
+
+    @cython.cfunc
+    def skip(self, tag: cython.uint, end: cython.Py_ssize_t, depth: cython.int) -> cython.void:
+        """Go over a field that nobody wants."""
+        start: cython.Py_ssize_t = self.at
+        kind: cython.int = tag & 7
+        inner: cython.uint
+        if kind == VARINT:
+            self.varint(end, 10)
+        elif kind == SPAN:
+            self.at = self.span(end)
+        elif kind in (FIXED64, FIXED32):
+            self.at += 8 if kind == FIXED64 else 4
+            if self.at > end:
+                raise WireError("the message ends within a number", start)
+        elif kind == GROUP:
+            if depth >= DEPTH_MAX:
+                raise WireError(f"nested deeper than {DEPTH_MAX} levels", start)
+            while True:
+                inner = self.tag(end)
+                if inner == tag + 1:  # its end
+                    return
+                self.skip(inner, end, depth + 1)
+        else:
+            rule = "a group ends that did not begin" if kind == GROUP_END else f"there is no wire type {kind}"
+            raise WireError(rule, start)
+
+
+@cython.cfunc
+def as_signed(value: cython.ulonglong, bits: cython.int) -> cython.longlong:
+    """The number of so many bits, in two's complement, that the lowest bits of an unsigned one are."""
+    low: cython.longlong
+    if bits == 32:
+        low = value & 0xFFFFFFFF
+        return low - 0x100000000 if low > 0x7FFFFFFF else low
+    if value >> 63:  # -1 less what the complement is, which fits, compiled and not
+        return -1 - cython.cast(cython.longlong, value ^ 0xFFFFFFFFFFFFFFFF)
+    return value
+
+
+@cython.cfunc
+def _read_message(
+    reader: Reader, plan: Plan, values: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
+) -> cython.void:
+    """Read the fields of a message into `values`, on top of what an earlier occurrence has left there."""
+    tag: cython.uint
+    slot: Slot
+    if depth > DEPTH_MAX:
+        raise WireError(f"nested deeper than {DEPTH_MAX} levels", reader.at)
+    while reader.at < end:
+        tag = reader.tag(end)
+        found = plan.slots.get(tag)
+        if found is None:
+            reader.skip(tag, end, depth)
+            continue
+        slot = found
+        try:
+            _read_field(reader, slot, values, end, depth)
+        except WireError as error:
+            if not slot.repeated:
+                raise error.inside(slot.name) from None
+            index = len(reader.spans) // 2 if slot is reader.apart else len(values.get(slot.attribute, ()))
+            raise error.inside(f"{slot.name}[{index}]") from None
+
+
+@cython.cfunc
+def _read_field(
+    reader: Reader, slot: Slot, values: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
+) -> cython.void:
+    value: Any
+    number: cython.ulonglong
+    stop: cython.Py_ssize_t
+    if slot.kind <= ENUM:
+        number = reader.varint(end, 10)
+        if slot.kind == BOOL:
+            value = number != 0
+        elif slot.kind == INT64:
+            value = as_signed(number, 64)
+        else:
+            value = as_signed(number, 32)
+            if slot.members is not None:
+                value = slot.members.get(value, value)
+    else:
+        stop = reader.span(end)
+        if slot.kind == STRING:
+            value = reader.text(stop)
+        elif slot.kind >= MAP:
+            _read_entry(reader, slot, values.setdefault(slot.attribute, {}), stop, depth + 1)
+            return
+        elif slot is reader.apart:
+            reader.spans.append(reader.at)
+            reader.spans.append(stop)
+            reader.at = stop
+            return
+        elif slot.repeated:
+            inner: dict[str, Any] = {}
+            _read_message(reader, cython.cast(Plan, slot.plan), inner, stop, depth + 1)
+            value = _build(cython.cast(Plan, slot.plan), inner)
+        else:
+            value = values.setdefault(slot.attribute, {})
+            _read_message(reader, cython.cast(Plan, slot.plan), value, stop, depth + 1)
+    if slot.repeated:
+        values.setdefault(slot.attribute, []).append(value)
+        return
+    values[slot.attribute] = value
+    for other in slot.others:
+        values.pop(other, None)
+
+
+@cython.cfunc
+def _read_entry(
+    reader: Reader, slot: Slot, entries: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
+) -> cython.void:
+    """An entry of a map is a message of two fields, key and value; the last entry of a key stands."""
+    key: str = ""
+    value: Any = "" if slot.kind == MAP else {}
+    tag: cython.uint
+    stop: cython.Py_ssize_t
+    while reader.at < end:
+        tag = reader.tag(end)
+        if tag == ENTRY_KEY:
+            key = reader.text(reader.span(end))
+        elif tag == ENTRY_VALUE:
+            stop = reader.span(end)
+            if slot.plan is None:
+                value = reader.text(stop)
+            else:
+                _read_message(reader, slot.plan, value, stop, depth + 1)
+        else:
+            reader.skip(tag, end, depth)
+    entries[key] = value
+
+
+@cython.cfunc
+def _build(plan: Plan, values: dict[str, Any]) -> object:
+    """Make the message of what was read."""
+    slot: Slot
+    for slot in plan.nested:
+        found = values.get(slot.attribute)
+        if found is None:
+            continue
+        inner = cython.cast(Plan, slot.plan)
+        if slot.kind == MESSAGE:
+            values[slot.attribute] = _build(inner, found)
+        elif slot.kind == AMOUNTS:
+            values[slot.attribute] = {
+                name: quantity.get("value", 0) for name, quantity in found.get("resources", {}).items()
+            }
+        else:
+            values[slot.attribute] = {name: _build(inner, quantity) for name, quantity in found.items()}
+    return plan.message(**values)
+
+
+def decode(message: type[M], data: bytes) -> M:
+    """The message that the bytes are.
+
+    Raises:
+        WireError: they are none.
+    """
+    return _decoded(message, Reader(data), len(data), 0, message.__name__)  # type: ignore[return-value]
+
+
+def decode_apart(message: type[M], data: bytes, attribute: str) -> tuple[M, list[int]]:
+    """The message without the embedded messages of one repeated field, and where these start and end, by turns.
+
+    Raises:
+        WireError: the rest is no such message. Those set apart are not looked into.
+    """
+    plan: Plan = plan_of(message)
+    reader: Reader = Reader(data)
+    (reader.apart,) = [slot for slot in plan.ordered if slot.attribute == attribute]
+    made = _decoded(message, reader, len(data), 0, message.__name__)
+    return made, reader.spans  # type: ignore[return-value]
+
+
+def decode_part(message: type[M], data: bytes, start: int, end: int, path: str) -> M:
+    """The message that a part of the bytes is, for those who found it by `decode_apart`; `path` is for errors."""
+    assert 0 <= start <= end <= len(data)
+    reader: Reader = Reader(data)
+    reader.at = start
+    return _decoded(message, reader, end, 1, path)  # type: ignore[return-value]
+
+
+@cython.cfunc
+def _decoded(message: type[Message], reader: Reader, end: cython.Py_ssize_t, depth: cython.int, path: str) -> object:
+    plan: Plan = plan_of(message)
+    values: dict[str, Any] = {}
+    try:
+        _read_message(reader, plan, values, end, depth)
+    except WireError as error:
+        raise error.inside(path) from None
+    return _build(plan, values)

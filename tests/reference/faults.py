@@ -1,0 +1,191 @@
+"""Faults to plant in the product: the comparison must notice each of them within some hundred scenarios.
+
+The functions are replaced in the interpreted core, where also what is a C function otherwise can be. Run as a program,
+`faults.py NAME`, this plants one fault, compares until something differs, and prints what it was.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from licorne.core import nodechanges
+from licorne.core.accounting import Books
+from licorne.core.asks import Ask
+from licorne.core.descent import Descent
+from licorne.core.lifecycle import Lifecycle
+from licorne.core.limits import Limits
+from licorne.core.nodes import ScorePolicy
+from licorne.core.parking import Parking
+from licorne.core.partition import Partition
+from licorne.core.queue import Queue
+from licorne.core.reservations import Reservations
+from licorne.core.tree import Tree
+from licorne.core.vectors import UNLIMITED
+
+ENOUGH = 400
+"""A fault that is not caught in so many scenarios is not caught."""
+
+
+class Fault(NamedTuple):
+    """What is broken, and how: `broken` gets the sound function and gives the other one."""
+
+    where: Any
+    name: str
+    broken: Callable[[Any], Any]
+
+
+def _nothing(_sound: Any) -> Any:
+    return lambda *_arguments: None
+
+
+def _no_limit_at_middle_levels(_sound: Any) -> Any:
+    def headroom(self: Any, app: Any) -> None:
+        self.room.set_all(UNLIMITED)
+        for queue in app.queue.lineage():
+            self.room.lower_to_rest(queue.limit, queue.allocated)
+        for tracker in app.trackers:
+            if tracker.limit is not None and tracker.path in ("root", app.queue.path):
+                self.room.lower_to_rest(tracker.limit, tracker.used)
+
+    return headroom
+
+
+def _fence_without_offset(sound: Any) -> Any:
+    return lambda self: 0 if self.fence and sound(self) == self.offset else sound(self)
+
+
+def _offset_of_before(sound: Any) -> Any:
+    known: dict[str, int] = {}
+
+    def _set_properties(self: Any, queue: Any, properties: dict[str, str]) -> None:
+        sound(self, queue, properties)
+        queue.offset = known.setdefault(f"{id(self)} {queue.path}", queue.offset)
+
+    return _set_properties
+
+
+def _share_of_before(sound: Any) -> Any:
+    def _use(self: Any, app: Any, amounts: Any, more: bool) -> None:
+        shares = {queue: queue.share for queue in app.queue.lineage()}
+        sound(self, app, amounts, more)
+        for queue, share in shares.items() if not more else ():
+            queue.share = share
+
+    return _use
+
+
+def _queues_tie_by_name_alone(_sound: Any) -> Any:
+    return lambda _self, _parent, first: first
+
+
+def _youngest_of_equals_first(_sound: Any) -> Any:
+    def before(self: Any, other: Any) -> bool:
+        return (-self.priority, self.created, -self.seq) < (-other.priority, other.created, -other.seq)
+
+    return before
+
+
+def _nodes_tie_by_arrival(sound: Any) -> Any:
+    def create(partition: Any, message: Any) -> bool:
+        made: bool = sound(partition, message)
+        for rank, node in enumerate(partition.nodes.values()):
+            node.rank = rank
+        partition.index.rebuild(partition.index.width)
+        return made
+
+    return create
+
+
+def _score_without_others(sound: Any) -> Any:
+    def score(self: Any, node: Any) -> float:
+        free = node.free
+        node.free = free.clone()
+        node.free.plus(node.occupied)
+        found: float = sound(self, node)
+        node.free = free
+        return found
+
+    return score
+
+
+def _no_other_groups(sound: Any) -> Any:
+    def _matching_group(self: Any, app: Any, paths: list[str]) -> str | None:
+        group: str | None = sound(self, app, paths)
+        return None if group == "*" else group
+
+    return _matching_group
+
+
+def _back_off_never_ends(sound: Any) -> Any:
+    def _timer_due(self: Any, kind: str, subject: object) -> None:
+        if kind != "backoff":
+            sound(self, kind, subject)
+
+    return _timer_due
+
+
+def _slots_of_the_leaf_alone(_sound: Any) -> Any:
+    def accept(_self: Any, app: Any) -> None:
+        app.queue.accepted[app] = None
+
+    return accept
+
+
+def _two_places_for_one(sound: Any) -> Any:
+    def _count_running(self: Any, app: Any, change: int) -> None:
+        sound(self, app, change)
+        if change < 0:
+            sound(self, app, change)
+
+    return _count_running
+
+
+def _drained_nodes_reserved(sound: Any) -> Any:
+    def mend_open(self: Any, node: Any) -> None:
+        schedulable, node.schedulable = node.schedulable, True
+        sound(self, node)
+        node.schedulable = schedulable
+
+    return mend_open
+
+
+FAULTS: dict[str, Fault] = {
+    "a wake-up is skipped": Fault(Parking, "wake_blocked", lambda _: lambda _self, blocked: blocked.clear()),
+    "a freed node wakes nobody": Fault(Parking, "node_freed", _nothing),
+    "a node that opens wakes nobody": Fault(Parking, "node_opened", _nothing),
+    "age wakes nobody": Fault(Parking, "aged", _nothing),
+    "a back-off never ends": Fault(Partition, "_timer_due", _back_off_never_ends),
+    "a reservation never ends": Fault(Reservations, "too_old", _nothing),
+    "no limit at middle levels": Fault(Descent, "headroom", _no_limit_at_middle_levels),
+    "no limit for other groups": Fault(Limits, "_matching_group", _no_other_groups),
+    "a fence without its offset": Fault(Queue, "exported", _fence_without_offset),
+    "offsets of before a reload": Fault(Tree, "_set_properties", _offset_of_before),
+    "shares of before a release": Fault(Books, "_use", _share_of_before),
+    "queues that tie go by name": Fault(Descent, "settle_tie", _queues_tie_by_name_alone),
+    "asks that tie go backwards": Fault(Ask, "before", _youngest_of_equals_first),
+    "nodes that tie go by arrival": Fault(nodechanges, "_create", _nodes_tie_by_arrival),
+    "scores without foreign allocations": Fault(ScorePolicy, "score", _score_without_others),
+    "drained nodes are used": Fault(Reservations, "mend_open", _drained_nodes_reserved),
+    "slots count at the leaf alone": Fault(Descent, "accept", _slots_of_the_leaf_alone),
+    "who ends leaves two places": Fault(Lifecycle, "_count_running", _two_places_for_one),
+    "a running application may be another": Fault(Lifecycle, "_leave_accepted", _nothing),
+    "a state never ends": Fault(Lifecycle, "timer_due", _nothing),
+}
+
+
+if __name__ == "__main__":
+    from reference.compare import KNOWN, DisagreementError, run
+    from reference.situations import Situations
+
+    chosen = FAULTS[sys.argv[1]]
+    setattr(chosen.where, chosen.name, chosen.broken(getattr(chosen.where, chosen.name)))
+    for seed in sorted(set(range(1, ENOUGH + 1)) - KNOWN.keys()):
+        try:
+            run(seed, Situations())
+        except DisagreementError as error:
+            sys.stdout.write(f"caught after {seed} scenarios: {str(error).splitlines()[0]}")
+            break
+    else:
+        sys.stdout.write("not caught")

@@ -1,0 +1,274 @@
+"""Messages: applications, asks, allocations, releases and nodes come, change and go (sections 12 and 14).
+
+What is refused is refused without a reason here; the product's texts have their own tests.
+"""
+
+from __future__ import annotations
+
+import json
+
+from licorne.si.constants import (
+    TAG_ALLOCATION_CREATION_TIME,
+    TAG_APPLICATION_CREATION_TIME,
+    TAG_FOREIGN,
+    TAG_NODE_CONSTRAINTS,
+    TAG_REQUIRED_NODE,
+    TAG_RESOURCE_GUARANTEED,
+    TAG_RESOURCE_MAX_APPS,
+    TAG_RESOURCE_QUOTA,
+)
+from licorne.si.messages import (
+    AcceptedApplication,
+    AcceptedNode,
+    AddApplication,
+    Allocation,
+    Input,
+    NodeAction,
+    NodeUpdate,
+    RejectedAllocation,
+    RejectedApplication,
+    RejectedNode,
+    Release,
+    RemoveApplication,
+    Termination,
+)
+from reference.life import RUN, drop_ask, emptied, end, fire, say_released, unreserve
+from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, pruned
+from reference.queues import create_dynamic, find
+from reference.scheduler import next_uuid, place
+from reference.sums import choose_group
+
+MILLISECOND_NS = 10**6
+CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
+
+
+def take(partition: Partition, message: Input) -> None:
+    """One message."""
+    match message:
+        case AddApplication():
+            add_application(partition, message)
+        case RemoveApplication():
+            if (app := partition.apps.get(message.application_id)) is not None:
+                end(partition, app)
+        case Allocation(tags=tags) if tags and TAG_FOREIGN in tags:
+            _foreign(partition, message)
+        case Allocation():
+            if not _take_ask(partition, message):
+                partition.out.append(RejectedAllocation(message.key, message.application_id, ""))
+        case Release():
+            _release(partition, message)
+        case NodeUpdate():
+            _node(partition, message)
+
+
+# -- applications ----------------------------------------------------------------------------------------
+
+
+def add_application(partition: Partition, message: AddApplication) -> None:
+    """Place it in the queue that it names, which is created where it is missing; everybody may submit."""
+    path = message.queue.lower()
+    queue = find(partition.root, path)
+    if message.application_id in partition.apps:
+        queue = None
+    elif queue is None:
+        queue = create_dynamic(partition.root, path)
+    elif not queue.leaf or queue.draining:
+        queue = None
+    if queue is None:
+        partition.out.append(RejectedApplication(message.application_id, ""))
+        return
+    if not queue.managed:
+        _quota_of_tags(queue, message.tags)
+    number = partition.number("app")
+    created = _seconds(message.tags.get(TAG_APPLICATION_CREATION_TIME))
+    if created is None:  # difference 7: moments of creation are unique
+        created = partition.last_moment_ns = max(partition.now_ns, partition.last_moment_ns + 1)
+    app = App(message.application_id, number, created, queue, message.user, message.groups or (message.user,))
+    if message.timeout_is_running_time and message.execution_timeout_ms > 0:
+        app.running_timeout_ns = message.execution_timeout_ms * MILLISECOND_NS
+    partition.apps[app.id] = app
+    partition.out.append(AcceptedApplication(app.id))
+
+
+def _seconds(text: str | None) -> int | None:
+    return None if text is None else int(text) * SECOND_NS
+
+
+def _quota_of_tags(queue: Queue, tags: dict[str, str]) -> None:
+    """The quota of an unmanaged leaf as the namespace has it (section 12)."""
+    if TAG_RESOURCE_MAX_APPS in tags:
+        queue.max_apps = int(tags[TAG_RESOURCE_MAX_APPS]) or queue.max_apps
+    if TAG_RESOURCE_QUOTA in tags or TAG_RESOURCE_GUARANTEED in tags:
+        queue.maximum = _amounts_of_tag(tags.get(TAG_RESOURCE_QUOTA))
+        queue.guaranteed = _amounts_of_tag(tags.get(TAG_RESOURCE_GUARANTEED))
+
+
+def _amounts_of_tag(text: str | None) -> dict[str, int]:
+    document = json.loads(text) if text else {"resources": {}}
+    return {name: quantity["value"] for name, quantity in document["resources"].items()}
+
+
+# -- asks and allocations --------------------------------------------------------------------------------
+
+
+def _take_ask(partition: Partition, message: Allocation) -> bool:
+    """An ask, an allocation that exists already, or a change of either; False if it is refused."""
+    app = partition.apps.get(message.application_id)
+    amounts = message.resource or {}
+    if any(amount < 0 for amount in amounts.values()) or not pruned(amounts):
+        return False
+    if message.priority_class and message.priority_class not in partition.priority_classes:
+        return False
+    if app is None or app.state == "Failing":  # difference 52
+        return False
+    pending = app.asks.get(message.key)
+    alloc = app.allocations.get(message.uuid or message.key)
+    if message.node_id:
+        return _placed_outside(partition, app, message, pending, alloc)
+    if pending is not None:
+        pending.amounts = pruned(message.resource)
+        if partition.seed_dialect:
+            pending.repeats = message.max_allocations
+    elif alloc is not None:
+        _resize(partition, alloc, message)
+    else:
+        ask = _new_ask(partition, app, message)
+        if app.state in ("New", "Completing"):
+            fire(partition, app, RUN)
+        app.asks[ask.key] = ask
+    return True
+
+
+def _new_ask(partition: Partition, app: App, message: Allocation) -> Ask:
+    tags = message.tags or {}
+    tagged = _seconds(tags.get(TAG_ALLOCATION_CREATION_TIME))
+    ask = Ask(
+        message.key,
+        app,
+        pruned(message.resource),
+        partition.priority_classes[message.priority_class] if message.priority_class else message.priority,
+        partition.now_ns if tagged is None else tagged,
+        partition.number("ask"),
+        id=message.key,
+        repeats=message.max_allocations,
+        required=tags.get(TAG_REQUIRED_NODE, ""),
+        constraints=tags.get(TAG_NODE_CONSTRAINTS, ""),
+        timeout_ns=max(0, message.timeout_ms) * MILLISECOND_NS,
+        originator=message.originator,
+        allow_self=message.allow_preempt_self,
+    )
+    if ask.created_ns < partition.now_ns:  # an application is as old as its oldest ask (section 2)
+        app.submitted_ns = min(app.submitted_ns, ask.created_ns)
+    return ask
+
+
+def _resize(partition: Partition, alloc: Ask, message: Allocation) -> None:
+    """It uses something else now; no limit is asked (section 8.2)."""
+    amounts = pruned(message.resource)
+    if amounts != alloc.amounts:
+        alloc.amounts = amounts
+        alloc.placed = partition.number("placed")
+        alloc.app.allocations[alloc.id] = alloc.app.allocations.pop(alloc.id)
+
+
+def _placed_outside(
+    partition: Partition, app: App, message: Allocation, pending: Ask | None, alloc: Ask | None
+) -> bool:
+    """An allocation that exists already: taken above any quota, and announced (section 14)."""
+    node = partition.nodes.get(message.node_id)
+    if alloc is not None:
+        _resize(partition, alloc, message)
+        return True
+    if node is None:
+        return False
+    choose_group(partition, app)
+    if pending is not None and not partition.seed_dialect:
+        drop_ask(pending)
+        new = pending
+        new.amounts = pruned(message.resource)
+    else:
+        new = _new_ask(partition, app, message)
+        if partition.seed_dialect:
+            new.id = message.uuid or next_uuid(partition)
+    if app.state in ("New", "Completing"):
+        fire(partition, app, RUN)
+    place(partition, new, node)
+    return True
+
+
+def _release(partition: Partition, message: Release) -> None:
+    """Allocations end, then asks; what is unknown is ignored."""
+    if not message.application_id and message.what == "both":
+        for node in partition.nodes.values():
+            node.foreign.pop(message.key, None)
+        return
+    app = partition.apps.get(message.application_id)
+    if app is None:
+        return
+    if message.what != "ask":
+        wanted = message.uuid if message.what == "allocation" else message.key
+        for alloc in [a for a in app.allocations.values() if wanted in ("", a.id)]:
+            del app.allocations[alloc.id]
+            if message.termination not in CONFIRMATIONS:
+                say_released(partition, alloc, Termination.STOPPED_BY_RM)
+            emptied(partition, app)
+    if message.what == "ask" or (message.what == "both" and message.termination is not Termination.TIMEOUT):
+        asks = [ask for ask in app.asks.values() if message.key in ("", ask.key)]
+        for ask in asks:
+            drop_ask(ask)
+        if asks:
+            emptied(partition, app)
+
+
+# -- nodes (section 14; states.md, section 3) -------------------------------------------------------------
+
+
+def _node(partition: Partition, message: NodeUpdate) -> None:
+    node = partition.nodes.get(message.node_id)
+    if message.action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
+        if node is not None:
+            partition.out.append(RejectedNode(message.node_id, ""))
+            return
+        schedulable = message.action is NodeAction.CREATE
+        node = Node(message.node_id, message.attributes or {}, pruned(message.capacity), schedulable)
+        node.occupied = pruned(message.occupied)
+        partition.nodes[node.id] = node
+        partition.out.append(AcceptedNode(node.id))
+        return
+    undrained = message.action is NodeAction.DRAIN_TO_SCHEDULABLE and node is not None and node.schedulable
+    if node is None or undrained:
+        if message.strict:
+            partition.out.append(RejectedNode(message.node_id, ""))
+        return
+    match message.action:
+        case NodeAction.UPDATE:
+            node.capacity = node.capacity if message.capacity is None else pruned(message.capacity)
+            node.occupied = node.occupied if message.occupied is None else pruned(message.occupied)
+            node.attributes = node.attributes if message.attributes is None else message.attributes
+        case NodeAction.DRAIN_NODE:
+            node.schedulable = False
+        case NodeAction.DRAIN_TO_SCHEDULABLE:
+            node.schedulable = True
+        case NodeAction.DECOMISSION:
+            _remove_node(partition, node)
+
+
+def _remove_node(partition: Partition, node: Node) -> None:
+    """With what runs there, and other schedulers' allocations (difference 41)."""
+    for ask in list(node.reserved_by):
+        unreserve(ask)
+    del partition.nodes[node.id]
+    for alloc in sorted((a for a in partition.allocations() if a.node is node), key=lambda a: a.placed):
+        del alloc.app.allocations[alloc.id]
+        say_released(partition, alloc, Termination.STOPPED_BY_RM)
+        emptied(partition, alloc.app)
+
+
+def _foreign(partition: Partition, message: Allocation) -> None:
+    """Another scheduler's allocation occupies its node, and counts nowhere else."""
+    known = [node for node in partition.nodes.values() if message.key in node.foreign]
+    node = known[0] if known else partition.nodes.get(message.node_id)
+    if not message.node_id or node is None:
+        partition.out.append(RejectedAllocation(message.key, message.application_id, ""))
+    else:
+        node.foreign[message.key] = pruned(message.resource)

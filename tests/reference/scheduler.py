@@ -1,0 +1,322 @@
+"""The decisions of one partition, as the specification words them: everything is sorted and tried again for each one.
+
+There is no parking, no index, no batch: a decision takes all sums anew (`reference.sums`), walks the sorted queues,
+applications, asks and nodes from the beginning, and ends with the first result (sections 3 to 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from licorne.si.messages import NewAllocation, Termination, WaitingForResources
+from reference.life import RUN, fire, say_released, time_out, unreserve
+from reference.model import (
+    SECOND_NS,
+    Amounts,
+    App,
+    Ask,
+    Key,
+    Node,
+    Partition,
+    Queue,
+    Reservation,
+    fits,
+    fits_limit,
+    minus,
+    plus,
+)
+from reference.sums import Sums, choose_group, fit_in_score, meets, trackers
+
+ALLOCATED, RESERVED = "allocated", "reserved"
+RESERVATION_AGE_NS = 120 * 60 * SECOND_NS
+INSPECTION_NS = SECOND_NS
+
+
+def schedule(partition: Partition, limit: int) -> int:
+    """Decide until nothing more is possible, or `limit` allocations are made (section 3)."""
+    made = 0
+    while made < limit:
+        result = Pass(partition).run()
+        if not result:
+            break
+        made += result == ALLOCATED
+    if made < limit:  # one that ended at its limit has not tried everything
+        inspect(partition)
+    return made
+
+
+class Pass:
+    """One pass, which comes to one result at most: first who has a reservation, then everybody."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.now_ns = partition.now_ns
+        self.sums = Sums(partition)
+
+    def run(self) -> str:
+        """The result: an allocation, a reservation, or nothing."""
+        root = self.partition.root
+        if not self.sums.asks[root]:
+            return ""
+        return self._reserved_pass() or self._regular_pass(root)
+
+    def _leaves_in_order(self, queue: Queue) -> Iterator[Queue]:
+        """Parent → children in order; an application that stands in a parent is not come to (config.md, 6.3)."""
+        if queue.leaf:
+            yield queue
+            return
+        for child in self.sums.children_in_order(queue):
+            yield from self._leaves_in_order(child)
+
+    # -- the reserved pass (section 7.3) -----------------------------------------------------------------
+
+    def _reserved_pass(self) -> str:
+        for leaf in self._leaves_in_order(self.partition.root):
+            for app in self.partition.apps_of(leaf):
+                if any(ask.reservation for ask in app.asks.values()) and self._try_reserved(app):
+                    return ALLOCATED
+        return ""
+
+    def _try_reserved(self, app: App) -> bool:
+        """Each on the node that it reserved; then those that require no node, on any other."""
+        choose_group(self.partition, app)
+        if not self.sums.may_run(app):
+            return False
+        reserved = sorted((ask for ask in app.asks.values() if ask.reservation), key=lambda ask: ask.arrived)
+        reserved = [ask for ask in reserved if self.sums.has_headroom(app, ask)]
+        for ask in reserved:
+            assert ask.reservation is not None
+            node = ask.reservation.node
+            if ask.required and not fits(self.sums.free(node), ask.amounts):
+                if not ask.triggered:
+                    self._make_room(ask, node)
+            elif not ask.required and not node.schedulable:
+                continue  # difference 51
+            elif self._takes(node, ask):
+                self._allocate(ask, node)
+                return True
+        for ask in reserved:
+            if not ask.required and (other := self._first_node(ask)) is not None:
+                self._allocate(ask, other)
+                return True
+        return False
+
+    def _make_room(self, ask: Ask, node: Node) -> None:
+        """Preemption for a required node (preemption.md, section 3; difference 14)."""
+        candidates = [
+            a
+            for a in self.partition.allocations()
+            if a.node is node
+            and not (a.required or a.preempted or a.released)
+            and a.priority <= ask.priority
+            and set(a.amounts) & set(ask.amounts)
+        ]
+        candidates.sort(key=lambda a: (_victim_class(a), a.priority, -a.created_ns, -a.arrived))
+        room = self.sums.free(node)
+        victims: list[Ask] = []
+        for victim in candidates:
+            if fits(room, ask.amounts):
+                break
+            victims.append(victim)
+            room = plus(room, victim.amounts)
+        if not victims or not fits(room, ask.amounts):
+            return
+        for victim in reversed(victims.copy()):
+            if fits(minus(room, victim.amounts), ask.amounts):  # it brings nothing that is lacking
+                victims.remove(victim)
+                room = minus(room, victim.amounts)
+        ask.triggered = True
+        for victim in victims:
+            victim.preempted = True
+            say_released(self.partition, victim, Termination.PREEMPTED_BY_SCHEDULER)
+
+    # -- the regular pass (sections 4 to 6) --------------------------------------------------------------
+
+    def _regular_pass(self, root: Queue) -> str:
+        for leaf in self._leaves_in_order(root):
+            for app in self.sums.apps_in_order(leaf):
+                result = self._try_app(app)
+                if result:
+                    if app.state == "Accepted":
+                        app.holds_slot = True
+                    return result
+        return ""
+
+    def _try_app(self, app: App) -> str:
+        """The asks of an application in their order (section 6; difference 53: pending ones alone)."""
+        choose_group(self.partition, app)
+        if not self.sums.may_run(app) or app.backoff_until_ns > self.now_ns:
+            return ""
+        room = self.sums.queue_headroom(app.queue)
+        user_room = self.sums.user_headroom(app)
+        unschedulable = 0
+        settings = app.queue.settings
+        for ask in self.sums.asks_in_order(app):
+            if settings.backoff and unschedulable >= settings.backoff:
+                app.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
+                return ""
+            if not fits_limit(user_room, ask.amounts) or not fits_limit(room, ask.amounts):
+                continue
+            ask.attempted = True
+            result = self._try_required(ask) if ask.required else self._try_nodes(ask)
+            if result:
+                return result
+            unschedulable += not ask.required
+        # Section 6 marks asks one by one. As in the product, a look at all of them is an attempt at each.
+        for ask in app.asks.values():
+            ask.attempted = True
+        return ""
+
+    # -- nodes (section 7) -------------------------------------------------------------------------------
+
+    def _try_nodes(self, ask: Ask) -> str:
+        node = self._first_node(ask)
+        if node is not None:
+            self._allocate(ask, node)
+            return ALLOCATED
+        delay = self.partition.reservation_delay_ns
+        if ask.reservation or delay is None or self.now_ns - ask.created_ns <= delay:
+            return ""
+        node = self._best_to_reserve(ask)
+        if node is None:
+            return ""
+        self._reserve(ask, node)
+        return RESERVED
+
+    def _first_node(self, ask: Ask) -> Node | None:
+        """The first that is schedulable and not reserved, and takes the ask (section 7.1)."""
+        for node in self.sums.nodes_in_order:
+            if node.schedulable and not node.reserved_by and self._takes(node, ask):
+                return node
+        return None
+
+    def _takes(self, node: Node, ask: Ask) -> bool:
+        """tryNode (section 7.2)."""
+        if node.reserved_by and ask not in node.reserved_by:
+            return False
+        return fits(self.sums.free(node), ask.amounts) and meets(ask, node) and self._allows(ask, node, allocate=True)
+
+    def _allows(self, ask: Ask, node: Node, *, allocate: bool) -> bool:
+        predicate = self.partition.predicate
+        return predicate is None or predicate(ask.key, node.id, allocate)
+
+    def _best_to_reserve(self, ask: Ask) -> Node | None:
+        """The smallest FitInScore, the first in order of equals (section 7.1.3; difference 11)."""
+        nodes = [
+            node
+            for node in self.sums.nodes_in_order
+            if node.schedulable
+            and not node.reserved_by
+            and node is not ask.shunned
+            and fits(node.capacity, ask.amounts)
+            and meets(ask, node)
+        ]
+        best = min(nodes, key=lambda node: fit_in_score(ask.amounts, self.sums.free(node)), default=None)
+        return best if best is not None and self._allows(ask, best, allocate=False) else None
+
+    def _try_required(self, ask: Ask) -> str:
+        """An ask that only one node will do for (section 7.4). Difference 12: one that is larger than it waits."""
+        node = self.partition.nodes.get(ask.required)
+        if node is None or not fits(node.capacity, ask.amounts):
+            return ""
+        for other in list(node.reserved_by):
+            if not other.required:
+                unreserve(other)
+        if self._takes(node, ask):
+            self._allocate(ask, node)
+            return ALLOCATED
+        if ask.reservation:
+            return ""
+        self._reserve(ask, node)
+        return RESERVED
+
+    # -- results -----------------------------------------------------------------------------------------
+
+    def _reserve(self, ask: Ask, node: Node) -> None:
+        reservation = ask.reservation = Reservation(node, self.now_ns)
+        ask.shunned = None
+        node.reserved_by.append(ask)
+
+        def too_old() -> None:  # difference 11
+            if ask.reservation is reservation:
+                unreserve(ask)
+                ask.shunned = node
+
+        if not ask.required:
+            self.partition.at(self.now_ns + RESERVATION_AGE_NS + 1, too_old)
+
+    def _allocate(self, ask: Ask, node: Node) -> None:
+        partition, app = self.partition, ask.app
+        unreserve(ask)
+        alloc = ask
+        if partition.seed_dialect:  # each allocation has a name of its own (difference 10), the ask counts down
+            alloc = replace(ask, id=next_uuid(partition))
+            ask.repeats -= 1
+        if alloc is ask or not ask.repeats:
+            del app.asks[ask.key]
+        place(partition, alloc, node)
+
+
+def place(partition: Partition, alloc: Ask, node: Node) -> None:
+    """The allocation is there: it counts everywhere from now on, and states and timeouts follow."""
+    app = alloc.app
+    alloc.node = node
+    alloc.placed = partition.number("placed")
+    app.allocations[alloc.id] = alloc
+    app.in_sets = True
+    fire(partition, app, RUN)
+
+    def over() -> None:
+        if app in partition.apps.values() and app.allocations.get(alloc.id) is alloc:
+            time_out(partition, alloc)
+
+    if alloc.timeout_ns > 0:
+        partition.at(partition.now_ns + alloc.timeout_ns, over)
+    partition.out.append(
+        NewAllocation(
+            alloc.key,
+            app.id,
+            node.id,
+            alloc.amounts,
+            partition=partition.name,
+            queue=app.queue.path,
+            priority=alloc.priority,
+            uuid="" if alloc.id == alloc.key else alloc.id,
+        )
+    )
+
+
+def next_uuid(partition: Partition) -> str:
+    """The name of an allocation in the seed's dialect; the comparison knows which UUID of the product it stands for."""
+    return f"{partition.name}#{partition.number('uuid')}"
+
+
+def _victim_class(alloc: Ask) -> int:
+    """Ordinary ones first, then those that refuse, originators last."""
+    return 3 if alloc.originator else 1 if alloc.allow_self else 2
+
+
+# -- the hint for autoscaling (section 13) ---------------------------------------------------------------
+
+
+def inspect(partition: Partition) -> None:
+    """Every second: which asks were attempted, and wait for room on nodes and nothing else?"""
+    if partition.now_ns < partition.inspected_ns + INSPECTION_NS:
+        return
+    sums = Sums(partition)
+    more: dict[Queue | Key, Amounts] = {}
+    for leaf in Pass(partition)._leaves_in_order(partition.root):
+        for app in partition.apps_of(leaf):
+            for ask in sums.asks_in_order(app):
+                room = sums.queue_headroom(leaf, more=more)
+                fit = fits_limit(room, ask.amounts) and fits_limit(sums.user_headroom(app, more=more), ask.amounts)
+                if not ask.attempted or not fit:
+                    continue
+                owners: list[Queue | Key] = [*leaf.lineage(), *trackers(app)]
+                for owner in owners:
+                    more[owner] = plus(more.get(owner, {}), ask.amounts)
+                if not ask.reported and not ask.required:
+                    ask.reported = True
+                    partition.inspected_ns = partition.now_ns
+                    partition.out.append(WaitingForResources(ask.key, app.id))

@@ -1,0 +1,132 @@
+"""What the comparison has found in the product, each as small as it goes; the reference says what is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from licorne.config import load
+from licorne.core.cluster import Cluster
+from licorne.si.constants import TAG_REQUIRED_NODE
+from licorne.si.messages import (
+    AddApplication,
+    Allocation,
+    Input,
+    NewAllocation,
+    NodeAction,
+    NodeUpdate,
+    Output,
+    RemoveApplication,
+)
+from reference.cluster import ReferenceCluster
+from reference.model import SECOND_NS
+
+
+class Both:
+    """The product and the reference, with the queues `root.a` and `root.b`."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.product = Cluster()
+        self.reference = ReferenceCluster(load)
+        self.now_ns = SECOND_NS
+        self.wait(0)
+        self.product.register("rm", _configuration(), settings, None, seed_dialect=False)
+        self.reference.register("rm", _configuration(), settings, None, seed_dialect=False)
+
+    def wait(self, seconds: int) -> None:
+        self.now_ns += seconds * SECOND_NS
+        self.product.advance(self.now_ns)
+        self.reference.advance(self.now_ns)
+
+    def submit(self, *messages: Input) -> None:
+        self.product.submit("rm", messages)
+        self.reference.submit("rm", messages)
+
+    def reload(self, **queue: Any) -> None:
+        self.product.reload("rm", _configuration(**queue), {})
+        self.reference.reload("rm", _configuration(**queue))
+
+    def schedule(self) -> tuple[list[str], list[str]]:
+        """What the product has placed where, and the reference."""
+        self.product.schedule()
+        self.reference.schedule()
+        return _placed(list(self.product.outputs())), _placed(self.reference.outputs())
+
+
+def _placed(said: Sequence[tuple[str, list[Output]]]) -> list[str]:
+    return [f"{o.key} on {o.node_id}" for _, outputs in said for o in outputs if isinstance(o, NewAllocation)]
+
+
+def _configuration(**queue: Any) -> str:
+    root = {"name": "root", "submitacl": "*", "queues": [{"name": "a", **queue}, {"name": "b"}]}
+    return json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
+
+
+def _node(name: str, vcore: int) -> Input:
+    action = NodeAction.CREATE_DRAIN if name == "drained" else NodeAction.CREATE
+    return NodeUpdate(node_id=name, action=action, capacity={"vcore": vcore})
+
+
+def _app(name: str, queue: str = "root.a") -> Input:
+    return AddApplication(application_id=name, queue=queue, user="alice")
+
+
+def _ask(key: str, app: str, vcore: int, *, priority: int = 0, required: str = "") -> Input:
+    tags = {TAG_REQUIRED_NODE: required} if required else None
+    return Allocation(key=key, application_id=app, resource={"vcore": vcore}, priority=priority, tags=tags)
+
+
+def test_a_reserved_ask_goes_to_a_node_that_opens_while_decisions_are_made() -> None:
+    """An ask that requires n2 displaces the reservation there: the other reserved ask fits what is left of n2.
+
+    It comes before those without a reservation. With `scheduler.parking` off, it does.
+    """
+    both = Both({"reservation.delay": "0s"})
+    both.submit(
+        _node("n1", 10), _node("n2", 10), _node("drained", 10), *map(_app, ("filler", "small", "large", "daemon"))
+    )
+    both.submit(_ask("eight", "filler", 8, required="n1"), _ask("six", "filler", 6, required="n2"))
+    both.schedule()
+    both.submit(_ask("3", "small", 3), _ask("6", "large", 6, priority=5))
+    both.wait(1)
+    assert both.schedule() == ([], [])  # 6 reserves n2, 3 reserves n1
+    both.submit(_ask("1", "daemon", 1, priority=9, required="n2"))
+    product, reference = both.schedule()
+    assert reference == ["1 on n2", "3 on n2"]
+    assert product == reference
+
+
+def test_no_more_run_than_may_after_a_maximum_was_lowered() -> None:
+    """Four run, then two may; a fifth has its turn when one is left, not when two are."""
+    both = Both({})
+    both.submit(_node("n", 10))
+    for number in range(1, 5):
+        both.submit(_app(f"app{number}"), _ask(f"ask{number}", f"app{number}", 1))
+    both.schedule()
+    both.reload(maxapplications=2)
+    both.submit(_app("app5"), _ask("ask5", "app5", 1))
+    started = []
+    for number in range(1, 4):
+        both.submit(RemoveApplication(application_id=f"app{number}"))
+        started.append(both.schedule())
+    assert [reference for _, reference in started] == [[], [], ["ask5 on n"]]
+    assert [product for product, _ in started] == [[], [], ["ask5 on n"]]
+
+
+def test_a_second_freed_node_is_not_forgotten() -> None:
+    """Two nodes are freed. One ask of 3 has no quota, a second one gets a node, and a third one the other node."""
+    both = Both({"reservation.enabled": "false"})
+    both.reload(resources={"max": {"vcore": "3m"}})
+    both.submit(_node("n1", 3), _node("n2", 3), _node("n3", 1), _node("drained", 10), _app("filler", "root.b"))
+    both.submit(_ask("filler 1", "filler", 3, required="n1"), _ask("filler 2", "filler", 3, required="n2"))
+    both.schedule()
+    both.submit(_app("first"), _ask("first", "first", 3, priority=1), _ask("1", "first", 1))
+    both.submit(_app("second", "root.b"), _ask("second", "second", 3))
+    assert both.schedule() == (["1 on n3"], ["1 on n3"])
+    both.submit(RemoveApplication(application_id="filler"))
+    assert both.schedule() == (["second on n1"], ["second on n1"])
+    both.submit(_ask("third", "second", 3))
+    product, reference = both.schedule()
+    assert reference == ["third on n2"]
+    assert product == reference

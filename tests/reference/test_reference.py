@@ -1,0 +1,66 @@
+"""The product against a plain reference scheduler: random clusters with everything switched on, decision by decision.
+
+By default the same scenarios each time, as many as LICORNE_REFERENCE_SCENARIOS says, from the seed
+LICORNE_REFERENCE_SEED on. A disagreement prints its seed, every step, and what each of them said.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reference.compare import KNOWN, DisagreementError, run
+from reference.faults import FAULTS
+from reference.situations import Situations
+
+SCENARIOS = int(os.environ.get("LICORNE_REFERENCE_SCENARIOS", "400"))
+SEED = int(os.environ.get("LICORNE_REFERENCE_SEED", "1"))
+ENOUGH = 400
+"""From this many scenarios on every situation must have been met."""
+PARKING_OFF = 4
+"""Each fourth scenario also runs through a product that never parks."""
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.mark.timeout(max(300, SCENARIOS))
+def test_the_product_decides_as_the_reference() -> None:
+    situations = Situations()
+    differ: dict[int, str] = {}
+    for seed in range(SEED, SEED + SCENARIOS):
+        try:
+            run(seed, situations, parking_off=seed % PARKING_OFF == 0)
+        except DisagreementError as error:
+            differ[seed] = str(error)
+    sys.stdout.write(f"{SCENARIOS} scenarios from seed {SEED} on\n{situations.report()}")
+    new = {seed: text for seed, text in differ.items() if seed not in KNOWN}
+    assert not new, "\n".join(
+        [f"{len(new)} scenarios differ", *map(_first_line, new.values()), next(iter(new.values()))]
+    )
+    mended = [seed for seed in KNOWN if SEED <= seed < SEED + SCENARIOS and seed not in differ]
+    assert not mended, f"no longer differ, so take them out of KNOWN: {mended}"
+    if SCENARIOS >= ENOUGH:
+        assert not situations.missing(), f"never met: {', '.join(situations.missing())}"
+
+
+@pytest.mark.parametrize("module", ["model", "sums", "life", "queues", "intake", "scheduler", "cluster"])
+def test_the_reference_shares_no_code_with_the_core(module: str) -> None:
+    assert "licorne.core" not in (HERE / f"{module}.py").read_text(encoding="utf-8")
+
+
+def _first_line(text: str) -> str:
+    return text.split("\n", 1)[0]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_caught(name: str) -> None:
+    """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
+    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
+    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
+    program = [sys.executable, "-m", "reference.faults", name]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("caught after"), done.stdout
