@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from core.bench import Bench, config
 from licorne.core.constraints import NodeLabels
 from licorne.core.nodeindex import NodeIndex
-from licorne.core.nodes import OPEN_BIT, Node, ScorePolicy
-from licorne.core.vectors import Types
+from licorne.core.nodes import Node, ScorePolicy, first_need
+from licorne.core.vectors import Types, Vec
 
 TYPES = Types()
 VCORE, MEMORY, GPU = (TYPES.slot(name) for name in ("vcore", "memory", "gpu"))
-OPEN = 1 << OPEN_BIT
+ANY = first_need()
 
 
 def node(id: str, **capacity: int) -> Node:
     made = Node(id, {}, NodeLabels(), TYPES.vector(capacity))
-    made.set_bit(OPEN_BIT, True)
+    made.open = True
+    made.marks = Vec(1, ANY.mark)
     return made
 
 
@@ -86,7 +87,7 @@ class Model:
     def use(self, id: str, vcore: int, memory: int, is_open: bool) -> None:
         if id in self.nodes:
             use(self.nodes[id], vcore=vcore, memory=memory)
-            self.nodes[id].set_bit(OPEN_BIT, is_open)
+            self.nodes[id].open = is_open
             self.index.mend(self.nodes[id])
 
     def in_order(self) -> list[Node]:
@@ -101,10 +102,10 @@ class Model:
     def check_search(self, wanted: Sequence[tuple[int, int, int]]) -> None:
         for amounts in wanted:
             ask = TYPES.vector(dict(zip(("vcore", "memory", "gpu"), amounts, strict=True)))
-            able = [made for made in self.in_order() if made.free.holds(ask) and made.has_bit(OPEN_BIT)]
+            able = [made for made in self.in_order() if made.free.holds(ask) and made.open]
             found: list[Node] = []
             after: Any = None
-            while (after := self.index.find(ask, OPEN, after)) is not None:
+            while (after := self.index.find(ask, ANY, after)) is not None:
                 found.append(after)
             assert [made.id for made in found] == [made.id for made in able]
 

@@ -280,7 +280,7 @@ class Descent:
             if not shape.failed:
                 self.parking.fail(shape)
             return None
-        node = self.index.find(shape.amounts, shape.need.mask, None)
+        node = self.index.find(shape.amounts, shape.need, None)
         if node is not None and shape.need.exact and self.predicates is None:
             return node
         while node is not None:
@@ -288,7 +288,7 @@ class Descent:
                 if self.predicates is None or self.desk.predicate_holds(ask, node, True):
                     return node
                 self.refused = True
-            node = self.index.find(shape.amounts, shape.need.mask, node)
+            node = self.index.find(shape.amounts, shape.need, node)
         if not self.refused:
             self.parking.fail(shape)
         return None

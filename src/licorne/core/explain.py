@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .nodes import OPEN_BIT
 from .states import ApplicationState
 from .vectors import UNLIMITED
 
@@ -199,7 +198,7 @@ def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
             if not why and not node.free.holds(ask.shape.amounts):
                 why = "lack of " + ", ".join(_lack(partition, node.free, ask.shape.amounts))
             if not why:
-                if partition.predicates is None and node.has_bit(OPEN_BIT):
+                if partition.predicates is None and node.open:
                     return None
                 why = "predicate"
         failed[why] = failed.get(why, 0) + 1

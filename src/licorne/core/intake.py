@@ -13,7 +13,7 @@ from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_
 from licorne.si.messages import AddApplication, RejectedAllocation
 
 from .admission import add_application, seconds_tag, timeout_ns
-from .constraints import ConstraintError, parse_constraints
+from .constraints import ConstraintError
 from .nodechanges import set_foreign
 from .states import ApplicationState, ObjectState
 from .vectors import SUM_MAX, TYPES_MAX
@@ -108,7 +108,7 @@ class Intake:
         fault: str = self._fault(app, message)
         if not fault and tags and TAG_NODE_CONSTRAINTS in tags:
             try:
-                need = self.desk.needs.get(parse_constraints(tags[TAG_NODE_CONSTRAINTS]))
+                need = self.desk.needs.of_text(tags[TAG_NODE_CONSTRAINTS])
             except ConstraintError as error:
                 fault = str(error)
         if not fault and app is None:

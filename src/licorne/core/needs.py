@@ -1,58 +1,112 @@
-"""Which node meets which constraints: one bit for each different set of constraints (see `licorne.core.nodes`)."""
+"""Which node meets which constraints: one mark for each different set of constraints (see `licorne.core.nodes`)."""
 
 from __future__ import annotations
 
-from .constraints import NO_CONSTRAINTS, NodeConstraints
+from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels, parse_constraints
 from .nodeindex import NodeIndex
-from .nodes import SHARED_BIT, Need, Node, first_need
+from .nodes import SHARED, WORD, Need, Node, first_need
+from .vectors import Vec
+
+TEXTS_MAX = 4096
+"""How many different texts of constraints are remembered with what they mean."""
+
+
+class Kind:
+    """All nodes with the same labels. Their marks are one object, so that a need is answered once for all of them."""
+
+    def __init__(self) -> None:
+        self.marks = Vec()
+        self.nodes: dict[Node, None] = {}
 
 
 class Needs:
-    """The needs of a partition that asks have, and the answers of its nodes as bits."""
+    """The needs of a partition that asks have, and the answers of its nodes as marks."""
 
-    def __init__(self, nodes: dict[str, Node], index: NodeIndex) -> None:
-        self._nodes = nodes
+    def __init__(self, index: NodeIndex) -> None:
         self._index = index
         self.plain = first_need()
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
-        self._free_bits = list(range(SHARED_BIT - 1, 0, -1))
+        self._by_text: dict[str, NodeConstraints] = {}
+        self._kinds: dict[NodeLabels, Kind] = {}
+        self._free_numbers: list[int] = []
+        self._next_number = 1
+
+    def of_text(self, text: str) -> Need:
+        """The need that an ask names in its tag.
+
+        Raises:
+            ConstraintError: the text cannot be read.
+        """
+        constraints = self._by_text.get(text)
+        if constraints is None:
+            constraints = parse_constraints(text)
+            if len(self._by_text) >= TEXTS_MAX:
+                self._by_text.clear()
+            self._by_text[text] = constraints
+        return self.get(constraints)
 
     def get(self, constraints: NodeConstraints) -> Need:
-        """The need for these constraints; a new one is put to every node."""
+        """The need for these constraints; a new one is put to every kind of node."""
         known = self._needs.get(constraints)
         if known is not None:
             return known
-        if not self._free_bits or len(self._needs) >= 4 * SHARED_BIT:
-            self._forget_unused()
-        bit = self._free_bits.pop() if self._free_bits else SHARED_BIT
-        need = self._needs[constraints] = Need(constraints, bit)
-        for node in self._nodes.values():
-            self._answer(node, need)
-            self._index.mend(node)
+        need = self._needs[constraints] = Need(constraints, self._number())
+        self._index.widen(need.word + 1)
+        for labels, kind in self._kinds.items():
+            before = kind.marks.at(need.word)
+            self._answer(labels, kind, need)
+            if kind.marks.at(need.word) != before:
+                for node in kind.nodes:
+                    self._index.mark(node)
         return need
 
-    def answer_all(self, node: Node) -> None:
-        """Set all bits of a node that is new or has other labels; the index is told by the caller."""
-        node.set_bit(SHARED_BIT, False)
-        for need in self._needs.values():
-            self._answer(node, need)
+    def enter(self, node: Node) -> None:
+        """The node is new or has other labels: give it its marks. The index is told by the caller."""
+        kind = self._kinds.get(node.labels)
+        if kind is None:
+            kind = self._kinds[node.labels] = Kind()
+            for need in self._needs.values():
+                self._answer(node.labels, kind, need)
+        kind.nodes[node] = None
+        node.marks = kind.marks
+
+    def leave(self, node: Node) -> None:
+        """The node goes, or will have other labels."""
+        kind = self._kinds[node.labels]
+        del kind.nodes[node]
+        if not kind.nodes:
+            del self._kinds[node.labels]
 
     @staticmethod
-    def _answer(node: Node, need: Need) -> None:
-        matches = need.matches(node)
-        if need.exact or matches:  # a shared bit is set if any need that shares it is met
-            node.set_bit(need.bit, matches)
+    def _answer(labels: NodeLabels, kind: Kind, need: Need) -> None:
+        matches = need.constraints.matches(labels)
+        if need.exact or matches:  # a shared mark is set if any need that shares it is met
+            kind.marks.set_bit(need.word, need.mark, matches)
+
+    def _number(self) -> int:
+        """The number of a mark for a new need."""
+        if not self._free_numbers and self._next_number % WORD == 0:  # rather than to widen the index
+            self._forget_unused()
+        if self._free_numbers:
+            return self._free_numbers.pop()
+        if self._next_number < SHARED:
+            self._next_number += 1
+            return self._next_number - 1
+        return SHARED
 
     def _forget_unused(self) -> None:
         for constraints, need in list(self._needs.items()):
             if not need.shapes and constraints != NO_CONSTRAINTS:
                 del self._needs[constraints]
                 if need.exact:
-                    self._free_bits.append(need.bit)
+                    self._free_numbers.append(need.number)
 
     def validate(self) -> None:
-        """Prove that every bit says what its need says."""
-        for node in self._nodes.values():
+        """Prove that every mark says what its need says."""
+        for labels, kind in self._kinds.items():
+            for node in kind.nodes:
+                assert node.labels == labels and node.marks is kind.marks, f"kind of node {node.id}"
             for need in self._needs.values():
-                matches = need.constraints.matches(node.labels)
-                assert node.has_bit(need.bit) == matches or (not need.exact and not matches), f"bits of node {node.id}"
+                matches = need.constraints.matches(labels)
+                marked = bool(kind.marks.at(need.word) & need.mark)
+                assert marked == matches or (not need.exact and not matches), f"marks of {labels}"

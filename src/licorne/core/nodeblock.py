@@ -5,12 +5,11 @@ See `licorne.core.nodeindex` for why nodes stand in blocks, and `licorne.core.no
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import cython
 
 if cython.compiled:
-    from cython.cimports.libc.string import memmove
     from cython.cimports.licorne.core.nodecolumns import Columns
     from cython.cimports.licorne.core.nodes import Node
 else:
@@ -39,21 +38,20 @@ class NodeBlock(Columns):
     nodes: list[Any]  # Node
     group: NodeGroup | None
     place: cython.Py_ssize_t
-    key: Annotated[list[int], cython.longlong[64]]
-    rank: Annotated[list[int], cython.longlong[64]]
     low_key: cython.longlong
     low_rank: cython.longlong
+    keys: cython.Py_ssize_t  # where the column of the keys begins, and that of the ranks
+    ranks: cython.Py_ssize_t
 
-    def __init__(self, width: cython.Py_ssize_t) -> None:
-        Columns.__init__(self, width)
+    def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
+        Columns.__init__(self, width, words, 2)
         self.nodes = []
         self.group = None
         self.place = 0
         self.low_key = 0
         self.low_rank = 0
-        if not cython.compiled:
-            self.key = [0] * 64
-            self.rank = [0] * 64
+        self.keys = self.cells + 64
+        self.ranks = self.cells + 128
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -68,9 +66,11 @@ class NodeBlock(Columns):
         lo: cython.Py_ssize_t = 0
         hi: cython.Py_ssize_t = self.count
         mid: cython.Py_ssize_t
+        here: cython.longlong
         while lo < hi:
             mid = (lo + hi) >> 1
-            if self.key[mid] < key or (self.key[mid] == key and self.rank[mid] < rank):
+            here = self.v[self.keys + mid]
+            if here < key or (here == key and self.v[self.ranks + mid] < rank):
                 lo = mid + 1
             else:
                 hi = mid
@@ -79,14 +79,7 @@ class NodeBlock(Columns):
     @cython.cfunc
     def put(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
         """Take in one more node, in this row."""
-        rest: cython.Py_ssize_t = self.count - at
         self.open_row(at)
-        if cython.compiled:
-            memmove(cython.address(self.key[at + 1]), cython.address(self.key[at]), rest * 8)
-            memmove(cython.address(self.rank[at + 1]), cython.address(self.rank[at]), rest * 8)
-        else:
-            self.key[at + 1 : at + 1 + rest] = self.key[at : at + rest]
-            self.rank[at + 1 : at + 1 + rest] = self.rank[at : at + rest]
         self.nodes.insert(at, node)
         node.block = self
         self.write(node, at, key, cells)
@@ -94,35 +87,24 @@ class NodeBlock(Columns):
     @cython.cfunc
     def write(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
         """Copy what the node says into its row."""
-        self.key[at] = key
-        self.rank[at] = node.rank
-        self.set_row(at, node.bits, cells, node.free)
+        self.v[self.keys + at] = key
+        self.v[self.ranks + at] = node.rank
+        self.set_row(at, node.free, node.shown_marks(), cells)
         self.exact = False
 
     @cython.cfunc
     def remove(self, at: cython.Py_ssize_t) -> cython.void:
         """Take out the node of this row."""
-        rest: cython.Py_ssize_t = self.count - at - 1
         self.close_row(at)
-        if cython.compiled:
-            memmove(cython.address(self.key[at]), cython.address(self.key[at + 1]), rest * 8)
-            memmove(cython.address(self.rank[at]), cython.address(self.rank[at + 1]), rest * 8)
-        else:
-            self.key[at : at + rest] = self.key[at + 1 : at + 1 + rest]
-            self.rank[at : at + rest] = self.rank[at + 1 : at + 1 + rest]
         del self.nodes[at]
 
     @cython.cfunc
     def give(self, start: cython.Py_ssize_t, to: NodeBlock) -> cython.void:
         """Move the nodes from row `start` on to the end of another block, which has room for them."""
         j: cython.Py_ssize_t
-        row: cython.Py_ssize_t
         for j in range(start, self.count):
-            row = to.count
+            self.copy_row(j, to, to.count)
             to.count += 1
-            self.copy_row(j, to, row)
-            to.key[row] = self.key[j]
-            to.rank[row] = self.rank[j]
             to.nodes.append(self.nodes[j])
             cython.cast(Node, self.nodes[j]).block = to
         del self.nodes[start:]
@@ -138,8 +120,8 @@ class NodeGroup(Columns):
     blocks: list[Any]  # NodeBlock
     place: cython.Py_ssize_t
 
-    def __init__(self, width: cython.Py_ssize_t) -> None:
-        Columns.__init__(self, width)
+    def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
+        Columns.__init__(self, width, words, 0)
         self.blocks = []
         self.place = 0
 
@@ -169,7 +151,7 @@ class NodeGroup(Columns):
     @cython.cfunc
     def halve(self) -> NodeGroup:
         """Give the second half of the blocks to a new group."""
-        new: NodeGroup = NodeGroup(self.width)
+        new: NodeGroup = NodeGroup(self.width, self.words)
         half: cython.Py_ssize_t = self.count // 2
         j: cython.Py_ssize_t
         for j in range(half, self.count):

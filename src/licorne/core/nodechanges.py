@@ -96,7 +96,7 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
     node.occupied = node.base_occupied.clone()
     node.refree()
     partition.nodes[node.id] = node
-    partition.needs.answer_all(node)
+    partition.needs.enter(node)
     partition.index.add(node, len(partition.types.names))
     partition.reservations.mend_open(node)
     partition.parking.node_opened(node)
@@ -124,8 +124,9 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
         return fault
     if message.attributes is not None:
         node.attributes = message.attributes
+        partition.needs.leave(node)
         node.labels = labels
-        partition.needs.answer_all(node)
+        partition.needs.enter(node)
     if message.occupied is not None:
         node.occupied.minus(node.base_occupied)
         node.base_occupied = partition.types.vector(message.occupied)
@@ -159,6 +160,7 @@ def remove_node(partition: Partition, node: Node) -> None:
     partition.reservations.mend_open(node)
     partition.reservations.cancel_all(node)
     partition.index.drop(node)
+    partition.needs.leave(node)
     del partition.nodes[node.id]
     partition.parking.node_gone(node)
     for key in node.foreign:

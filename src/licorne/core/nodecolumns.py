@@ -120,123 +120,122 @@ class Grid:
 
 @cython.cclass
 class Columns:
-    """Up to 64 rows: `free` holds one column for each of `width` resource types."""
+    """Up to 64 rows of integers, column after column in `v`.
 
-    count: cython.Py_ssize_t
+    First come `width` columns of what is free, one for each resource type; then `words` columns of marks, bit sets of
+    the needs that are met (`licorne.core.needs`); the cells; and `more` columns that a search does not look at.
+    """
+
+    v: cython.p_longlong
+    count: cython.Py_ssize_t  # rows
     width: cython.Py_ssize_t
-    bits: Annotated[list[int], cython.ulonglong[64]]
-    cells: Annotated[list[int], cython.ulonglong[64]]
-    free: cython.p_longlong
+    words: cython.Py_ssize_t
+    columns: cython.Py_ssize_t
+    cells: cython.Py_ssize_t  # where the column of the cells begins
     exact: cython.bint  # `upper` has been told since a row became smaller
 
-    def __init__(self, width: cython.Py_ssize_t) -> None:
+    def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t, more: cython.Py_ssize_t) -> None:
         self.count = 0
         self.width = width
+        self.words = words
+        self.columns = width + words + 1 + more
+        self.cells = (width + words) * 64
         self.exact = False
         if cython.compiled:
-            self.free = cython.cast(cython.p_longlong, malloc(max(self.width, 1) * 64 * 8))
-            if self.free == cython.NULL:
+            self.v = cython.cast(cython.p_longlong, malloc(self.columns * 64 * 8))
+            if self.v == cython.NULL:
                 raise MemoryError
         else:
-            self.free = [-1] * (max(width, 1) * 64)
-            self.bits = [0] * 64
-            self.cells = [0] * 64
+            self.v = [0] * (self.columns * 64)
 
     def __dealloc__(self) -> None:
         if cython.compiled:
-            free(self.free)
+            free(self.v)
 
     @cython.cfunc
     def open_row(self, at: cython.Py_ssize_t) -> cython.void:
         """Make room for a row; there must be some."""
-        d: cython.Py_ssize_t
+        c: cython.Py_ssize_t
         rest: cython.Py_ssize_t = self.count - at
         self.count += 1
-        if cython.compiled:
-            memmove(cython.address(self.bits[at + 1]), cython.address(self.bits[at]), rest * 8)
-            memmove(cython.address(self.cells[at + 1]), cython.address(self.cells[at]), rest * 8)
-            for d in range(self.width):
-                memmove(cython.address(self.free[d * 64 + at + 1]), cython.address(self.free[d * 64 + at]), rest * 8)
-        else:
-            _move_up(self.bits, at, rest)
-            _move_up(self.cells, at, rest)
-            for d in range(self.width):
-                _move_up(self.free, d * 64 + at, rest)
+        for c in range(at, self.columns * 64, 64):
+            if cython.compiled:
+                memmove(self.v + c + 1, self.v + c, rest * 8)
+            else:
+                self.v[c + 1 : c + 1 + rest] = self.v[c : c + rest]
 
     @cython.cfunc
     def close_row(self, at: cython.Py_ssize_t) -> cython.void:
         """Take out a row."""
-        d: cython.Py_ssize_t
+        c: cython.Py_ssize_t
         rest: cython.Py_ssize_t = self.count - at - 1
         self.count -= 1
         self.exact = False
-        if cython.compiled:
-            memmove(cython.address(self.bits[at]), cython.address(self.bits[at + 1]), rest * 8)
-            memmove(cython.address(self.cells[at]), cython.address(self.cells[at + 1]), rest * 8)
-            for d in range(self.width):
-                memmove(cython.address(self.free[d * 64 + at]), cython.address(self.free[d * 64 + at + 1]), rest * 8)
-        else:
-            _move_down(self.bits, at, rest)
-            _move_down(self.cells, at, rest)
-            for d in range(self.width):
-                _move_down(self.free, d * 64 + at, rest)
+        for c in range(at, self.columns * 64, 64):
+            if cython.compiled:
+                memmove(self.v + c, self.v + c + 1, rest * 8)
+            else:
+                self.v[c : c + rest] = self.v[c + 1 : c + 1 + rest]
 
     @cython.cfunc
     def copy_row(self, at: cython.Py_ssize_t, to: Columns, row: cython.Py_ssize_t) -> cython.void:
-        """Copy one row to another place."""
-        d: cython.Py_ssize_t
-        to.bits[row] = self.bits[at]
-        to.cells[row] = self.cells[at]
-        for d in range(self.width):
-            to.free[d * 64 + row] = self.free[d * 64 + at]
+        """Copy one row to another place, in columns of the same kind."""
+        c: cython.Py_ssize_t
+        for c in range(0, self.columns * 64, 64):
+            to.v[c + row] = self.v[c + at]
 
     @cython.cfunc
-    def set_row(self, at: cython.Py_ssize_t, bits: cython.ulonglong, cells: cython.ulonglong, room: Vec) -> cython.void:
+    def set_row(self, at: cython.Py_ssize_t, room: Vec, marks: Vec, cells: cython.ulonglong) -> cython.void:
         """Write a row."""
         d: cython.Py_ssize_t
-        self.bits[at] = bits
-        self.cells[at] = cells
         for d in range(self.width):
-            self.free[d * 64 + at] = room.v[d] if d < room.n else 0
+            self.v[d * 64 + at] = room.v[d] if d < room.n else 0
+        for d in range(self.words):
+            self.v[(self.width + d) * 64 + at] = marks.v[d] if d < marks.n else 0
+        self.v[self.cells + at] = cells
 
     @cython.cfunc
-    def lift_row(
-        self, at: cython.Py_ssize_t, bits: cython.ulonglong, cells: cython.ulonglong, room: Vec
-    ) -> cython.void:
+    def lift_row(self, at: cython.Py_ssize_t, room: Vec, marks: Vec, cells: cython.ulonglong) -> cython.void:
         """Lift the bounds that a row holds to these."""
         d: cython.Py_ssize_t
         x: cython.longlong
-        self.bits[at] |= bits
-        self.cells[at] |= cells
         for d in range(self.width):
             x = room.v[d] if d < room.n else 0
-            if x > self.free[d * 64 + at]:
-                self.free[d * 64 + at] = x
+            if x > self.v[d * 64 + at]:
+                self.v[d * 64 + at] = x
+        for d in range(min(self.words, marks.n)):
+            self.v[(self.width + d) * 64 + at] |= marks.v[d]
+        self.v[self.cells + at] |= cells
 
     @cython.cfunc
     def upper(self, to: Columns, row: cython.Py_ssize_t) -> cython.void:
         """Write the exact bounds of all rows into a row of the columns above."""
-        d: cython.Py_ssize_t
+        c: cython.Py_ssize_t
         j: cython.Py_ssize_t
         x: cython.longlong
-        bits: cython.ulonglong = 0
-        cells: cython.ulonglong = 0
-        for d in range(self.width):
+        for c in range(0, self.width * 64, 64):
             x = -1
-            for j in range(d * 64, d * 64 + self.count):
-                x = max(x, self.free[j])
-            to.free[d * 64 + row] = x
-        for j in range(self.count):
-            bits |= self.bits[j]
-            cells |= self.cells[j]
-        to.bits[row] = bits
-        to.cells[row] = cells
+            for j in range(c, c + self.count):
+                x = max(x, self.v[j])
+            to.v[c + row] = x
+        for c in range(self.width * 64, self.cells + 1, 64):
+            x = 0
+            for j in range(c, c + self.count):
+                x |= self.v[j]
+            to.v[c + row] = x
         self.exact = True
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def first(self, ask: Vec, mask: cython.ulonglong, cell: cython.int, start: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """The first row from `start` on with room for the ask, all bits of the mask, and the cell of the ask; or -1."""
+    def first(
+        self,
+        ask: Vec,
+        word: cython.Py_ssize_t,
+        mark: cython.longlong,
+        cell: cython.int,
+        start: cython.Py_ssize_t,
+    ) -> cython.Py_ssize_t:
+        """The first row from `start` on with room for the ask, this mark (in this word), and the ask's cell; or -1."""
         d: cython.Py_ssize_t
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -246,18 +245,19 @@ class Columns:
             if ask.v[d] > 0:
                 return -1
         if not cython.compiled:
-            return _first_interpreted(self, ask, mask, cell, start)
+            return _first_interpreted(self, ask, word, mark, cell, start)
         unfit = cython.declare(cython.ulonglong[8])  # type: ignore[valid-type]  # a C array
+        marks: cython.p_longlong = self.v + (self.width + word) * 64
+        cells: cython.p_longlong = self.v + self.cells
         for i in range(start - (start & 7), self.count, 8):
             for j in range(8):
-                unfit[j] = ((self.bits[i + j] & mask) ^ mask) | ((~self.cells[i + j] >> cell) & 1)
+                unfit[j] = ((marks[i + j] & mark) ^ mark) | ((~(cells[i + j] >> cell)) & 1)
             for d in range(min(ask.n, self.width)):
                 want = ask.v[d]
                 if want > 0:
-                    column = self.free + d * 64 + i
-                    for j in range(
-                        8
-                    ):  # the sign of what would be left: no sum comes near to overflow (vectors.SUM_MAX)
+                    column = self.v + d * 64 + i
+                    # The sign of what would be left: no sum comes near to overflow (vectors.SUM_MAX).
+                    for j in range(8):
                         unfit[j] |= cython.cast(cython.ulonglong, column[j] - want) >> 63
             for j in range(8):
                 if unfit[j] == 0 and start <= i + j < self.count:
@@ -265,25 +265,17 @@ class Columns:
         return -1
 
 
-def _first_interpreted(columns: Any, ask: Any, mask: int, cell: int, start: int) -> int:
+def _first_interpreted(columns: Any, ask: Any, word: int, mark: int, cell: int, start: int) -> int:
     """`first` in the way that suits an interpreter: row after row."""
-    free_ = columns.free
-    bits = columns.bits
+    v = columns.v
+    marks = (columns.width + word) * 64
     cells = columns.cells
     wants = [(d * 64, want) for d, want in enumerate(ask.v) if want > 0]
     for j in range(start, columns.count):
-        if cells[j] >> cell & 1 and bits[j] & mask == mask:
+        if v[cells + j] >> cell & 1 and v[marks + j] & mark == mark:
             for at, want in wants:
-                if free_[at + j] < want:
+                if v[at + j] < want:
                     break
             else:
                 return j
     return -1
-
-
-def _move_up(column: list[int], at: int, rest: int) -> None:
-    column[at + 1 : at + 1 + rest] = column[at : at + rest]
-
-
-def _move_down(column: list[int], at: int, rest: int) -> None:
-    column[at : at + rest] = column[at + 1 : at + 1 + rest]

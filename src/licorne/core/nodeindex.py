@@ -22,12 +22,12 @@ import cython
 if cython.compiled:
     from cython.cimports.licorne.core.nodeblock import NodeBlock, NodeGroup, order_key
     from cython.cimports.licorne.core.nodecolumns import Columns, Grid
-    from cython.cimports.licorne.core.nodes import Node, ScorePolicy
+    from cython.cimports.licorne.core.nodes import Need, Node, ScorePolicy
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from .nodeblock import NodeBlock, NodeGroup, order_key
     from .nodecolumns import Columns, Grid
-    from .nodes import Node, ScorePolicy
+    from .nodes import Need, Node, ScorePolicy
     from .vectors import Vec
 
 ROWS = cython.declare(cython.Py_ssize_t, 64)  # of columns: nodes in a block, blocks in a group
@@ -41,7 +41,8 @@ RANK_GAP = 1 << 32  # between the ranks of neighbours, so that a new id finds a 
 class NodeIndex:
     """All nodes of a partition, in the order of (score, id)."""
 
-    width: cython.Py_ssize_t
+    width: cython.Py_ssize_t  # resource types
+    words: cython.Py_ssize_t  # of marks
     policy: ScorePolicy
     grid: Grid
     groups: list[Any]  # NodeGroup
@@ -52,6 +53,7 @@ class NodeIndex:
 
     def __init__(self, policy: ScorePolicy) -> None:
         self.width = 0
+        self.words = 1
         self.policy = policy
         self.grid = Grid()
         self.by_id = []
@@ -82,6 +84,20 @@ class NodeIndex:
         """Another policy: all nodes are scored anew."""
         self.policy = policy
         self.rebuild(self.width)
+
+    def widen(self, words: int) -> None:
+        """Make room for so many words of marks."""
+        if words > self.words:
+            self.words = words
+            self.rebuild(self.width)
+
+    @cython.ccall
+    def mark(self, node: Node) -> cython.void:
+        """The node's marks have changed, and nothing else that counts here."""
+        block: NodeBlock = cython.cast(NodeBlock, node.block)
+        key: cython.longlong = order_key(node.score)
+        block.write(node, block.where(key, node.rank), key, self.grid.cells(node.free))
+        self._lift(block, node)
 
     def rebuild(self, width: int) -> None:
         """Score and sort all nodes anew, for `width` resource types."""
@@ -126,10 +142,10 @@ class NodeIndex:
         node: Node
         i: cython.Py_ssize_t
         key: cython.longlong
-        group: NodeGroup = NodeGroup(self.width)
+        group: NodeGroup = NodeGroup(self.width, self.words)
         self.groups = [group]
         for i in range(0, max(len(nodes), 1), FILLED):
-            block = NodeBlock(self.width)
+            block = NodeBlock(self.width, self.words)
             for node in nodes[i : i + FILLED]:
                 key = order_key(node.score)
                 if block.count == 0:
@@ -137,7 +153,7 @@ class NodeIndex:
                     block.low_rank = node.rank
                 block.put(node, block.count, key, self.grid.cells(node.free))
             if group.count == FILLED:
-                group = NodeGroup(self.width)
+                group = NodeGroup(self.width, self.words)
                 self.groups.append(group)
             group.add(block, group.count)
         self._top()
@@ -166,13 +182,16 @@ class NodeIndex:
     ) -> cython.bint:
         """Does the node in this row of the block stay where it is, with another key?"""
         group: NodeGroup
+        other: cython.longlong
         if at > 0:
-            if block.key[at - 1] > key or (block.key[at - 1] == key and block.rank[at - 1] > rank):
+            other = block.v[block.keys + at - 1]
+            if other > key or (other == key and block.v[block.ranks + at - 1] > rank):
                 return False
         elif not block.starts_by(key, rank) and (block.place > 0 or cython.cast(NodeGroup, block.group).place > 0):
             return False
         if at + 1 < block.count:
-            return block.key[at + 1] > key or (block.key[at + 1] == key and block.rank[at + 1] > rank)
+            other = block.v[block.keys + at + 1]
+            return other > key or (other == key and block.v[block.ranks + at + 1] > rank)
         group = cython.cast(NodeGroup, block.group)
         if block.place + 1 < group.count:
             return not cython.cast(NodeBlock, group.blocks[block.place + 1]).starts_by(key, rank)
@@ -220,8 +239,9 @@ class NodeIndex:
         """Lift the bounds of a block and of its group to a node that was written into it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         cells: cython.ulonglong = self.grid.cells(node.free)
-        group.lift_row(block.place, node.bits, cells, node.free)
-        cython.cast(Columns, self.tops[group.place >> 6]).lift_row(group.place & 63, node.bits, cells, node.free)
+        marks: Vec = node.shown_marks()
+        group.lift_row(block.place, node.free, marks, cells)
+        cython.cast(Columns, self.tops[group.place >> 6]).lift_row(group.place & 63, node.free, marks, cells)
 
     @cython.cfunc
     def _take_out(self, node: Node, key: cython.longlong) -> cython.void:
@@ -264,9 +284,9 @@ class NodeIndex:
     def _split(self, block: NodeBlock) -> cython.void:
         """Give the second half of a full block to a new one behind it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
-        new: NodeBlock = NodeBlock(self.width)
-        new.low_key = block.key[FILLED]
-        new.low_rank = block.rank[FILLED]
+        new: NodeBlock = NodeBlock(self.width, self.words)
+        new.low_key = block.v[block.keys + FILLED]
+        new.low_rank = block.v[block.ranks + FILLED]
         if group.count == ROWS:
             self.groups.insert(group.place + 1, group.halve())
             self._top()
@@ -289,7 +309,7 @@ class NodeIndex:
         self.tops = []
         for i in range(len(self.groups)):
             if i & 63 == 0:
-                self.tops.append(Columns(self.width))
+                self.tops.append(Columns(self.width, self.words, 0))
             top = cython.cast(Columns, self.tops[i >> 6])
             top.count += 1
             group = cython.cast(NodeGroup, self.groups[i])
@@ -299,8 +319,8 @@ class NodeIndex:
     # -- search ----------------------------------------------------------------------------------------
 
     @cython.ccall
-    def find(self, ask: Vec, mask: cython.ulonglong, after: Node | None) -> Node | None:
-        """The first node in order, behind `after` if that is given, with room for the ask and all bits of the mask."""
+    def find(self, ask: Vec, need: Need, after: Node | None) -> Node | None:
+        """The first node in order, behind `after` if that is given, that is open, marked for the need, and has room."""
         t: cython.Py_ssize_t
         g: cython.Py_ssize_t
         i: cython.Py_ssize_t
@@ -322,26 +342,26 @@ class NodeIndex:
             first_row = block.where(order_key(after.score), after.rank) + 1
         for t in range(first_group >> 6, len(self.tops)):
             top = cython.cast(Columns, self.tops[t])
-            g = top.first(ask, mask, cell, first_group & 63)
+            g = top.first(ask, need.word, need.mark, cell, first_group & 63)
             while g >= 0:
                 group = cython.cast(NodeGroup, self.groups[t * 64 + g])
                 if group.place != first_group:
                     first_block = 0
                     first_row = 0
-                i = group.first(ask, mask, cell, first_block)
+                i = group.first(ask, need.word, need.mark, cell, first_block)
                 while i >= 0:
                     block = cython.cast(NodeBlock, group.blocks[i])
                     self.visits += 1
-                    row = block.first(ask, mask, cell, first_row if i == first_block else 0)
+                    row = block.first(ask, need.word, need.mark, cell, first_row if i == first_block else 0)
                     first_row = 0
                     if row >= 0:
                         return cython.cast(Node, block.nodes[row])
                     if not block.exact:
                         group.tighten(i)
-                    i = group.first(ask, mask, cell, i + 1)
+                    i = group.first(ask, need.word, need.mark, cell, i + 1)
                 if not group.exact:
                     group.upper(top, g)
-                g = top.first(ask, mask, cell, g + 1)
+                g = top.first(ask, need.word, need.mark, cell, g + 1)
             first_group = 0
         return None
 
@@ -355,7 +375,7 @@ class NodeIndex:
             group = each
             for block in group.blocks:
                 for j in range(block.count):
-                    block.cells[j] = self.grid.cells(cython.cast(Node, block.nodes[j]).free)
+                    block.v[block.cells + j] = self.grid.cells(cython.cast(Node, block.nodes[j]).free)
                 group.tighten(block.place)
             self._lift_group(group)
 
@@ -393,15 +413,29 @@ class NodeIndex:
             node = block.nodes[j]
             assert node.block is block, f"block of node {node.id}"
             assert node.score == self.policy.score(node), f"score of node {node.id}"
-            assert block.key[j] == order_key(node.score) and block.rank[j] == node.rank, f"key of node {node.id}"
+            assert block.v[block.keys + j] == order_key(node.score), f"key of node {node.id}"
+            assert block.v[block.ranks + j] == node.rank, f"rank of node {node.id}"
             assert end < (node.score, node.rank), f"place of node {node.id}"
             end = (node.score, node.rank)
-            assert block.bits[j] == node.bits, f"bits of node {node.id}"
-            assert block.cells[j] == self.grid.cells(node.free), f"cells of node {node.id}"
-            assert (node.bits & ~group.bits[i]) == 0 and (node.bits & ~top.bits[g]) == 0, "bits of a bound"
-            assert (block.cells[j] & ~group.cells[i]) == 0 and (block.cells[j] & ~top.cells[g]) == 0, "cells of a bound"
+            assert _entry(block, block.cells // 64, j) == self.grid.cells(node.free), f"cells of node {node.id}"
+            assert (
+                _entry(block, block.cells // 64, j)
+                & ~(_entry(group, group.cells // 64, row) & _entry(top, top.cells // 64, top_row))
+                == 0
+            ), "cells of a bound"
+            for d in range(self.words):
+                mark = node.shown_marks().at(d)
+                assert block.v[(self.width + d) * 64 + j] == mark, f"marks of node {node.id}"
+                for bounds, at in ((group, row), (top, top_row)):
+                    assert mark & ~_entry(bounds, self.width + d, at) == 0, "marks of a bound"
             for d in range(self.width):
-                assert block.free[d * 64 + j] == node.free.at(d), f"free on node {node.id}"
-                assert node.free.at(d) <= group.free[d * 64 + i] or node.free.at(d) < 0, "bound of a block"
-                assert group.free[d * 64 + i] <= top.free[d * 64 + g], "bound of a group"
+                assert block.v[d * 64 + j] == node.free.at(d), f"free on node {node.id}"
+                assert node.free.at(d) <= group.v[d * 64 + i] or node.free.at(d) < 0, "bound of a block"
+                assert group.v[d * 64 + i] <= top.v[d * 64 + g], "bound of a group"
         return end
+
+
+def _entry(columns: Columns, column: int, row: int) -> int:
+    """One entry, its 64 bits as a number without sign."""
+    at: cython.Py_ssize_t = column * 64 + row
+    return int(columns.v[at]) & 0xFFFFFFFFFFFFFFFF

@@ -1,10 +1,10 @@
 """A node, what an ask needs of it besides room, and its score.
 
 What an ask needs of a node (labels, taints: `licorne.core.constraints`) is not evaluated ask by ask. Each
-different set of constraints is a `Need`; it is evaluated once for each node, and the answer is a bit of
-`Node.bits`. One more bit, `OPEN_BIT`, says that a node is schedulable and not reserved. A search then compares bits.
-There are 62 bits for needs; further needs share the last one, which is then only an upper bound, and the node
-that was found is asked again (`Need.matches`).
+different set of constraints is a `Need`; it is evaluated once for each different set of labels, and the answer is a mark,
+one bit, of all nodes that have these labels (`licorne.core.needs`). A search then compares bits. There are marks for
+about a thousand needs; further ones share the last mark, which is then only an upper bound, and the node that was found
+is asked again (`Need.matches`).
 """
 
 from __future__ import annotations
@@ -26,30 +26,37 @@ if TYPE_CHECKING:  # a node knows them as objects: the modules that define them 
     from .asks import Ask, Shape
     from .nodeblock import NodeBlock
 
-OPEN_BIT = 63
-SHARED_BIT = 62
+WORD = 62  # marks in a word of 64 bits
+WORDS_MAX = 16
+SHARED = WORD * WORDS_MAX - 1
+"""The number of the mark that needs share when there are no others left."""
+
+
+NO_MARKS = Vec()
 
 
 @cython.cclass
 class Need:
-    """One set of node constraints, known to the nodes of a partition by a bit.
+    """One set of node constraints, known to the nodes of a partition by a mark: a bit of a word.
 
     `failed` are the minima of the amounts that found no node (`licorne.core.parking`).
     """
 
     constraints: NodeConstraints
-    bit: cython.int
-    mask: cython.ulonglong
-    exact: cython.bint  # the bit is this need's own
+    number: cython.Py_ssize_t  # of its mark
+    word: cython.Py_ssize_t
+    mark: cython.longlong
+    exact: cython.bint  # the mark is this need's own
     shapes: dict[object, Shape]  # those of its shapes that a pending ask has, by their amounts
-    answers: dict[NodeLabels, bool]  # node labels -> bool, for a shared bit
+    answers: dict[NodeLabels, bool]  # for a shared mark
     failed: Minima
 
-    def __init__(self, constraints: NodeConstraints, bit: int) -> None:
+    def __init__(self, constraints: NodeConstraints, number: int) -> None:
         self.constraints = constraints
-        self.bit = bit
-        self.mask = (1 << bit) | (1 << OPEN_BIT)
-        self.exact = bit != SHARED_BIT
+        self.number = number
+        self.word = number // WORD
+        self.mark = 1 << number % WORD
+        self.exact = number != SHARED
         self.shapes = {}
         self.answers = {}
         self.failed = Minima(True)
@@ -82,7 +89,8 @@ class Node:
     allocated: Vec
     free: Vec
     schedulable: cython.bint
-    bits: cython.ulonglong
+    open: cython.bint  # it is schedulable and not reserved: asks in general may use it
+    marks: Vec  # one bit for each need that it meets; shared by all nodes with the same labels
     score: cython.double
     block: NodeBlock | None
     attributes: dict[str, str]
@@ -103,7 +111,8 @@ class Node:
         self.allocated = Vec()
         self.free = capacity.clone()
         self.schedulable = True
-        self.bits = 0
+        self.open = False
+        self.marks = NO_MARKS
         self.score = 0.0
         self.block = None
         self.allocations = {}
@@ -113,21 +122,19 @@ class Node:
     @cython.ccall
     def takes(self, amounts: Vec, need: Need) -> cython.bint:
         """Is it open, has it room, and does it meet the constraints?"""
-        if (self.bits & need.mask) != need.mask or not self.free.holds(amounts):
+        return self.meets(need) and self.free.holds(amounts)
+
+    @cython.cfunc
+    def meets(self, need: Need) -> cython.bint:
+        """Is it open, and does it meet the constraints?"""
+        if not self.open or self.marks.at(need.word) & need.mark == 0:
             return False
         return need.exact or need.matches(self)
 
-    def set_bit(self, bit: int, on: bool) -> None:
-        """Set or clear one bit; the index must be told (`NodeIndex.mend`)."""
-        mask: cython.ulonglong = cython.cast(cython.ulonglong, 1) << bit
-        if on:
-            self.bits |= mask
-        elif self.bits & mask:
-            self.bits ^= mask
-
-    def has_bit(self, bit: int) -> bool:
-        """Is the bit set?"""
-        return bool((self.bits >> bit) & 1)
+    @cython.cfunc
+    def shown_marks(self) -> Vec:
+        """The marks that a search may see: none while the node is closed."""
+        return self.marks if self.open else NO_MARKS
 
     def refree(self) -> None:
         """Compute `free` anew, after capacity or occupied changed."""
@@ -193,14 +200,11 @@ def best_to_reserve(nodes: list[Node], ask: Vec, need: Need, shunned: Node | Non
     node: Node
     best: Node | None = None
     d: cython.Py_ssize_t
-    bits: cython.ulonglong = need.mask
     score: cython.double
     least: cython.double = 0.0
     free_: cython.longlong
     for node in nodes:
-        if (node.bits & bits) != bits or node is shunned or not node.capacity.holds(ask):
-            continue
-        if not need.exact and not need.matches(node):
+        if node is shunned or not node.capacity.holds(ask) or not node.meets(need):
             continue
         score = 0.0
         for d in range(node.free.n):

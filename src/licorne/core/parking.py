@@ -414,7 +414,6 @@ class Parking:
                 continue
             for i in range(len(nodes)):
                 node = cython.cast(Node, nodes[i])
-                if (node.bits & shape.need.mask) == shape.need.mask:
-                    if cython.cast(Vec, rooms[i]).holds(shape.amounts):
-                        self.revive(shape)
-                        break
+                if node.meets(shape.need) and cython.cast(Vec, rooms[i]).holds(shape.amounts):
+                    self.revive(shape)
+                    break

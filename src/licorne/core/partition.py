@@ -93,7 +93,7 @@ class Partition:
         self.parking.enabled = settings.parking
         self.parking.now = now
         self.index = NodeIndex(self._score_policy(config))
-        self.needs = Needs(self.nodes, self.index)
+        self.needs = Needs(self.index)
         self.books = Books(self.parking, self.index, types)
         self.tree = Tree(config.root, types, stateaware=self.starting)  # else it is fifo (spec states.md)
         self.placer = Placer.first(config.placement_rules)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import preemption
-from .nodes import OPEN_BIT, best_to_reserve
+from .nodes import best_to_reserve
 from .states import SECOND_NS
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Reservations:
 
     def mend_open(self, node: Node) -> None:
         """Whether asks in general may use the node: it is schedulable and not reserved."""
-        node.set_bit(OPEN_BIT, node.schedulable and not node.reservations)
+        node.open = node.schedulable and not node.reservations
         self._partition.index.mend(node)
 
     def cancel_ordinary(self, node: Node) -> None:

@@ -381,6 +381,14 @@ class Vec:
                 return True
         return False
 
+    def set_bit(self, d: cython.Py_ssize_t, bit: cython.longlong, on: bool) -> None:
+        """As a set of bits: set, or clear, this one in this place."""
+        self.grow(d + 1)
+        if on:
+            self.v[d] |= bit
+        else:
+            self.v[d] &= ~bit
+
     def clone(self) -> Vec:
         """A vector of its own with the same values."""
         new: Vec = Vec(self.n, self.fill)
