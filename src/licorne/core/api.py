@@ -29,6 +29,14 @@ from .states import TIME_MAX_NS
 PolicyGroups = MutableMapping[str, tuple[str, Mapping[str, str]]]
 OnOutput = Callable[[str, list[Output]], None]
 Clock = Callable[[], int]
+_METHODS = {
+    "update": "recv_update_response",
+    "allocation": "update_allocation",
+    "application": "update_application",
+    "node": "update_node",
+    "state": "update_container_scheduling_state",
+}
+"""What a callback is told with what, by the kinds of responses of the adapters."""
 _REENTERED = "SchedulerAPI was called from within a callback; call it when the callback has returned"
 
 
@@ -61,6 +69,7 @@ class _Connection:
         self.policy_group = policy_group
         self.extra = dict(extra)
         self.seed_dialect = seed_dialect
+        self.adapter: Any = adapt_seed if seed_dialect else adapt_v19
 
 
 class SchedulerAPI:
@@ -369,18 +378,9 @@ class SchedulerAPI:
         connection = self._connections.get(rm_id)
         if connection is None or connection.callback is None:
             return
-        callback = connection.callback
-        adapter: Any = adapt_seed if connection.seed_dialect else adapt_v19
-        methods: dict[str, Callable[[Any], None]] = {
-            "update": callback.recv_update_response,
-            "allocation": callback.update_allocation,
-            "application": callback.update_application,
-            "node": callback.update_node,
-            "state": callback.update_container_scheduling_state,
-        }
-        for kind, response in adapter.responses(outputs, rm_id):
+        for kind, response in connection.adapter.responses(outputs, rm_id):
             try:
-                methods[kind](response)
+                getattr(connection.callback, _METHODS[kind])(response)
             except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
                 self._note(error)
 

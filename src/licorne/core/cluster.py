@@ -51,6 +51,7 @@ class Manager:
         self.seed_dialect = seed_dialect
         self.predicates: Predicate | None = None
         self.partitions: dict[str, Partition] = {}
+        self.ordered: list[Partition] = []  # by name
         self.out: list[Output] = []
         self.listens = False  # to events
         self.store: EventStore | None = None
@@ -69,13 +70,20 @@ class Manager:
         if self.store is None:
             self.store = EventStore(self.settings.event_capacity, now)
         self.store.capacity = self.settings.event_capacity
-        for partition in self.in_order():
+        for partition in self.ordered:
             if partition.events is None:
                 partition.events = PartitionEvents(partition, self.store, announce=announce)
 
-    def in_order(self) -> list[Partition]:
-        """Its partitions by name."""
-        return [self.partitions[name] for name in sorted(self.partitions)]
+    def add(self, name: str, partition: Partition) -> None:
+        """One more partition."""
+        self.partitions[name] = partition
+        self.ordered = [self.partitions[name] for name in sorted(self.partitions)]
+
+    def drop(self, name: str) -> Partition:
+        """One of its partitions goes; returned is which."""
+        partition = self.partitions.pop(name)
+        self.ordered.remove(partition)
+        return partition
 
 
 class Cluster:
@@ -85,13 +93,14 @@ class Cluster:
         self.now = 0
         self.types = Types()
         self.managers: dict[str, Manager] = {}
+        self._ordered: list[Manager] = []  # by id
         for name in ("memory", "vcore"):
             self.types.slot(name)
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions in their order."""
-        for rm_id in sorted(self.managers):
-            yield from self.managers[rm_id].in_order()
+        for manager in self._ordered:
+            yield from manager.ordered
 
     def partition(self, rm_id: str, name: str = "default") -> Partition:
         """One partition.
@@ -128,7 +137,11 @@ class Cluster:
         manager.listens = listens
         manager.settle_listening(self.now, announce=True)
         self.managers[rm_id] = manager
+        self._order_managers()
         return manager
+
+    def _order_managers(self) -> None:
+        self._ordered = [self.managers[rm_id] for rm_id in sorted(self.managers)]
 
     def _add_or_reload(self, manager: Manager, config: PartitionConfig) -> None:
         name = short_partition(config.name, manager.rm_id)
@@ -146,11 +159,12 @@ class Cluster:
             name=name,
         )
         partition.predicates = manager.predicates
-        manager.partitions[name] = partition
+        manager.add(name, partition)
 
     def remove(self, rm_id: str) -> None:
         """The resource manager is gone, and all that it had; an unknown one is ignored."""
         self.managers.pop(rm_id, None)
+        self._order_managers()
 
     def reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> bool:
         """Apply another configuration to a resource manager's partitions; False if it is the same as before.
@@ -173,7 +187,7 @@ class Cluster:
             self._add_or_reload(manager, config)
         named = {short_partition(config.name, rm_id) for config in configuration.partitions}
         for name in sorted(set(manager.partitions) - named):
-            self._drop_partition(manager, manager.partitions.pop(name))
+            self._drop_partition(manager, manager.drop(name))
         manager.settle_listening(self.now, announce=False)
         return True
 
@@ -265,20 +279,18 @@ class Cluster:
 
     def outputs(self) -> Iterator[tuple[str, list[Output]]]:
         """Take what is to be told, by resource manager."""
-        for rm_id in sorted(self.managers):
-            manager = self.managers[rm_id]
+        for manager in self._ordered:
             out, manager.out = manager.out, []
-            for partition in manager.in_order():
+            for partition in manager.ordered:
                 out += partition.take_out()
             if out:
-                yield rm_id, out
+                yield manager.rm_id, out
 
     def events(self) -> Iterator[tuple[str, list[Event]]]:
         """Take the records of events whose moment has come, by resource manager; after `outputs`."""
-        for rm_id in sorted(self.managers):
-            store = self.managers[rm_id].store
-            if store is not None and (events := store.take(self.now)):
-                yield rm_id, events
+        for manager in self._ordered:
+            if manager.store is not None and (events := manager.store.take(self.now)):
+                yield manager.rm_id, events
 
     def validate(self) -> None:
         """Check every invariant that the state can show.

@@ -41,7 +41,7 @@ def _manager(manager: Manager, diagnostics: Map | None) -> Map:
         "configChecksum": manager.configuration.checksum,
         "config": manager.configuration.text,
         "events": None if store is None else {"waiting": len(store), "dropped": store.dropped},
-        "partitions": [_partition(partition) for partition in manager.in_order()],
+        "partitions": [_partition(partition) for partition in manager.ordered],
     }
     if diagnostics is not None:
         found["rmDiagnostics"] = diagnostics

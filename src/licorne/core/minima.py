@@ -3,7 +3,7 @@
 Of a set of vectors those are kept that no other is below or equal to. Two questions are then short: does at least one
 fit into a room, and is at least one no larger than an ask. Two things are known of the set:
 
-* what waits: where one does not fit, none does (`licorne.core.requests`). When there are more minima than `MOST`, two of
+* what waits: where one does not fit, none does (`licorne.core.requests`). When there are more minima than 16, two of
   them are replaced by their common lower bound: the answer may then be yes for nothing, never no.
 * what found no node: what is no smaller finds none either (`licorne.core.nodes.Need`). Here a minimum too many is left
   out: the answer may then be no for nothing, never yes.
@@ -11,11 +11,10 @@ fit into a room, and is at least one no larger than an ask. Two things are known
 
 from __future__ import annotations
 
-from typing import Any
-
 import cython
 
 if cython.compiled:
+    from cython.cimports.libc.stdlib import free, malloc
     from cython.cimports.licorne.core.vectors import Vec, new_vec
 else:
     from .vectors import Vec, new_vec
@@ -23,80 +22,161 @@ else:
 KEPT = cython.declare(cython.Py_ssize_t, 16)
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
-def _below(low: Vec, high: Vec) -> cython.bint:
-    """Is no amount of `low` larger than that of `high`? What a vector does not hold is 0."""
-    d: cython.Py_ssize_t
-    n: cython.Py_ssize_t = min(low.n, high.n)
-    for d in range(n):
-        if low.v[d] > high.v[d] and low.v[d] > 0:  # as `Vec.holds`: who wants nothing fits a negative room
-            return False
-    for d in range(n, low.n):
-        if low.v[d] > 0:
-            return False
-    return True
-
-
 @cython.cclass
 class Minima:
-    """The minima of a set of vectors, which are shared and must not change."""
+    """The minima of a set of vectors: up to 16 rows, in columns of amounts, one for each of `width` resource types.
 
-    items: list[Any]  # Vec
+    An amount that a vector does not hold is 0, and who wants nothing fits a negative room (as `Vec.holds`).
+    """
+
+    low: cython.p_longlong
+    width: cython.Py_ssize_t
+    count: cython.Py_ssize_t
+    floor: Vec  # no minimum is below this in any type
     lossless: cython.bint  # a minimum too many is left out; else two are joined
 
     def __init__(self, lossless: bool) -> None:
-        self.items = []
+        self.width = 0
+        self.count = 0
+        self.floor = new_vec(0, 0)
         self.lossless = lossless
+        if not cython.compiled:
+            self.low = []
+
+    def __dealloc__(self) -> None:
+        if cython.compiled:
+            free(self.low)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def reach(self, room: Vec) -> cython.bint:
         """Is one of them below `room`, or equal to it?"""
+        d: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        for i in range(len(self.items)):
-            if _below(cython.cast(Vec, self.items[i]), room):
+        x: cython.longlong
+        if self.count == 0 or not room.holds(self.floor):
+            return False
+        if not cython.compiled:
+            for i in range(self.count):
+                if self._below(i, room):
+                    return True
+            return False
+        over = cython.declare(cython.ulonglong[16])  # type: ignore[valid-type]  # a C array
+        for i in range(KEPT):
+            over[i] = 0
+        for d in range(self.width):
+            x = max(room.v[d], 0) if d < room.n else 0
+            for i in range(KEPT):  # the sign of what would be left, as in `Columns.first`
+                over[i] |= cython.cast(cython.ulonglong, x - self.low[d * KEPT + i]) >> 63
+        for i in range(self.count):
+            if over[i] == 0:
                 return True
         return False
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _below(self, i: cython.Py_ssize_t, room: Vec) -> cython.bint:
+        """Is the minimum in this row below `room`, or equal to it?"""
+        d: cython.Py_ssize_t
+        for d in range(self.width):
+            if self.low[d * KEPT + i] > room.at(d) and self.low[d * KEPT + i] > 0:
+                return False
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _above(self, i: cython.Py_ssize_t, vec: Vec) -> cython.bint:
+        """Is the minimum in this row above `vec`, or equal to it?"""
+        d: cython.Py_ssize_t
+        for d in range(max(self.width, vec.n)):
+            if vec.at(d) > (self.low[d * KEPT + i] if d < self.width else 0):
+                return False
+        return True
 
     @cython.cfunc
     def add(self, vec: Vec) -> cython.void:
         """One more vector is in the set."""
         i: cython.Py_ssize_t
-        count: cython.Py_ssize_t = len(self.items)
-        kept: cython.Py_ssize_t = 0
         if self.reach(vec):
             return
-        for i in range(count):
-            if not _below(vec, cython.cast(Vec, self.items[i])):
-                if kept != i:
-                    self.items[kept] = self.items[i]
-                kept += 1
-        if kept < count:
-            del self.items[kept:]
-        if kept < KEPT:
-            self.items.append(vec)
+        i = self.count - 1
+        while i >= 0:
+            if self._above(i, vec):
+                self._drop(i)
+            i -= 1
+        if self.count < KEPT:
+            self._append(vec)
         elif not self.lossless:
-            joined: Vec = new_vec(0, 0)
-            joined.copy_from(vec)
-            joined.lower_to(cython.cast(Vec, self.items.pop()))
+            joined: Vec = self.row(KEPT - 1)
+            joined.lower_to(vec)
+            self._drop(KEPT - 1)
             self.add(joined)
 
     @cython.cfunc
     def add_all(self, others: Minima) -> cython.void:
         """All of another set are in this one as well."""
         i: cython.Py_ssize_t
-        for i in range(len(others.items)):
-            self.add(cython.cast(Vec, others.items[i]))
+        for i in range(others.count):
+            self.add(others.row(i))
 
     @cython.cfunc
     def forget_below(self, room: Vec) -> cython.void:
         """What fits into this room is in the set no more."""
-        if self.items and self.reach(room):
-            self.items = [vec for vec in self.items if not _below(vec, room)]
+        i: cython.Py_ssize_t = self.count - 1
+        if self.reach(room):
+            while i >= 0:
+                if self._below(i, room):
+                    self._drop(i)
+                i -= 1
 
     @cython.cfunc
     def clear(self) -> cython.void:
         """The set is empty."""
-        if self.items:
-            self.items.clear()
+        self.count = 0
+
+    @cython.ccall
+    def row(self, i: cython.Py_ssize_t) -> Vec:
+        """One of the minima, a copy."""
+        d: cython.Py_ssize_t
+        vec: Vec = new_vec(self.width, 0)
+        for d in range(self.width):
+            vec.v[d] = self.low[d * KEPT + i]
+        return vec
+
+    @cython.cfunc
+    def _append(self, vec: Vec) -> cython.void:
+        d: cython.Py_ssize_t
+        if vec.n > self.width:
+            self._widen(vec.n)
+        for d in range(self.width):
+            self.low[d * KEPT + self.count] = vec.at(d)
+        if self.count == 0:
+            self.floor.copy_from(vec)
+        else:
+            self.floor.lower_to(vec)
+        self.count += 1
+
+    @cython.cfunc
+    def _drop(self, i: cython.Py_ssize_t) -> cython.void:
+        """The last row takes the place of this one."""
+        d: cython.Py_ssize_t
+        self.count -= 1
+        for d in range(self.width):
+            self.low[d * KEPT + i] = self.low[d * KEPT + self.count]
+
+    @cython.cfunc
+    def _widen(self, width: cython.Py_ssize_t) -> cython.void:
+        i: cython.Py_ssize_t
+        if cython.compiled:
+            new: cython.p_longlong = cython.cast(cython.p_longlong, malloc(width * KEPT * 8))
+            if new == cython.NULL:
+                raise MemoryError
+            for i in range(self.width * KEPT):
+                new[i] = self.low[i]
+            for i in range(self.width * KEPT, width * KEPT):
+                new[i] = 0
+            free(self.low)
+            self.low = new
+        else:
+            self.low.extend([0] * ((width - self.width) * KEPT))
+        self.width = width

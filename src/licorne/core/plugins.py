@@ -70,7 +70,7 @@ class Plugins:
         if manager is None or not self._syncs:
             return
         args = seed.ReSyncSchedulerCacheArgs()
-        for name, out in [("", manager.out), *((p.name, p.out) for p in manager.in_order())]:
+        for name, out in [("", manager.out), *((p.name, p.out) for p in manager.ordered)]:
             for position in range(self._synced.get(name, 0), len(out)):
                 _assume_or_forget(args, out[position])
             self._synced[name] = len(out)

@@ -202,5 +202,6 @@ def _failed(partition: Partition) -> None:
         for shape in parking.failed:
             _expect(not node.takes(shape.amounts, shape.need), 12, f"node {node.id} has room for a shape that failed")
         for need in parking.failed_needs:
-            for low in need.failed.items:
-                _expect(not node.takes(low, need), 12, f"node {node.id} has room for amounts that failed")
+            for i in range(need.failed.count):
+                amounts = need.failed.row(i)
+                _expect(not node.takes(amounts, need), 12, f"node {node.id} has room for amounts that failed")
