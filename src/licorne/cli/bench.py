@@ -57,7 +57,7 @@ def bench(
     reservations
         Let asks that wait reserve nodes; real time then counts.
     boundary
-        What is handed in and out: Python objects (objects), or protobuf of 1.9 (bytes) or of the seed (seed-bytes).
+        What goes in and out: objects of 1.9's dialect (objects), its protobuf bytes (bytes), or the seed's (seed-bytes).
     json
         Print the result as a JSON object.
     """
@@ -98,7 +98,7 @@ def _workload(case_or_file: str, options: Options) -> Workload:
 def _show(result: BenchResult) -> None:
     kind = "compiled" if result.compiled else "interpreted"
     rates = [run.allocations_per_s for run in result.runs]
-    print(f"{result.workload}: {kind}, Python {result.python}, {result.processors} processors")
+    print(f"{result.workload}: {kind}, {result.boundary}, Python {result.python}, {result.processors} processors")
     spread = f" ({min(rates):,.0f} to {max(rates):,.0f} in {len(rates)} runs)" if len(rates) > 1 else ""
     print(f"  {result.allocations_per_s:,.0f} allocations per second{spread}")
     print(

@@ -227,6 +227,20 @@ class Columns:
 
     @cython.cfunc
     @cython.exceptval(check=False)
+    def fits(
+        self, ask: Vec, word: cython.Py_ssize_t, mark: cython.longlong, cell: cython.int, row: cython.Py_ssize_t
+    ) -> cython.bint:
+        """Has this row room for the ask, this mark, and the ask's cell?"""
+        d: cython.Py_ssize_t
+        if self.v[(self.width + word) * 64 + row] & mark == 0 or (self.v[self.cells + row] >> cell) & 1 == 0:
+            return False
+        for d in range(min(ask.n, self.width)):
+            if self.v[d * 64 + row] < ask.v[d] and ask.v[d] > 0:
+                return False
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
     def first(
         self,
         ask: Vec,
@@ -246,6 +260,8 @@ class Columns:
                 return -1
         if not cython.compiled:
             return _first_interpreted(self, ask, word, mark, cell, start)
+        if start < self.count and self.fits(ask, word, mark, cell, start):  # the common case: it is the very first
+            return start
         unfit = cython.declare(cython.ulonglong[8])  # type: ignore[valid-type]  # a C array
         marks: cython.p_longlong = self.v + (self.width + word) * 64
         cells: cython.p_longlong = self.v + self.cells

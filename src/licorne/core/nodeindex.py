@@ -96,8 +96,9 @@ class NodeIndex:
         """The node's marks have changed, and nothing else that counts here."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         key: cython.longlong = order_key(node.score)
-        block.write(node, block.where(key, node.rank), key, self.grid.cells(node.free))
-        self._lift(block, node)
+        cells: cython.ulonglong = self.grid.cells(node.free)
+        block.write(node, block.where(key, node.rank), key, cells)
+        self._lift(block, node, cells)
 
     def rebuild(self, width: int) -> None:
         """Score and sort all nodes anew, for `width` resource types."""
@@ -169,8 +170,9 @@ class NodeIndex:
         node.score = self.policy.score(node)
         key: cython.longlong = order_key(node.score)
         if self._stays(block, at, key, node.rank):
-            block.write(node, at, key, self.grid.cells(node.free))
-            self._lift(block, node)
+            cells: cython.ulonglong = self.grid.cells(node.free)
+            block.write(node, at, key, cells)
+            self._lift(block, node, cells)
         else:
             self.moves += 1
             self._take_out(node, old)
@@ -206,8 +208,9 @@ class NodeIndex:
         if block.count == ROWS:
             self._split(block)
             block = self._block_for(key, node.rank)
-        block.put(node, block.where(key, node.rank), key, self.grid.cells(node.free))
-        self._lift(block, node)
+        cells: cython.ulonglong = self.grid.cells(node.free)
+        block.put(node, block.where(key, node.rank), key, cells)
+        self._lift(block, node, cells)
 
     @cython.cfunc
     def _block_for(self, key: cython.longlong, rank: cython.longlong) -> NodeBlock:
@@ -235,10 +238,9 @@ class NodeIndex:
         return cython.cast(NodeBlock, group.blocks[lo])
 
     @cython.cfunc
-    def _lift(self, block: NodeBlock, node: Node) -> cython.void:
+    def _lift(self, block: NodeBlock, node: Node, cells: cython.ulonglong) -> cython.void:
         """Lift the bounds of a block and of its group to a node that was written into it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
-        cells: cython.ulonglong = self.grid.cells(node.free)
         marks: Vec = node.shown_marks()
         group.lift_row(block.place, node.free, marks, cells)
         cython.cast(Columns, self.tops[group.place >> 6]).lift_row(group.place & 63, node.free, marks, cells)

@@ -14,7 +14,7 @@ it is a list.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import cython
 
@@ -45,14 +45,24 @@ NEW_TYPES = cython.declare(cython.int, 4)
 
 @cython.cclass
 class Types:
-    """The resource types of a cluster, each with its place in every vector."""
+    """The resource types of a cluster, each with its place in every vector.
+
+    `met` are the names of the last map that was read, in its order, and `met_at` their places: the next map mostly has
+    the same names, the very objects, so that they need not be looked up.
+    """
 
     names: list[str]
     index: dict[str, int]
+    met: list[Any]
+    met_at: Annotated[list[int], cython.Py_ssize_t[8]]
+    last: cython.bint  # C arrays are not the last member, so that bounds checks work
 
     def __init__(self) -> None:
         self.names = []
         self.index = {}
+        self.met = [None] * 8
+        if not cython.compiled:
+            self.met_at = [0] * 8
 
     def slot(self, name: str) -> int:
         """The place of a type; a type not seen before gets the next free one."""
@@ -91,6 +101,7 @@ class Types:
         NEW_TYPES says that it holds types not known yet, and nothing of the other faults.
         """
         d: cython.Py_ssize_t
+        i: cython.Py_ssize_t = 0
         amount: cython.longlong
         unknown: cython.bint = False
         some: cython.bint = False
@@ -105,11 +116,18 @@ class Types:
                 if amount == 0:
                     continue
                 some = True
-                at = self.index.get(name)
-                if at is None:
-                    unknown = True
-                    continue
-                d = at
+                if i < 8 and self.met[i] is name:
+                    d = self.met_at[i]
+                else:
+                    at = self.index.get(name)
+                    if at is None:
+                        unknown = True
+                        continue
+                    d = at
+                    if i < 8:
+                        self.met[i] = name
+                        self.met_at[i] = d
+                i += 1
                 vec.grow(d + 1)
                 vec.v[d] = amount
         except OverflowError:  # only compiled: no C integer holds the value

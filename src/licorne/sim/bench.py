@@ -165,8 +165,7 @@ class _Bench:
             for batch in self.feed.batches:
                 session.hand_in(batch)
             submitted_ns = time.perf_counter_ns()
-            while session.api.schedule():
-                pass
+            session.decide()
             use = meter.read()
             peak = peak_rss_bytes()
             idle_cycle_us = _idle_cycle_us(session)

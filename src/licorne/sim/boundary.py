@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from licorne import SchedulerAPI
-from licorne.si import v19
+from licorne.core.api import OnOutput, PolicyGroups
+from licorne.si import adapt_seed, adapt_v19, seed, v19
 from licorne.si.callback import ResourceManagerCallback
+from licorne.si.messages import NewAllocation, Output, RejectedAllocation, RejectedApplication, RejectedNode
+from licorne.si.wire import decode, encode
 from licorne.sim.lines import App, Ask, Node
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
@@ -26,6 +30,8 @@ BoundaryName = Literal["objects", "bytes", "seed-bytes"]
 
 RM_ID = "bench"
 ASKS_A_CALL = 1_000
+DECISIONS_A_MESSAGE = 5_000
+"""At most so many allocations leave in one message of bytes: this is less than a megabyte, and gRPC by default takes four."""
 
 
 class Session(ABC):
@@ -33,16 +39,28 @@ class Session(ABC):
 
     made = 0
     last_ns = 0
+    decisions_a_call: ClassVar[int | None] = None
 
-    def __init__(self, *, reservations: bool) -> None:
+    def __init__(
+        self, *, reservations: bool, policy_groups: PolicyGroups | None = None, on_output: OnOutput | None = None
+    ) -> None:
         # With reservations time has to pass; without them it stands still, so nothing depends on the machine's speed.
-        settings = {"reservation.enabled": str(reservations).lower()}
-        self.api = SchedulerAPI(settings=settings, clock=time.monotonic_ns if reservations else None)
+        self.api = SchedulerAPI(
+            policy_groups=policy_groups,
+            settings={"reservation.enabled": str(reservations).lower()},
+            clock=time.monotonic_ns if reservations else None,
+            on_output=on_output,
+        )
         self.refused: list[str] = []
 
     @abstractmethod
     def hand_in(self, batch: Any) -> None:
         """Hand in one batch of the feed."""
+
+    def decide(self) -> None:
+        """Decide until nothing more is possible."""
+        while self.api.schedule(limit=self.decisions_a_call):
+            pass
 
     @abstractmethod
     def decisions(self) -> list[tuple[str, str]]:
@@ -103,10 +121,7 @@ class ObjectSession(Session, ResourceManagerCallback):
         self.keep = keep
         self.allocations: list[v19.Allocation] = []
         workload = feed.workload
-        self.api.register_resource_manager(
-            v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=workload.config or "", extra_config=workload.extra),
-            self,
-        )
+        self.api.register_resource_manager(registration(workload), self)
         self.api.update_node(feed.nodes)
         self.api.update_application(feed.applications)
         self.check(workload.name, "")
@@ -135,6 +150,11 @@ class ObjectSession(Session, ResourceManagerCallback):
     def update_node(self, response: v19.NodeResponse) -> None:
         """Keep refusals."""
         self.refused += [refusal.reason for refusal in response.rejected]
+
+
+def registration(workload: Workload) -> v19.RegisterResourceManagerRequest:
+    """The first call, which brings the configuration."""
+    return v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=workload.config or "", extra_config=workload.extra)
 
 
 def node_request(workload: Workload) -> v19.NodeRequest:
@@ -194,4 +214,156 @@ def _ask(line: Ask) -> v19.Allocation:
     )
 
 
-FEEDS: dict[str, type[Feed]] = {"objects": ObjectFeed}
+# -- bytes -----------------------------------------------------------------------------------------------
+
+_REFUSALS = (RejectedAllocation, RejectedApplication, RejectedNode)
+
+
+class ByteSession(Session):
+    """A host between the scheduler and a resource manager that speaks protobuf, in one dialect or the other.
+
+    Outputs leave as bytes at once, and the bytes are kept. What they say is read when the clock has stopped.
+    """
+
+    decisions_a_call = DECISIONS_A_MESSAGE
+
+    def __init__(self, *, keep: bool, reservations: bool, policy_groups: PolicyGroups | None = None) -> None:
+        super().__init__(reservations=reservations, policy_groups=policy_groups, on_output=self.send)
+        self.keep = keep
+        self.sent: list[tuple[str, bytes]] = []
+
+    @abstractmethod
+    def as_bytes(self, outputs: list[Output]) -> Sequence[tuple[str, bytes]]:
+        """What is sent to the resource manager, and which kind of message each is."""
+
+    def send(self, _rm_id: str, outputs: list[Output]) -> None:
+        """Make bytes of what the scheduler says, and keep them; count what is new, and note when it was made."""
+        sent = self.as_bytes(outputs)
+        done_ns = time.perf_counter_ns()
+        if self.keep:
+            self.sent += sent
+        kinds = Counter(map(type, outputs))
+        if kinds[NewAllocation]:
+            self.made += kinds[NewAllocation]
+            self.last_ns = done_ns
+        if not kinds.keys().isdisjoint(_REFUSALS):
+            self.refused += [output.reason for output in outputs if isinstance(output, _REFUSALS)]
+
+
+class BytesFeed(Feed):
+    """Messages of 1.9's dialect as protobuf."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.nodes = encode(node_request(workload))
+        self.applications = encode(application_request(workload))
+        requests = allocation_requests(workload)
+        self.asks = sum(len(request.allocations) for request in requests)
+        self.batches: list[bytes] = [encode(request) for request in requests]
+
+    def connect(self, *, keep: bool, reservations: bool) -> BytesSession:
+        """A new scheduler with nodes and applications in place."""
+        return BytesSession(self, keep=keep, reservations=reservations)
+
+
+class BytesSession(ByteSession):
+    """AllocationRequest in, AllocationResponse out."""
+
+    def __init__(self, feed: BytesFeed, *, keep: bool, reservations: bool) -> None:
+        super().__init__(keep=keep, reservations=reservations)
+        self.api.register_resource_manager(registration(feed.workload))
+        self.api.update_node(feed.nodes)
+        self.api.update_application(feed.applications)
+        self.check(feed.workload.name, "")
+
+    def hand_in(self, batch: bytes) -> None:
+        """Hand in one batch of the feed."""
+        self.api.update_allocation(batch)
+
+    def as_bytes(self, outputs: list[Output]) -> Sequence[tuple[str, bytes]]:
+        """What is sent to the resource manager."""
+        return adapt_v19.responses_as_bytes(outputs, RM_ID)
+
+    def decisions(self) -> list[tuple[str, str]]:
+        """Which ask runs on which node, read from the bytes that were sent."""
+        return [
+            (new.allocation_key, new.node_id)
+            for kind, data in self.sent
+            if kind == "allocation"
+            for new in decode(v19.AllocationResponse, data).new
+        ]
+
+
+class SeedBytesFeed(Feed):
+    """Messages of the seed's dialect as protobuf. It has no preemption policy, so this is left out."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.cluster = encode(
+            seed.UpdateRequest(
+                rm_id=RM_ID,
+                new_schedulable_nodes=[
+                    seed.NewNodeInfo(
+                        node_id=node.node_id, attributes=node.attributes, schedulable_resource=node.schedulable_resource
+                    )
+                    for node in node_request(workload).nodes
+                ],
+                new_applications=application_request(workload).new,
+            )
+        )
+        requests = allocation_requests(workload)
+        self.asks = sum(len(request.allocations) for request in requests)
+        self.batches: list[bytes] = [
+            encode(seed.UpdateRequest(rm_id=RM_ID, asks=[_seed_ask(ask) for ask in request.allocations]))
+            for request in requests
+        ]
+
+    def connect(self, *, keep: bool, reservations: bool) -> SeedBytesSession:
+        """A new scheduler with nodes and applications in place."""
+        return SeedBytesSession(self, keep=keep, reservations=reservations)
+
+
+class SeedBytesSession(ByteSession):
+    """UpdateRequest in, UpdateResponse out. The configuration is the host's: that of a policy group."""
+
+    def __init__(self, feed: SeedBytesFeed, *, keep: bool, reservations: bool) -> None:
+        workload = feed.workload
+        groups: PolicyGroups = {RM_ID: (workload.config or "", workload.extra)}
+        super().__init__(keep=keep, reservations=reservations, policy_groups=groups)
+        self.api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id=RM_ID, policy_group=RM_ID))
+        self.api.update(feed.cluster)
+        self.check(workload.name, "")
+
+    def hand_in(self, batch: bytes) -> None:
+        """Hand in one batch of the feed."""
+        self.api.update(batch)
+
+    def as_bytes(self, outputs: list[Output]) -> Sequence[tuple[str, bytes]]:
+        """What is sent to the resource manager."""
+        return adapt_seed.responses_as_bytes(outputs, RM_ID)
+
+    def decisions(self) -> list[tuple[str, str]]:
+        """Which ask runs on which node, read from the bytes that were sent."""
+        return [
+            (new.allocation_key, new.node_id)
+            for kind, data in self.sent
+            if kind == "update"
+            for new in decode(seed.UpdateResponse, data).new_allocations
+        ]
+
+
+def _seed_ask(ask: v19.Allocation) -> seed.AllocationAsk:
+    return seed.AllocationAsk(
+        allocation_key=ask.allocation_key,
+        application_id=ask.application_id,
+        partition_name=ask.partition_name,
+        resource_ask=ask.resource_per_alloc,
+        max_allocations=1,
+        priority=seed.Priority(priority_value=ask.priority),
+        tags=ask.allocation_tags,
+        task_group_name=ask.task_group_name,
+        placeholder=ask.placeholder,
+    )
+
+
+FEEDS: dict[str, type[Feed]] = {"objects": ObjectFeed, "bytes": BytesFeed, "seed-bytes": SeedBytesFeed}

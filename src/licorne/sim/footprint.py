@@ -1,7 +1,8 @@
 """Measures what a pending ask and an allocation take in memory.
 
 What belongs to the caller is left out: his messages exist before the first reading, and what is decided is counted by
-the callback and dropped. (The strings and maps of the messages live on in the scheduler; they are the caller's.)
+the session and dropped. (The strings and maps of messages that come as objects live on in the scheduler; they are the
+caller's. Of bytes the scheduler makes its own, and they count.)
 The figures are differences of the memory that the system gives to the whole process, so they hold what allocators
 and tables waste, and only large workloads give steady ones. Measure in a fresh process: memory that something else gave
 back before would be used again, and not be seen.
