@@ -47,7 +47,7 @@ def run(
     Parameters
     ----------
     names
-        Cases and groups (see `list`); if none are given, the group quick: all but x and the variants.
+        Cases and groups (see `list`); if none are given, the group quick: all but x, the variants, and most of those with bytes.
     repeat
         Runs of each case, of which the median counts.
     interpreted

@@ -148,9 +148,11 @@ def _belongs(case: Case, group: str) -> bool:
         case "bytes":
             return case.boundary != "objects"
         case "all":
-            return case.name != "t" and case.boundary == "objects"
+            return case.name != "t"
         case "quick":
-            return case.name != "t" and case.workload != "x" and case.boundary == "objects" and not variant
+            if case.boundary != "objects":
+                return case.workload == "b"
+            return case.name != "t" and case.workload != "x" and not variant
         case _:
             return case.name.endswith(f"-{group}") and case.workload in BIG and not variant
 

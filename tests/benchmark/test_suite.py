@@ -15,6 +15,11 @@ from bench.peer import version
 from bench.ratio import Ratio
 from bench.report import peer_rate, sentence, warnings
 from bench.results import CaseResult, Pair, PeerRun, Report, Verdict
+from bench.worker import Task, perform
+
+from licorne.sim.bench import BenchResult
+from licorne.sim.boundary import FEEDS, BoundaryName
+from licorne.sim.footprint import Footprint
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,6 +54,14 @@ def test_tables_for_a_terminal_and_plain_python(tmp_path: Path) -> None:
     report = msgspec.json.decode(out.read_bytes(), type=Report)
     assert report.cases[0].memory is None
     assert report.compiled is False
+
+
+@pytest.mark.parametrize("boundary", FEEDS)
+def test_a_task_says_over_which_boundary(boundary: BoundaryName) -> None:
+    speed, memory = (perform(Task(what=what, workload="t", boundary=boundary)) for what in ("speed", "memory"))
+    assert isinstance(speed, BenchResult)
+    assert isinstance(memory, Footprint)
+    assert (speed.boundary, speed.allocations, memory.allocations) == (boundary, 200, 200)
 
 
 def fake_driver(path: Path, allocations: int, *, capped: bool) -> Path:

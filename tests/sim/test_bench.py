@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from licorne.si import seed, v19
+from licorne.si._schema import Message
+from licorne.si.wire import decode
 from licorne.sim.bench import measure, measure_blocked
+from licorne.sim.boundary import FEEDS, BoundaryName, ByteSession, feed_of
 from licorne.sim.churn import churn
 from licorne.sim.footprint import footprint
 from licorne.sim.generate import Options, Size, benchmark
-from licorne.sim.lines import Ask
+from licorne.sim.lines import Ask, Node
 from licorne.sim.machine import Meter, cpu_model, peak_rss_bytes, rss_bytes
 from licorne.sim.runner import simulate
 from licorne.sim.week import week
 from licorne.sim.workload import WorkloadError
+
+BOUNDARIES: tuple[BoundaryName, ...] = ("objects", "bytes", "seed-bytes")
 
 
 def test_it_places_what_the_workload_expects() -> None:
@@ -45,11 +52,84 @@ def test_only_version_1_is_measured() -> None:
         measure(week())
 
 
-def test_a_refused_ask_is_no_measurement() -> None:
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_a_refused_ask_is_no_measurement(boundary: BoundaryName) -> None:
     workload = benchmark("t")
     workload.lines.append(Ask(key="k", app="nobody", res={"vcore": 1}))
     with pytest.raises(WorkloadError, match="1 asks refused, the first: failed to find application nobody"):
-        measure(workload)
+        measure(workload, boundary=boundary)
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_a_refused_node_is_no_measurement(boundary: BoundaryName) -> None:
+    workload = benchmark("t")
+    workload.lines.append(next(line for line in workload.lines if isinstance(line, Node)))
+    with pytest.raises(WorkloadError, match="1 refused, the first: "):
+        measure(workload, boundary=boundary)
+
+
+def test_every_boundary_is_measured() -> None:
+    assert tuple(FEEDS) == BOUNDARIES
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "size"),
+    [
+        ("t", Options(), None),
+        ("t", Options(shape="unique", appsort="fair", nodesort="binpacking"), None),
+        ("t", Options(demand=20), None),
+        # More than one batch, and asks with a tag.
+        ("constraints", Options(shape="unique"), Size(50, 1_200, 12, 2)),
+        # Priorities, quotas, limits, and asks left over.
+        ("tree", Options(shape="unique"), Size(20, 300, 60, 20)),
+    ],
+)
+def test_decisions_are_the_same_over_every_boundary(
+    case: str, options: Options, size: Size | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = benchmark(case, options, size)
+    expected = measure(workload)
+    assert expected.allocations > 0
+    for boundary in ("bytes", "seed-bytes"):
+        for decisions in (7, 5_000):
+            monkeypatch.setattr(ByteSession, "decisions_a_call", decisions)
+            result = measure(workload, boundary=boundary)
+            assert (result.boundary, result.digest) == (boundary, expected.digest)
+            assert (result.allocations, result.pending) == (expected.allocations, expected.pending)
+
+
+@pytest.mark.parametrize(
+    ("boundary", "message"), [("bytes", v19.AllocationResponse), ("seed-bytes", seed.UpdateResponse)]
+)
+def test_bytes_go_in_and_come_out_in_messages_of_a_bounded_size(
+    boundary: BoundaryName, message: type[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ByteSession, "decisions_a_call", 30)
+    feed = feed_of(benchmark("t"), boundary)
+    assert all(type(batch) is bytes for batch in feed.batches)
+    session = feed.connect(keep=True, reservations=False)
+    assert isinstance(session, ByteSession)
+    for batch in feed.batches:
+        session.hand_in(batch)
+    before = len(session.sent)
+    session.decide()
+    sizes = []
+    for kind, data in session.sent[before:]:
+        if kind in ("allocation", "update"):
+            response: Any = decode(message, data)
+            sizes.append(len(response.new if boundary == "bytes" else response.new_allocations))
+    assert sum(sizes) == session.made == 200
+    assert max(sizes) <= 30
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_what_is_only_counted_is_not_kept(boundary: BoundaryName) -> None:
+    feed = feed_of(benchmark("t"), boundary)
+    session = feed.connect(keep=False, reservations=False)
+    for batch in feed.batches:
+        session.hand_in(batch)
+    session.decide()
+    assert (session.made, session.decisions()) == (200, [])
 
 
 def test_a_run_tells_of_its_idle_cycle_and_of_the_machine() -> None:

@@ -19,6 +19,8 @@ if cython.compiled:
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Types, Vec, new_vec
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .application import Application
     from .asks import Ask, Shape
     from .nodeindex import NodeIndex

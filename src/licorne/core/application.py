@@ -21,6 +21,8 @@ if cython.compiled:
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .asks import Ask
     from .order import Ranked
     from .priorities import PriorityBag
@@ -148,9 +150,9 @@ class Application(Ranked):
             if self.allocated.v[d] != 0:
                 total = self.queue.guaranteed.at(d)
                 if total > 0:
-                    shares.append(cython.cast(cython.double, self.allocated.v[d]) / cython.cast(cython.double, total))
+                    shares.append(float(self.allocated.v[d]) / float(total))
                 else:
-                    shares.append(cython.cast(cython.double, self.allocated.v[d]))
+                    shares.append(float(self.allocated.v[d]))
         shares.sort(reverse=True)
         self.usage = shares
 

@@ -12,6 +12,8 @@ if cython.compiled:
     from cython.cimports.licorne.core.nodes import Node
     from cython.cimports.licorne.core.vectors import Vec
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .asks import Shape
     from .nodes import Node
     from .vectors import Vec

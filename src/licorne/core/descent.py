@@ -31,6 +31,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.vectors import Vec
     from cython.cimports.licorne.si.allocations import NewAllocation
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.messages import NewAllocation
 
     from .accounting import Books

@@ -28,6 +28,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.vectors import Types, Vec
     from cython.cimports.licorne.si.allocations import Allocation
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.messages import Allocation
 
     from .accounting import Books

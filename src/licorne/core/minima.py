@@ -17,6 +17,8 @@ if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
     from cython.cimports.licorne.core.vectors import Vec, new_vec
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .vectors import Vec, new_vec
 
 KEPT = cython.declare(cython.Py_ssize_t, 16)

@@ -13,6 +13,8 @@ if cython.compiled:
     from cython.cimports.licorne.core.nodecolumns import Columns
     from cython.cimports.licorne.core.nodes import Node
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .nodecolumns import Columns
     from .nodes import Node
 
@@ -75,6 +77,10 @@ class NodeBlock(Columns):
             else:
                 hi = mid
         return lo
+
+    def where_of(self, node: Node) -> int:
+        """The row in which a node is to be found."""
+        return self.where(order_key(node.score), node.rank)
 
     @cython.cfunc
     def put(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:

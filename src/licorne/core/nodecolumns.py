@@ -17,11 +17,13 @@ import cython
 
 if cython.compiled:
     from cython.cimports.libc.math import sqrt
-    from cython.cimports.libc.stdlib import free, malloc
+    from cython.cimports.libc.stdlib import calloc, free
     from cython.cimports.libc.string import memmove
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from math import sqrt
+
+    from licorne._plain import cython  # type: ignore[no-redef]
 
     from .vectors import Vec
 
@@ -117,6 +119,10 @@ class Grid:
         rows: cython.ulonglong = (cython.cast(cython.ulonglong, 2) << row) - 1
         return (ROW_OF_BITS >> (56 - 8 * column)) * rows
 
+    def cells_of(self, room: Vec) -> int:
+        """The same, for who is not compiled."""
+        return self.cells(room)
+
 
 @cython.cclass
 class Columns:
@@ -142,7 +148,8 @@ class Columns:
         self.cells = (width + words) * 64
         self.exact = False
         if cython.compiled:
-            self.v = cython.cast(cython.p_longlong, malloc(self.columns * 64 * 8))
+            # All zeros, since a search also looks at rows that are not there yet, though it finds none of them.
+            self.v = cython.cast(cython.p_longlong, calloc(self.columns * 64, 8))
             if self.v == cython.NULL:
                 raise MemoryError
         else:
@@ -151,6 +158,11 @@ class Columns:
     def __dealloc__(self) -> None:
         if cython.compiled:
             free(self.v)
+
+    def entry(self, column: int, row: int) -> int:
+        """One entry, its 64 bits as a number without sign: to prove that it is right."""
+        at: cython.Py_ssize_t = column * 64 + row
+        return int(self.v[at]) & 0xFFFFFFFFFFFFFFFF
 
     @cython.cfunc
     def open_row(self, at: cython.Py_ssize_t) -> cython.void:

@@ -19,12 +19,16 @@ from typing import Any
 
 import cython
 
+from .indexproof import validate_index
+
 if cython.compiled:
     from cython.cimports.licorne.core.nodeblock import NodeBlock, NodeGroup, order_key
     from cython.cimports.licorne.core.nodecolumns import Columns, Grid
     from cython.cimports.licorne.core.nodes import Need, Node, ScorePolicy
     from cython.cimports.licorne.core.vectors import Vec
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .nodeblock import NodeBlock, NodeGroup, order_key
     from .nodecolumns import Columns, Grid
     from .nodes import Need, Node, ScorePolicy
@@ -383,61 +387,4 @@ class NodeIndex:
 
     def validate(self) -> None:
         """Prove that the columns and bounds agree with the nodes (design, rule 1)."""
-        group: NodeGroup
-        block: NodeBlock
-        top: Columns
-        end: tuple[float, int] = (float("-inf"), -1)
-        seen = 0
-        assert [n.id for n in self.by_id] == sorted(n.id for n in self.by_id), "nodes by id"
-        for g, each in enumerate(self.groups):
-            group = each
-            top = self.tops[g >> 6]
-            assert group.place == g and group.count == len(group.blocks) > 0, "place of a group"
-            for i, b in enumerate(group.blocks):
-                block = b
-                assert block.place == i and block.group is group, "place of a block"
-                assert block.count == len(block.nodes), "nodes of a block"
-                assert not block.nodes or end < (block.nodes[0].score, block.nodes[0].rank), "order of blocks"
-                end = self._validate_block(block, group, i, top, g & 63, end)
-                seen += block.count
-        assert seen == len(self.by_id), "nodes in the index"
-
-    def _validate_block(
-        self, block: NodeBlock, group: NodeGroup, row: int, top: Columns, top_row: int, end: tuple[float, int]
-    ) -> tuple[float, int]:
-        """Prove it for one block, whose bounds are in these rows; returns where its last node stands."""
-        node: Node
-        i: cython.Py_ssize_t = row
-        g: cython.Py_ssize_t = top_row
-        j: cython.Py_ssize_t
-        d: cython.Py_ssize_t
-        for j in range(block.count):
-            node = block.nodes[j]
-            assert node.block is block, f"block of node {node.id}"
-            assert node.score == self.policy.score(node), f"score of node {node.id}"
-            assert block.v[block.keys + j] == order_key(node.score), f"key of node {node.id}"
-            assert block.v[block.ranks + j] == node.rank, f"rank of node {node.id}"
-            assert end < (node.score, node.rank), f"place of node {node.id}"
-            end = (node.score, node.rank)
-            assert _entry(block, block.cells // 64, j) == self.grid.cells(node.free), f"cells of node {node.id}"
-            assert (
-                _entry(block, block.cells // 64, j)
-                & ~(_entry(group, group.cells // 64, row) & _entry(top, top.cells // 64, top_row))
-                == 0
-            ), "cells of a bound"
-            for d in range(self.words):
-                mark = node.shown_marks().at(d)
-                assert block.v[(self.width + d) * 64 + j] == mark, f"marks of node {node.id}"
-                for bounds, at in ((group, row), (top, top_row)):
-                    assert mark & ~_entry(bounds, self.width + d, at) == 0, "marks of a bound"
-            for d in range(self.width):
-                assert block.v[d * 64 + j] == node.free.at(d), f"free on node {node.id}"
-                assert node.free.at(d) <= group.v[d * 64 + i] or node.free.at(d) < 0, "bound of a block"
-                assert group.v[d * 64 + i] <= top.v[d * 64 + g], "bound of a group"
-        return end
-
-
-def _entry(columns: Columns, column: int, row: int) -> int:
-    """One entry, its 64 bits as a number without sign."""
-    at: cython.Py_ssize_t = column * 64 + row
-    return int(columns.v[at]) & 0xFFFFFFFFFFFFFFFF
+        validate_index(self)

@@ -174,14 +174,18 @@ class ScorePolicy:
             d = self.places[i]
             if node.capacity.at(d) > 0:
                 weight = self.weights[i]
-                capacity = cython.cast(cython.double, node.capacity.at(d))
-                used += (1.0 - cython.cast(cython.double, node.free.at(d)) / capacity) * weight
+                capacity = float(node.capacity.at(d))
+                used += (1.0 - float(node.free.at(d)) / capacity) * weight
                 total += weight
         if total != 0.0:
             used = used / total
         else:
             used = 0.0
         return 1.0 - used if self.binpacking else used
+
+    def score_of(self, node: Node) -> float:
+        """The same, for who is not compiled."""
+        return self.score(node)
 
 
 def first_need() -> Need:
@@ -212,7 +216,7 @@ def best_to_reserve(nodes: list[Node], ask: Vec, need: Need, shunned: Node | Non
             if free_ > 0 and ask.at(d) <= 0:
                 score += 1.0
             elif free_ > 0 and free_ > ask.at(d):
-                score += cython.cast(cython.double, free_ - ask.at(d)) / cython.cast(cython.double, free_)
+                score += float(free_ - ask.at(d)) / float(free_)
         if best is None or score < least:
             best = node
             least = score

@@ -10,6 +10,9 @@ from typing import Any
 
 import cython
 
+if not cython.compiled:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
 
 @cython.cclass
 class Ranked:

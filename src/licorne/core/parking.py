@@ -35,6 +35,8 @@ if cython.compiled:
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .application import Application
     from .asks import Ask, Shape
     from .candidates import Candidates
@@ -249,10 +251,9 @@ class Parking:
     def retry(self, ask: Ask) -> cython.void:
         """Try this ask again."""
         app: Application = cython.cast(Application, ask.app)
-        if ask.block is None:
-            return
-        app.requests.unpark(ask)
-        self.wake(app)
+        if ask.block is not None:
+            app.requests.unpark(ask)
+            self.wake(app)
 
     def aged(self, ask: Ask) -> None:
         """The ask is old enough now to reserve a node."""

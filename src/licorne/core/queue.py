@@ -24,6 +24,8 @@ if cython.compiled:
     from cython.cimports.licorne.core.priorities import PriorityBag
     from cython.cimports.licorne.core.vectors import Types, Vec
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .order import Order, Ranked
     from .priorities import PriorityBag
     from .vectors import Types, Vec
@@ -212,7 +214,7 @@ class Queue(Ranked):
         d: cython.Py_ssize_t
         for d in range(min(self.allocated.n, self.weights.n)):
             if self.weights.v[d] > 0:
-                x = cython.cast(cython.double, self.allocated.v[d]) / cython.cast(cython.double, self.weights.v[d])
+                x = float(self.allocated.v[d]) / float(self.weights.v[d])
                 if x > share:
                     share = x
             elif self.weights.v[d] == 0 and self.allocated.v[d] > 0 and share < 1.0:

@@ -18,6 +18,8 @@ if cython.compiled:
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
     from .asks import Ask
     from .candidates import Candidates
     from .minima import Minima

@@ -23,7 +23,6 @@ if cython.compiled:
 
 UNLIMITED: int = 0x7FFFFFFFFFFFFFFF
 """Stands for "no limit" in limits and headroom, and for "never" in times."""
-
 SUM_MAX: int = (1 << 62) - 1
 """No sum of amounts may be larger; half of what int64 holds, so that differences of sums fit as well."""
 
@@ -138,13 +137,11 @@ class Types:
 
     def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
         """Build a vector from a sparse map; types that are not in it have the value `fill`."""
-        if not amounts:
-            return Vec(0, fill)
-        slots: list[int] = [self.slot(name) for name in amounts]
-        vec: Vec = Vec(max(slots) + 1, fill)
+        vec: Vec = Vec(0, fill)
         at: cython.Py_ssize_t
-        for name, value in amounts.items():
-            at = self.index[name]
+        for name, value in (amounts or {}).items():
+            at = self.slot(name)
+            vec.grow(at + 1)
             vec.v[at] = value
         return vec
 
@@ -383,8 +380,6 @@ class Vec:
         self.fill = value
         for d in range(self.n):
             self.v[d] = value
-
-    # -- plain methods, for what is not done again and again --------------------------------------------
 
     @cython.ccall
     def crowded(self, more: Vec, times: cython.longlong, beside: Vec | None) -> cython.bint:

@@ -26,6 +26,7 @@ if cython.compiled:
     from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
     from cython.cimports.licorne.si.allocations import Allocation
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation
 
 Careful = Callable[[int, Any], "Allocation | None"]

@@ -4,8 +4,7 @@ What a client library writes is regular: each field once, maps in one piece, eve
 is read here in one pass. At the first thing that is otherwise the short way gives up and `careful` reads the ask, by
 the table of all messages; so this module need not know what an error is, and may not differ where it goes to the end.
 
-A request says the same again and again: its applications, partitions, types of resources, mostly its resources and tags
-too. What was read is therefore remembered by where its bytes stand, in a table of a fixed size: the next time these
+A request repeats itself: applications, partitions, types of resources, mostly its resources and tags too. What was read is therefore remembered by where its bytes stand, in a table of a fixed size: the next time these
 bytes come, it takes a comparison. Asks of equal bytes share one dict; nobody changes it, as it is the core's. Every
 read is checked against the end of the ask, and bytes are indexed, not pointed into.
 """
@@ -28,6 +27,7 @@ if cython.compiled:
     from cython.cimports.licorne.si.allocations import Allocation
     from cython.cimports.licorne.si.wire_read import as_signed
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation
     from licorne.si.wire_read import as_signed
 

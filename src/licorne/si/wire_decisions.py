@@ -21,6 +21,7 @@ if cython.compiled:
     from cython.cimports.libc.string import memcpy, memmove
     from cython.cimports.licorne.si.allocations import NewAllocation
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import NewAllocation
 
 # What stands before a value: the number of its field and its wire type, in one byte.

@@ -16,6 +16,7 @@ from licorne.si.wire_plan import WireError, plan_of
 if cython.compiled:
     from cython.cimports.licorne.si.wire_plan import Plan, Slot
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.wire_plan import Plan, Slot
 
 M = TypeVar("M", bound=Message)

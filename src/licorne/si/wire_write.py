@@ -12,6 +12,7 @@ from licorne.si.wire_plan import WireError, plan_of
 if cython.compiled:
     from cython.cimports.licorne.si.wire_plan import Plan, Slot
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.wire_plan import Plan, Slot
 
 # Kinds of fields; the first four are numbers on the wire.
