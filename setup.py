@@ -53,10 +53,12 @@ HOT = [
     "licorne.core.usage",
     "licorne.core.queue",
     "licorne.core.application",
+    "licorne.core.limits",
     "licorne.core.parking",
     "licorne.core.accounting",
     "licorne.core.descent",
     "licorne.core.intake",
+    "licorne.core.lifecycle",
 ]
 
 PURE = os.environ.get("LICORNE_PURE") == "1"

@@ -111,8 +111,8 @@ def _score_without_others(sound: Any) -> Any:
 
 
 def _no_other_groups(sound: Any) -> Any:
-    def _matching_group(self: Any, app: Any, paths: list[str]) -> str | None:
-        group: str | None = sound(self, app, paths)
+    def _matching_group(self: Any, app: Any) -> str | None:
+        group: str | None = sound(self, app)
         return None if group == "*" else group
 
     return _matching_group

@@ -528,6 +528,7 @@ def shape(outputs: list[m.Output]) -> list[str]:
         ("+-+", ["application:rejected1,accepted2"]),
         ("+u", ["application:accepted1", "application:updated1"]),
         ("un+", ["application:updated1", "allocation:new1", "application:accepted1"]),
+        ("uunu", ["application:updated2", "allocation:new1", "application:updated1"]),
         ("NMN", ["node:rejected1,accepted2"]),
         ("+N+", ["application:accepted1", "node:accepted1", "application:accepted1"]),
     ],

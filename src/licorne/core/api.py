@@ -362,15 +362,17 @@ class SchedulerAPI:
         self._busy = True
         try:
             for connection in self._connections.values():
-                connection.plugins.sync(last=True)
+                if connection.plugins.syncs:
+                    connection.plugins.sync(last=True)
             for rm_id, outputs in self.cluster.outputs():
                 if self._on_output is not None:
                     self._on_output(rm_id, outputs)
                 else:
                     self._call_back(rm_id, outputs)
-            for rm_id, events in self.cluster.events():
-                connection = self._connections[rm_id]
-                connection.plugins.send(events, seed_dialect=connection.seed_dialect)
+            if self.cluster.listened:
+                for rm_id, events in self.cluster.events():
+                    connection = self._connections[rm_id]
+                    connection.plugins.send(events, seed_dialect=connection.seed_dialect)
         finally:
             self._busy = False
 

@@ -264,10 +264,11 @@ class Cluster:
         """Decide until nothing more is possible, or `limit` allocations are made in all; returns their number."""
         left = UNLIMITED if limit is None else limit
         made = 0
-        for partition in self.partitions():
-            made += partition.schedule(left - made)
-            if made >= left:
-                break
+        for manager in self._ordered:
+            for partition in manager.ordered:
+                made += partition.schedule(left - made)
+                if made >= left:
+                    return made
         return made
 
     def next_deadline_ns(self) -> int | None:
@@ -277,14 +278,23 @@ class Cluster:
         due += [store.due_ns for store in stores if store.due_ns is not None]
         return min(due, default=None)
 
-    def outputs(self) -> Iterator[tuple[str, list[Output]]]:
+    def outputs(self) -> list[tuple[str, list[Output]]]:
         """Take what is to be told, by resource manager."""
+        found = []
         for manager in self._ordered:
-            out, manager.out = manager.out, []
+            out = manager.out
             for partition in manager.ordered:
-                out += partition.take_out()
+                if partition.events is not None or partition.descent.out:
+                    out += partition.take_out()
             if out:
-                yield manager.rm_id, out
+                manager.out = []
+                found.append((manager.rm_id, out))
+        return found
+
+    @property
+    def listened(self) -> bool:
+        """Does a resource manager want records of events?"""
+        return any(manager.store is not None for manager in self._ordered)
 
     def events(self) -> Iterator[tuple[str, list[Event]]]:
         """Take the records of events whose moment has come, by resource manager; after `outputs`."""

@@ -6,7 +6,9 @@ applications are counted in their queues (scheduling.md, section 10), timers are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
+
+import cython
 
 from licorne.si.messages import Termination, UpdatedApplication
 
@@ -17,91 +19,150 @@ from .states import (
     ApplicationState,
     next_state,
 )
+from .timers import Timers
 
-if TYPE_CHECKING:
+if cython.compiled:
+    from cython.cimports.licorne.core.application import Application
+    from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.limits import Limits
+    from cython.cimports.licorne.core.parking import Parking
+    from cython.cimports.licorne.core.queue import Queue
+else:
     from .application import Application
     from .asks import Ask
-    from .partition import Partition
+    from .limits import Limits
+    from .parking import Parking
     from .queue import Queue
 
-_ENDED = (ApplicationState.COMPLETED, ApplicationState.FAILED)
-_STATE_LOG_LENGTH = 100
+# Members of an enumeration are slow to get at where they are defined.
+NEW = ApplicationState.NEW
+ACCEPTED = ApplicationState.ACCEPTED
+STARTING = ApplicationState.STARTING
+COMPLETING = ApplicationState.COMPLETING
+COMPLETED = ApplicationState.COMPLETED
+RESUMING = ApplicationState.RESUMING
+FAILING = ApplicationState.FAILING
+FAILED = ApplicationState.FAILED
+REJECTED = ApplicationState.REJECTED
+RUN = ApplicationEvent.RUN
+COMPLETE = ApplicationEvent.COMPLETE
+FAIL = ApplicationEvent.FAIL
+PLAIN: dict[Any, str] = {member: member.value for kind in (ApplicationState, ApplicationEvent) for member in kind}
+STATE_LOG_LENGTH = 100
 
 
+@cython.cclass
 class Lifecycle:
-    """Moves the applications of one partition from state to state."""
+    """Moves the applications of one partition from state to state. `desk` is the partition."""
 
-    def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+    desk: Any
+    limits: Limits
+    parking: Parking
+    timers: Timers
+
+    def __init__(self, desk: Any) -> None:
+        self.desk = desk
+        self.limits = desk.limits
+        self.parking = desk.parking
+        self.timers = desk.timers
 
     def fire(self, app: Application, event: ApplicationEvent, message: str = "") -> bool:
         """Fire an event; False, and nothing changed, where the state has no transition for it."""
-        old: ApplicationState = app.state
-        new = next_state(app.table, old, event)
+        return self._fire(app, event, message)
+
+    @cython.cfunc
+    def _fire(self, app: Application, event: ApplicationEvent, message: str) -> cython.bint:
+        old: Any = app.state
+        new: Any = next_state(app.table, old, event)
         if new is None:
             return False
         if new is not old:
-            self._enter(app, old, new, message or event.value)
+            self._enter(app, old, new, message or PLAIN[event])
         return True
 
-    def _enter(self, app: Application, old: ApplicationState, new: ApplicationState, message: str) -> None:
-        partition = self._partition
+    @cython.cfunc
+    def _enter(self, app: Application, old: Any, new: Any, message: str) -> cython.void:
+        now: Any = self.desk.now
+        name: str = PLAIN[new]
+        runs: cython.bint = new in RUNNING_STATES
         app.state = new
-        app.state_log.append((partition.now, new.value))
-        del app.state_log[:-_STATE_LOG_LENGTH]
-        partition.timers.cancel(app.timer)
-        timeout = STATE_TIMERS.get(new)
-        app.timer = None if timeout is None else partition.timers.add(partition.now + timeout.length_ns, "state", app)
-        if (new in RUNNING_STATES) != (old in RUNNING_STATES):
-            self._count_running(app, 1 if new in RUNNING_STATES else -1)
-            if new in RUNNING_STATES:
+        app.state_log.append((now, name))
+        if len(app.state_log) > STATE_LOG_LENGTH:
+            del app.state_log[0]
+        self._set_timer(app, new)
+        if runs != (old in RUNNING_STATES):
+            self._count_running(app, 1 if runs else -1)
+            if runs:
                 self._started(app)
-        if old is ApplicationState.ACCEPTED:
+        if old is ACCEPTED:
             self._leave_accepted(app)
-            partition.parking.wake(app)  # no slot is asked for any more: it may have got here without one
-        if new is not ApplicationState.REJECTED and not app.independent:  # its owner knows of no application
-            partition.out.append(UpdatedApplication(app.id, new.value, partition.now, message))
+            self.parking.wake(app)  # no slot is asked for any more: it may have got here without one
+        if new is not REJECTED and not app.independent:  # its owner knows of no application
+            self.desk.out.append(UpdatedApplication(app.id, name, now, message))
         if app.queue.stateaware:
-            partition.parking.wake_blocked(app.queue.blocked)
+            self.parking.wake_blocked(app.queue.blocked)
         if app.reservations:
-            partition.parking.reserved_stale = True
-        if new in _ENDED:
-            app.finished_ns = partition.now
+            self.parking.reserved_stale = True
+        if new is COMPLETED or new is FAILED:
+            app.finished_ns = self.desk.now
             app.message = message
-            self.leave_limits(app, gone=True)
-            partition.retire(app)
+            self._leave_limits(app, True)
+            self.desk.retire(app)
 
-    def _started(self, app: Application) -> None:
-        partition = self._partition
-        app.started_ns = app.started_ns or partition.now
+    @cython.cfunc
+    def _set_timer(self, app: Application, state: Any) -> cython.void:
+        """A state that may only last so long has begun, or ends by now."""
+        if app.timer is not None:
+            self.timers.cancel(app.timer)
+            app.timer = None
+        timeout: Any = STATE_TIMERS.get(state)
+        if timeout is not None:
+            app.timer = self.timers.add(self.desk.now + timeout.length_ns, "state", app)
+
+    @cython.cfunc
+    def _started(self, app: Application) -> cython.void:
+        if app.started_ns == 0:
+            app.started_ns = self.desk.now
         if app.running_timeout_ns > 0 and app.running_timer is None:
-            app.running_timer = partition.timers.add(partition.now + app.running_timeout_ns, "running", app)
+            app.running_timer = self.timers.add(self.desk.now + app.running_timeout_ns, "running", app)
 
-    def _count_running(self, app: Application, change: int) -> None:
+    @cython.cfunc
+    def _count_running(self, app: Application, change: cython.longlong) -> cython.void:
         """Count it in its queues: never up to more than their maximum, nor below 0 (scheduling.md, section 10)."""
-        for queue in app.queue.lineage():
-            running = max(0, queue.running + change)
-            queue.running = min(running, queue.max_apps) if queue.max_apps and change > 0 else running
+        queue: Queue | None = app.queue
+        running: cython.longlong
+        while queue is not None:
+            running = queue.running + change
+            if running < 0:
+                running = 0
+            if change > 0 and queue.max_apps and running > queue.max_apps:
+                running = queue.max_apps
+            queue.running = running
             if change < 0:
-                self._partition.parking.wake_blocked(queue.blocked)
+                self.parking.wake_blocked(queue.blocked)
+            queue = queue.parent
 
-    def _leave_accepted(self, app: Application) -> None:
+    @cython.cfunc
+    def _leave_accepted(self, app: Application) -> cython.void:
         """Its slot as an accepted application is free at all levels (scheduling.md, section 16.13)."""
-        for queue in app.queue.lineage():
+        queue: Queue | None = app.queue
+        while queue is not None:
             if app in queue.accepted:
                 del queue.accepted[app]
-                self._partition.parking.wake_blocked(queue.blocked)
+                self.parking.wake_blocked(queue.blocked)
+            queue = queue.parent
 
     # -- who may be tried ------------------------------------------------------------------------------
 
-    def may_be_tried(self, app: Application) -> bool:
+    @cython.ccall
+    def may_be_tried(self, app: Application) -> cython.bint:
         """May the regular and the reserved pass look at it? If not, it waits for what refused it."""
-        if app.state is ApplicationState.ACCEPTED:
+        if app.state is ACCEPTED:
             queue = self.refusing_queue(app)
             if queue is not None:
                 queue.blocked[app] = None
                 return False
-            tracker = self._partition.limits.first_refusal(app)
+            tracker = self.limits.first_refusal(app)
             if tracker is not None:
                 tracker.blocked[app] = None
                 return False
@@ -110,74 +171,79 @@ class Lifecycle:
             return False
         return True
 
-    @staticmethod
-    def refusing_queue(app: Application) -> Queue | None:
+    @cython.ccall
+    def refusing_queue(self, app: Application) -> Queue | None:
         """The highest queue that has no slot for one more running application (scheduling.md, section 10)."""
-        for queue in reversed(app.queue.lineage()):
-            if queue.max_apps and app not in queue.accepted and queue.running + len(queue.accepted) >= queue.max_apps:
-                return queue
-        return None
+        found: Queue | None = None
+        queue: Queue | None = app.queue
+        taken: cython.longlong
+        while queue is not None:
+            taken = queue.running + len(queue.accepted)
+            if queue.max_apps and taken >= queue.max_apps and app not in queue.accepted:
+                found = queue
+            queue = queue.parent
+        return found
 
     @staticmethod
     def passes_state_filter(app: Application) -> bool:
         """The first filter of stateaware order (seed 002): running, the one starting, or else the oldest accepted."""
-        if app.state not in (ApplicationState.ACCEPTED, ApplicationState.STARTING):
+        if app.state not in (ACCEPTED, STARTING):
             return True
         apps = app.queue.apps.values()
-        chosen = [a for a in apps if a.state is ApplicationState.STARTING]
-        chosen = chosen or [a for a in apps if a.state is ApplicationState.ACCEPTED]
+        chosen = [a for a in apps if a.state is STARTING]
+        chosen = chosen or [a for a in apps if a.state is ACCEPTED]
         return app is min(chosen, key=lambda a: (a.submitted, a.seq))
 
     # -- triggers (states.md, section 1.5) -------------------------------------------------------------
 
     def ask_added(self, app: Application) -> None:
         """A new ask: a new or completing application becomes active."""
-        if app.state in (ApplicationState.NEW, ApplicationState.COMPLETING):
-            self.fire(app, ApplicationEvent.RUN)
+        if app.state in (NEW, COMPLETING):
+            self._fire(app, RUN, "")
 
     def allocated(self, app: Application, alloc: Ask) -> None:
         """A new allocation: a real one makes it run; placeholders do when all that were announced are there."""
         if not alloc.placeholder or (not app.placeholder_ask.zero() and app.placeholders.same(app.placeholder_ask)):
-            self.fire(app, ApplicationEvent.RUN)
+            self._fire(app, RUN, "")
 
     def emptied(self, app: Application) -> None:
         """An ask or allocation is gone: if it was the last, the application completes, or has failed."""
         if app.asks_pending or app.allocations:
             return
-        if app.state is ApplicationState.FAILING:
-            self.fire(app, ApplicationEvent.FAIL)
-        elif app.state is ApplicationState.RESUMING:
-            self.fire(app, ApplicationEvent.RUN)
-        elif app.state is not ApplicationState.COMPLETING:
-            self.fire(app, ApplicationEvent.COMPLETE)
-        gone = app.independent and app.id in self._partition.applications
-        self.leave_limits(app, gone=gone)
+        if app.state is FAILING:
+            self._fire(app, FAIL, "")
+        elif app.state is RESUMING:
+            self._fire(app, RUN, "")
+        elif app.state is not COMPLETING:
+            self._fire(app, COMPLETE, "")
+        gone = app.independent and app.id in self.desk.applications
+        self._leave_limits(app, gone)
         if gone:
-            self._partition.remove_application(app)
+            self.desk.remove_application(app)
 
-    def leave_limits(self, app: Application, *, gone: bool = False) -> None:
+    @cython.cfunc
+    def _leave_limits(self, app: Application, gone: cython.bint) -> cython.void:
         """Nothing of it is allocated or pending: its user's and group's slots are free for others."""
-        parking = self._partition.parking
-        for other in self._partition.limits.left(app, gone=gone):
-            parking.wake(other)
-            parking.reserved_stale = True
+        other: Application
+        for other in self.limits.left(app, gone=gone):
+            self.parking.wake(other)
+            self.parking.reserved_stale = True
 
     def removed(self, app: Application) -> None:
         """The resource manager has removed it: nobody waits for its slot any longer."""
         if app.state in RUNNING_STATES:
             self._count_running(app, -1)
         self._leave_accepted(app)
-        self.leave_limits(app, gone=True)
+        self._leave_limits(app, True)
         if app.queue.stateaware:
-            self._partition.parking.wake_blocked(app.queue.blocked)
+            self.parking.wake_blocked(app.queue.blocked)
 
     def fail(self, app: Application, message: str) -> None:
         """It is to end: drop its asks, ask the resource manager to end its allocations with TIMEOUT."""
-        if not self.fire(app, ApplicationEvent.FAIL, message):
+        if not self._fire(app, FAIL, message):
             return
-        partition = self._partition
         for ask in list(app.asks.values()):
-            partition.drop_ask(app, ask)
+            self.desk.drop_ask(app, ask)
         for alloc in list(app.allocations.values()):
             self.time_out(alloc)
         self.emptied(app)
@@ -187,19 +253,19 @@ class Lifecycle:
         if alloc.released or alloc.preempted:
             return
         alloc.released = True
-        self._partition.say_released(alloc, Termination.TIMEOUT, "execution timeout reached")
+        self.desk.say_released(alloc, Termination.TIMEOUT, "execution timeout reached")
 
     # -- timers ----------------------------------------------------------------------------------------
 
     def timer_due(self, app: Application) -> None:
         """Its state has lasted its time (states.md, section 1.6)."""
         app.timer = None
-        if app.state is ApplicationState.COMPLETING:
-            self.fire(app, ApplicationEvent.COMPLETE)
-        elif app.state is ApplicationState.STARTING:
-            self.fire(app, ApplicationEvent.RUN)
+        if app.state is COMPLETING:
+            self._fire(app, COMPLETE, "")
+        elif app.state is STARTING:
+            self._fire(app, RUN, "")
         else:
-            self._partition.forget_terminated(app)
+            self.desk.forget_terminated(app)
 
     def running_time_over(self, app: Application) -> None:
         """The seed's execution timeout of an application (scheduling.md, section 16.9)."""

@@ -20,73 +20,104 @@ queue that is spelled with capitals).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Any
+
+import cython
 
 from licorne.config.model import LimitConfig, QueueConfig
 
-from .application import Application
 from .states import TERMINATED_STATES
-from .usage import Tracker
-from .vectors import UNLIMITED, Types, Vec
 
-WILDCARD: Final = "*"
-USER: Final = "user"
-GROUP: Final = "group"
-_MOST: Final = 2**63 - 1
+if cython.compiled:
+    from cython.cimports.licorne.core.application import Application
+    from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.usage import Tracker
+    from cython.cimports.licorne.core.vectors import Types, Vec
+else:
+    from .application import Application
+    from .queue import Queue
+    from .usage import Tracker
+    from .vectors import Types, Vec
+
+WILDCARD = "*"
+USER = "user"
+GROUP = "group"
+MOST = 0x7FFFFFFFFFFFFFFF  # also what stands for "unlimited" in a vector
 
 
-class _Limit(NamedTuple):
-    """The maxima of one configured limit. `resources` None and `max_apps` 0: no limit of this kind."""
+@cython.cclass
+class Maxima:
+    """The maxima of one configured limit. `resources` None and `max_apps` 0: no limit of this kind.
+
+    `wildcard`: it is that of `*` for users. That of `*` for groups belongs to a group of this name (section 11.5).
+    """
 
     resources: Vec | None
-    max_apps: int
+    max_apps: cython.longlong
+    wildcard: cython.bint
+
+    def __init__(self, resources: Vec | None, max_apps: int, wildcard: bool) -> None:
+        self.resources = resources
+        self.max_apps = max_apps
+        self.wildcard = wildcard
 
 
-_NO_LIMIT: Final = _Limit(None, 0)
+NO_MAXIMA = Maxima(None, 0, False)
 
 
-class _QueueLimits(NamedTuple):
+@cython.cclass
+class LimitsOfQueue:
     """The limits of one queue by name, in the order of the configuration; `*` stands among them."""
 
-    users: dict[str, _Limit]
-    groups: dict[str, _Limit]
+    users: dict[str, Maxima]
+    groups: dict[str, Maxima]
+
+    def __init__(self) -> None:
+        self.users = {}
+        self.groups = {}
 
 
+@cython.cclass
 class Limits:
     """The trackers of all users and groups of a partition."""
 
     types: Types
+    configured: dict[str, LimitsOfQueue]  # by path
+    tracked_users: dict[str, dict[str, Tracker]]  # name -> path
+    tracked_groups: dict[str, dict[str, Tracker]]
 
     def __init__(self, types: Types) -> None:
         self.types = types
-        self._configured: dict[str, _QueueLimits] = {}
-        self._trackers: dict[str, dict[str, dict[str, Tracker]]] = {USER: {}, GROUP: {}}  # kind -> name -> path
-        self._holders: dict[Tracker, int] = {}  # attached applications
+        self.configured = {}
+        self.tracked_users = {}
+        self.tracked_groups = {}
 
     # -- reading ---------------------------------------------------------------------------------------
 
     def users(self) -> dict[str, list[Tracker]]:
         """Each tracked user's trackers by path; users in byte order."""
-        return self._listed(USER)
+        return _listed(self.tracked_users)
 
     def groups(self) -> dict[str, list[Tracker]]:
         """Each tracked group's trackers by path; groups in byte order. `*` is the group of a wildcard limit."""
-        return self._listed(GROUP)
+        return _listed(self.tracked_groups)
 
-    def _listed(self, kind: str) -> dict[str, list[Tracker]]:
-        named = self._trackers[kind]
-        return {name: [named[name][path] for path in sorted(named[name])] for name in sorted(named)}
-
+    @cython.ccall
     def first_refusal(self, app: Application) -> Tracker | None:
         """The tracker that forbids the application to run, leaf first, user before group; None if it may (11.4)."""
+        tracker: Tracker
         if not app.group_chosen:
             self.attach(app)
-        return next((tracker for tracker in app.trackers if not tracker.may_run(app)), None)
+        for tracker in app.trackers:
+            if tracker.max_apps and not tracker.may_run(app):
+                return tracker
+        return None
 
     # -- the life of an application --------------------------------------------------------------------
 
-    def attach(self, app: Application) -> None:
+    @cython.ccall
+    def attach(self, app: Application) -> cython.void:
         """Choose the application's group, and give it the trackers that it counts with (11.2).
 
         To be called before the first headroom, refusal or allocation; a second call changes nothing.
@@ -94,17 +125,13 @@ class Limits:
         if app.group_chosen:
             return
         assert app.allocated.zero() and app.placeholders.zero(), f"{app.id}: has allocations that no tracker counts"
-        paths = _paths(app)
-        app.group = self._matching_group(app, paths)
+        trackers: list[Any] = []
+        app.group = self._matching_group(app)
         app.group_chosen = True
-        app.trackers = self._hold(USER, app.user, paths)
+        self._hold(USER, app.user, app.queue, trackers)
         if app.group is not None:
-            app.trackers += self._hold(GROUP, app.group, paths)
-
-    def counted(self, app: Application) -> None:
-        """The application has its first allocation: enter it everywhere. (`Books.take` does this by itself.)"""
-        for tracker in app.trackers:
-            tracker.apps[app] = None
+            self._hold(GROUP, app.group, app.queue, trackers)
+        app.trackers = trackers
 
     def left(self, app: Application, *, gone: bool = False) -> list[Application]:
         """Nothing of the application is allocated or pending any more: it leaves all sets, and its group (16.11, 16.12).
@@ -118,7 +145,7 @@ class Limits:
         if not gone and not any(app in tracker.apps for tracker in app.trackers):
             return []
         assert app.allocated.zero() and app.placeholders.zero(), f"{app.id}: leaves its trackers with allocations"
-        woken: dict[Application, None] = {}
+        woken: dict[Any, Any] = {}
         for tracker in app.trackers:
             _leave(tracker, app, woken)
         trackers = app.trackers
@@ -136,15 +163,16 @@ class Limits:
         `apps` are all applications of the partition by arrival. Returned are those that may run now where they could
         not before: who waited at a tracker that changed, and who is in another group. They are taken out of `blocked`.
         """
-        old = self._configured
-        self._configured = dict(self._read(root, root.name.lower()))
-        woken: dict[Application, None] = {}
-        for path, limits in self._configured.items():
+        old = self.configured
+        self.configured = {}
+        self._read(root, root.name.lower())
+        woken: dict[Any, Any] = {}
+        for path, limits in self.configured.items():
             for kind, names in ((USER, limits.users), (GROUP, limits.groups)):
                 for name in names:
-                    if kind == GROUP or name != WILDCARD:
-                        self._tracker(kind, name, path)
-        for tracker in list(self._each()):
+                    if (kind == GROUP or name != WILDCARD) and path not in self._by_path(kind, name):
+                        self._add(kind, name, path)
+        for tracker in self._each():
             if self._set_limit(tracker):
                 _wake(tracker, woken)
         lost = [(path, group) for path, limits in old.items() for group in limits.groups if not self._has(path, group)]
@@ -153,39 +181,45 @@ class Limits:
             if app.group in lost_groups:
                 paths = _paths(app)
                 if any(app.group == group and path in paths for path, group in lost):
-                    self._match_again(app, paths, woken)
-        self._let_go([tracker for tracker in self._each() if not self._holders[tracker]], held=False)
+                    self._match_again(app, woken)
+        for tracker in self._each():
+            self._forget_unheld(tracker)
         return list(woken)
 
-    def _read(self, config: QueueConfig, path: str) -> Iterator[tuple[str, _QueueLimits]]:
-        limits = _QueueLimits({}, {})
+    def _read(self, config: QueueConfig, path: str) -> None:
+        limits = LimitsOfQueue()
         for configured in config.limits:
-            limit = self._limit(configured)
+            of_all = self._maxima(configured, wildcard=True)
+            of_named = self._maxima(configured, wildcard=False)
             for user in configured.users:
-                limits.users.setdefault(user, limit)
+                limits.users.setdefault(user, of_all if user == WILDCARD else of_named)
             for group in configured.groups:
-                limits.groups.setdefault(group, limit)
+                limits.groups.setdefault(group, of_named)
         if limits.users or limits.groups:
-            yield path, limits
+            self.configured[path] = limits
         for child in config.children:
-            yield from self._read(child, f"{path}.{child.name.lower()}")
+            self._read(child, f"{path}.{child.name.lower()}")
 
-    def _limit(self, config: LimitConfig) -> _Limit:
+    def _maxima(self, config: LimitConfig, *, wildcard: bool) -> Maxima:
         resources = config.max_resources
         usable = resources is not None and any(resources.values())
-        vector = self.types.vector(resources, UNLIMITED) if usable else None
-        return _Limit(vector, min(config.max_applications, _MOST))
+        vector = self.types.vector(resources, MOST) if usable else None
+        return Maxima(vector, min(config.max_applications, MOST), wildcard)
 
     def _has(self, path: str, group: str) -> bool:
-        return path in self._configured and group in self._configured[path].groups
+        limits: LimitsOfQueue | None = self.configured.get(path)
+        return limits is not None and group in limits.groups
 
-    def _match_again(self, app: Application, paths: list[str], woken: dict[Application, None]) -> None:
+    def _match_again(self, app: Application, woken: dict[Any, Any]) -> None:
         """The application's group lost a limit that it was under: all it uses moves to the group that counts now."""
-        group = self._matching_group(app, paths)
+        group = self._matching_group(app)
         if group == app.group:
             return
-        before = app.trackers[len(paths) :]
-        after = self._hold(GROUP, group, paths) if group is not None else []
+        levels = len(app.trackers) // 2  # so many are the user's, and as many the group's
+        before = app.trackers[levels:]
+        after: list[Any] = []
+        if group is not None:
+            self._hold(GROUP, group, app.queue, after)
         running = any(app in tracker.apps for tracker in app.trackers)
         uses = _uses(app)
         for tracker in before:
@@ -195,80 +229,111 @@ class Limits:
             tracker.used.plus(uses)
             if running:
                 tracker.apps[app] = None
-        app.trackers = app.trackers[: len(paths)] + after
+        app.trackers = app.trackers[:levels] + after
         app.group = group
         woken[app] = None
         self._let_go(before)
 
     # -- groups and trackers ---------------------------------------------------------------------------
 
-    def _matching_group(self, app: Application, paths: list[str]) -> str | None:
+    @cython.cfunc
+    def _matching_group(self, app: Application) -> str | None:
         """The configured group that counts for the application, from its leaf upwards; None for none (11.2)."""
-        for path in paths:
-            limits = self._configured.get(path)
-            if limits is None:
-                continue
-            for group in limits.groups:
-                if group != WILDCARD and group in app.groups:
-                    return group
-            if WILDCARD in limits.groups:
-                return WILDCARD
+        queue: Queue | None = app.queue
+        limits: LimitsOfQueue | None
+        while queue is not None:
+            limits = self.configured.get(queue.path)
+            if limits is not None and limits.groups:
+                for group in limits.groups:
+                    if group != WILDCARD and group in app.groups:
+                        return group
+                if WILDCARD in limits.groups:
+                    return WILDCARD
+            queue = queue.parent
         return None
 
-    def _applying(self, kind: str, name: str, path: str) -> tuple[_Limit, bool]:
-        """The limit for this user or group at this queue, and whether it is that of `*` for users (11.5)."""
-        limits = self._configured.get(path)
+    @cython.cfunc
+    def _applying(self, kind: str, name: str, path: str) -> Maxima:
+        """The limit for this user or group at this queue: its own, or for a user that of `*` (11.5)."""
+        limits: LimitsOfQueue | None = self.configured.get(path)
+        found: Maxima | None = None
         if limits is None:
-            return _NO_LIMIT, False
-        names = limits.users if kind == USER else limits.groups
-        if name in names and (kind == GROUP or name != WILDCARD):
-            return names[name], False
-        if kind == USER and WILDCARD in names:
-            return names[WILDCARD], True
-        return _NO_LIMIT, False
+            return NO_MAXIMA
+        if kind == GROUP:
+            found = limits.groups.get(name)
+        else:
+            found = limits.users.get(name)
+            if found is None:
+                found = limits.users.get(WILDCARD)
+        return NO_MAXIMA if found is None else found
 
-    def _set_limit(self, tracker: Tracker) -> bool:
+    @cython.cfunc
+    def _set_limit(self, tracker: Tracker) -> cython.bint:
         """Give the tracker the limit that applies; did it change?"""
-        limit, wildcard = self._applying(tracker.kind, tracker.name, tracker.path)
-        same = _same(tracker.limit, limit.resources) and tracker.max_apps == limit.max_apps
+        limit: Maxima = self._applying(tracker.kind, tracker.name, tracker.path)
+        same: cython.bint = _same(tracker.limit, limit.resources) and tracker.max_apps == limit.max_apps
         tracker.limit = limit.resources
         tracker.max_apps = limit.max_apps
-        tracker.wildcard = wildcard
+        tracker.wildcard = limit.wildcard
         return not same
 
-    def _tracker(self, kind: str, name: str, path: str) -> Tracker:
-        by_path = self._trackers[kind].setdefault(name, {})
-        tracker = by_path.get(path)
-        if tracker is None:
-            tracker = by_path[path] = Tracker(kind, name, path)
-            self._holders[tracker] = 0
-            self._set_limit(tracker)
+    @cython.cfunc
+    def _by_path(self, kind: str, name: str) -> dict[str, Any]:
+        """All trackers of this user or group, for others to be added."""
+        named: dict[str, Any] = self.tracked_users if kind == USER else self.tracked_groups
+        found: dict[str, Any] | None = named.get(name)
+        if found is None:
+            found = named[name] = {}
+        return found
+
+    @cython.cfunc
+    def _add(self, kind: str, name: str, path: str) -> Tracker:
+        tracker: Tracker = Tracker(kind, name, path)
+        self._set_limit(tracker)
+        self._by_path(kind, name)[path] = tracker
         return tracker
 
-    def _each(self) -> Iterator[Tracker]:
-        for named in self._trackers.values():
-            for by_path in named.values():
-                yield from by_path.values()
+    def _each(self) -> list[Tracker]:
+        """All trackers there are."""
+        both = (self.tracked_users, self.tracked_groups)
+        return [tracker for named in both for by_path in named.values() for tracker in by_path.values()]
 
-    def _hold(self, kind: str, name: str, paths: list[str]) -> list[Tracker]:
-        trackers = [self._tracker(kind, name, path) for path in paths]
-        for tracker in trackers:
-            self._holders[tracker] += 1
-        return trackers
+    @cython.cfunc
+    def _hold(self, kind: str, name: str, leaf: Queue, held: list[Any]) -> cython.void:
+        """One more application holds the trackers of this user or group from its leaf up to root: append them."""
+        by_path: dict[str, Any] = self._by_path(kind, name)
+        queue: Queue | None = leaf
+        tracker: Tracker | None
+        while queue is not None:
+            tracker = by_path.get(queue.path)
+            if tracker is None:
+                tracker = self._add(kind, name, queue.path)
+            tracker.holders += 1
+            held.append(tracker)
+            queue = queue.parent
 
-    def _let_go(self, trackers: list[Tracker], *, held: bool = True) -> None:
-        """Forget trackers that nobody holds any more, but for those whose user or group a limit names."""
+    @cython.cfunc
+    def _let_go(self, trackers: list[Any]) -> cython.void:
+        """One application less holds these trackers."""
+        tracker: Tracker
         for tracker in trackers:
-            self._holders[tracker] -= held
-            limit, wildcard = self._applying(tracker.kind, tracker.name, tracker.path)
-            if self._holders[tracker] or not (limit is _NO_LIMIT or wildcard):
-                continue
-            assert tracker.used.zero() and not tracker.apps and not tracker.blocked, f"{_named(tracker)} is in use"
-            del self._holders[tracker]
-            by_path = self._trackers[tracker.kind][tracker.name]
-            del by_path[tracker.path]
-            if not by_path:
-                del self._trackers[tracker.kind][tracker.name]
+            tracker.holders -= 1
+            self._forget_unheld(tracker)
+
+    @cython.cfunc
+    def _forget_unheld(self, tracker: Tracker) -> cython.void:
+        """Forget a tracker that nobody holds any more, unless a limit names its user or group."""
+        limit: Maxima
+        if tracker.holders:
+            return
+        limit = self._applying(tracker.kind, tracker.name, tracker.path)
+        if limit is not NO_MAXIMA and not limit.wildcard:
+            return
+        assert tracker.used.zero() and not tracker.apps and not tracker.blocked, f"{_said(tracker)} is in use"
+        by_path: dict[str, Any] = self._by_path(tracker.kind, tracker.name)
+        del by_path[tracker.path]
+        if not by_path:
+            del (self.tracked_users if tracker.kind == USER else self.tracked_groups)[tracker.name]
 
     # -- proof -----------------------------------------------------------------------------------------
 
@@ -277,25 +342,24 @@ class Limits:
         used: dict[Tracker, Vec] = {tracker: Vec() for tracker in self._each()}
         holders: dict[Tracker, int] = dict.fromkeys(used, 0)
         running: dict[Tracker, set[Application]] = {tracker: set() for tracker in used}
-        assert list(self._holders) == list(used) or set(self._holders) == set(used), "holders of trackers"
         for app in apps:
             uses = _uses(app)
             self._validate_trackers(app, uses)
             for tracker in app.trackers:
-                assert tracker in used, f"{app.id}: holds {_named(tracker)}, which is not registered"
+                assert tracker in used, f"{app.id}: holds {_said(tracker)}, which is not registered"
                 used[tracker].plus(uses)
                 holders[tracker] += 1
                 if app in app.trackers[0].apps:
                     running[tracker].add(app)
         for tracker, sum_ in used.items():
-            name = _named(tracker)
+            name = _said(tracker)
             assert tracker.used.same(sum_), f"{name}: used {tracker.used.values()}, sum {sum_.values()}"
-            assert self._holders[tracker] == holders[tracker], f"{name}: {self._holders[tracker]} holders"
+            assert tracker.holders == holders[tracker], f"{name}: {tracker.holders} holders"
             assert set(tracker.apps) == running[tracker], f"{name}: applications"
             assert all(tracker in app.trackers for app in tracker.blocked), f"{name}: blocks a stranger"
-            limit, wildcard = self._applying(tracker.kind, tracker.name, tracker.path)
+            limit = self._applying(tracker.kind, tracker.name, tracker.path)
             assert _same(tracker.limit, limit.resources), f"{name}: limit on resources"
-            assert (tracker.max_apps, tracker.wildcard) == (limit.max_apps, wildcard), f"{name}: limit"
+            assert (tracker.max_apps, tracker.wildcard) == (limit.max_apps, limit.wildcard), f"{name}: limit"
 
     def _validate_trackers(self, app: Application, uses: Vec) -> None:
         if not app.group_chosen:
@@ -312,6 +376,10 @@ class Limits:
         assert uses.zero() or all(entered), f"{app.id}: has allocations, but is in no set of applications"
 
 
+def _listed(named: dict[str, dict[str, Tracker]]) -> dict[str, list[Tracker]]:
+    return {name: [named[name][path] for path in sorted(named[name])] for name in sorted(named)}
+
+
 def _paths(app: Application) -> list[str]:
     """The paths of the application's queue and its ancestors, leaf first."""
     return [queue.path for queue in app.queue.lineage()]
@@ -325,22 +393,23 @@ def _uses(app: Application) -> Vec:
     return uses
 
 
-def _same(one: Vec | None, other: Vec | None) -> bool:
+@cython.cfunc
+def _same(one: Vec | None, other: Vec | None) -> cython.bint:
     if one is None or other is None:
         return one is other
     return one.same(other)
 
 
-def _wake(tracker: Tracker, woken: dict[Application, None]) -> None:
+def _wake(tracker: Tracker, woken: dict[Any, Any]) -> None:
     woken.update(tracker.blocked)
     tracker.blocked.clear()
 
 
-def _leave(tracker: Tracker, app: Application, woken: dict[Application, None]) -> None:
+def _leave(tracker: Tracker, app: Application, woken: dict[Any, Any]) -> None:
     tracker.apps.pop(app, None)
     tracker.blocked.pop(app, None)
     _wake(tracker, woken)
 
 
-def _named(tracker: Tracker) -> str:
+def _said(tracker: Tracker) -> str:
     return f"{tracker.kind} {tracker.name} at {tracker.path}"

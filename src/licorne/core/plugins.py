@@ -43,7 +43,7 @@ class Plugins:
         self.listens = overrides(callback, "send_event")
         self.saves = overrides(callback, "update_configuration")
         self._decides = overrides(callback, "predicates")
-        self._syncs = overrides(callback, "re_sync_scheduler_cache")
+        self.syncs = overrides(callback, "re_sync_scheduler_cache")
         self._dumps = overrides(callback, "get_state_dump")
         self._synced: dict[str, int] = {}  # how many outputs have been told, by partition
         self.manager: Manager | None = None
@@ -53,7 +53,7 @@ class Plugins:
         return self._holds if self._decides else None
 
     def _holds(self, key: str, node_id: str, allocate: bool) -> bool:
-        if self._syncs:
+        if self.syncs:
             self.sync()
         args = v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate)
         try:
@@ -67,7 +67,7 @@ class Plugins:
     def sync(self, *, last: bool = False) -> None:
         """Tell the cache what is new; `last`: the outputs will be taken before the next time."""
         manager = self.manager
-        if manager is None or not self._syncs:
+        if manager is None or not self.syncs:
             return
         args = seed.ReSyncSchedulerCacheArgs()
         for name, out in [("", manager.out), *((p.name, p.out) for p in manager.ordered)]:

@@ -24,7 +24,8 @@ class Tracker:
     """Usage and limit of a user or group at one queue.
 
     `limit` is None where no limit on resources applies; `max_apps` 0 where none on applications does. `apps` are the
-    applications that use something here; `blocked` those that wait for room under this limit.
+    applications that use something here; `blocked` those that wait for room under this limit; `holders` is the number
+    of those that are attached (`licorne.core.limits`).
     """
 
     kind: str  # "user" or "group"
@@ -34,6 +35,7 @@ class Tracker:
     limit: Vec | None
     max_apps: cython.longlong
     wildcard: cython.bint  # the limit is that of `*`
+    holders: cython.longlong
     apps: dict[Application, None]
     blocked: dict[Application, None]
 
@@ -45,9 +47,11 @@ class Tracker:
         self.limit = None
         self.max_apps = 0
         self.wildcard = False
+        self.holders = 0
         self.apps = {}
         self.blocked = {}
 
-    def may_run(self, app: Application) -> bool:
+    @cython.ccall
+    def may_run(self, app: Application) -> cython.bint:
         """May one more application, this one, run here (section 11.4)?"""
         return self.max_apps == 0 or app in self.apps or len(self.apps) + 1 <= self.max_apps

@@ -38,7 +38,7 @@ from licorne.si.adapt import (
     updated_application,
 )
 from licorne.si.decisions import as_v19, run_end
-from licorne.si.messages import NodeAction, Output, Termination
+from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
 from licorne.si.reading import read_v19
 from licorne.si.wire_decisions import write_v19
 from licorne.si.wire_read import decode_apart
@@ -226,36 +226,46 @@ _LISTS: dict[type[Output], str] = {
 def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:
     """The core's outputs as messages to a resource manager, in the order in which they must be delivered."""
     found = outputs if type(outputs) is list else list(outputs)
-    for start, end in _runs(found):
-        if type(found[start]) is messages.NewAllocation:
+    total = len(found)
+    start = 0
+    while start < total:
+        first = found[start]
+        end = start + 1
+        if type(first) is NewAllocation:
+            end = run_end(found, start)
             yield "allocation", v19.AllocationResponse(new=as_v19(found, start, end))
+        elif type(first) is UpdatedApplication and (end == total or type(found[end]) is not UpdatedApplication):
+            yield "application", v19.ApplicationResponse(updated=[updated_application(first)])  # with its first pod
         else:
+            end = _end_of_run(found, start)
             yield from _responses_of_run(found[start:end], rm_id)
+        start = end
 
 
 def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, bytes]]:
     """As `responses`, each on the wire: for a host that takes the core's outputs (`on_output`) and sends bytes."""
     found = outputs if type(outputs) is list else list(outputs)
     made: list[tuple[Kind, bytes]] = []
-    for start, end in _runs(found):
-        if type(found[start]) is messages.NewAllocation:
+    start = 0
+    while start < len(found):
+        end = _end_of_run(found, start)
+        if type(found[start]) is NewAllocation:
             made.append(("allocation", write_v19(found, start, end)))
         else:
             made += [(kind, encode(response)) for kind, response in _responses_of_run(found[start:end], rm_id)]
+        start = end
     return made
 
 
-def _runs(outputs: list[Output]) -> Iterator[tuple[int, int]]:
-    """Where the outputs that may share a response start and end."""
-    start = 0
-    while start < len(outputs):
-        end = run_end(outputs, start)
-        if end == start:
-            name = _LISTS[type(outputs[start])]
-            while end < len(outputs) and _LISTS[type(outputs[end])] == name:
-                end += 1
-        yield start, end
-        start = end
+def _end_of_run(outputs: list[Output], start: int) -> int:
+    """Where the outputs end that may share a response with the one at `start`."""
+    end = run_end(outputs, start)
+    if end == start:
+        name = _LISTS[type(outputs[start])]
+        end += 1
+        while end < len(outputs) and _LISTS[type(outputs[end])] == name:
+            end += 1
+    return end
 
 
 def _responses_of_run(run: list[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:

@@ -55,7 +55,10 @@ def churn(workload: Workload, *, seed: int = 1, releases: int = RELEASES, limit_
             pass
         session.check(workload.name, "asks ")
         running = session.allocations
-        requests = _releases([new for new in running if new.priority > 0] or running, seed)[:releases]
+        # A decision names no priority, so it is looked up with the ask.
+        large = {ask.allocation_key for batch in feed.batches for ask in batch.allocations if ask.priority > 0}
+        ending = [new for new in running if new.allocation_key in large]
+        requests = _releases(ending or running, seed)[:releases]
         if not requests:
             raise WorkloadError(f"{workload.name}: nothing was allocated, so nothing can end")
         waiting = feed.asks - session.made
