@@ -341,13 +341,22 @@ def test_what_has_no_answer_is_ignored_with_a_note() -> None:
     assert applications.inputs == [m.RemoveApplication(application_id="a")]
     assert applications.ignored == ["invalid remove[0] None: must be RemoveApplicationRequest"]
 
-    bad = v19.AllocationRelease(termination_type=9)  # type: ignore[arg-type]
+    bad = v19.AllocationRelease(termination_type="9")  # type: ignore[arg-type]
     releases = inputs_from_allocation_request(
         asks(releases=v19.AllocationReleasesRequest(allocations_to_release=[bad]))
     )
     assert not releases.inputs
     assert not releases.outputs
-    assert releases.ignored[0].startswith("invalid releases.allocationsToRelease[0].terminationType 9: must be one of")
+    assert releases.ignored[0].startswith("invalid releases.allocationsToRelease[0].terminationType '9': must be")
+
+
+def test_a_release_of_a_type_that_only_a_later_version_knows_is_a_plain_removal() -> None:
+    later = v19.AllocationRelease(application_id="a", allocation_key="k", termination_type=9)  # type: ignore[arg-type]
+    (release,) = inputs_from_allocation_request(
+        asks(releases=v19.AllocationReleasesRequest(allocations_to_release=[later]))
+    ).inputs
+    assert isinstance(release, m.Release)
+    assert (release.key, release.termination) == ("k", m.Termination.UNKNOWN)
 
 
 @pytest.mark.parametrize("junk", [None, 5, "text", {}, v19.EventRecord()])

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from licorne.si import messages, v19, wire_asks
 from licorne.si._check import Fault, plain, salvaged
 from licorne.si.adapt import (
@@ -39,7 +41,7 @@ from licorne.si.adapt import (
 )
 from licorne.si.decisions import as_v19, run_end
 from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
-from licorne.si.reading import read_v19
+from licorne.si.reading import is_release, read_v19
 from licorne.si.wire_decisions import write_v19
 from licorne.si.wire_read import decode_apart
 from licorne.si.wire_write import encode
@@ -118,10 +120,20 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
 
 def _releases(result: Translation, releases: object, rm_id: str) -> None:
     def release(value: object) -> None:
-        result.inputs.append(_release(plain(value, v19.AllocationRelease), rm_id))
+        exact = value if is_release(value) else plain(_known_type(value), v19.AllocationRelease)
+        result.inputs.append(_release(exact, rm_id))  # type: ignore[arg-type]
 
     listed = getattr(releases, "allocations_to_release", releases)
     each(result, "releases.allocationsToRelease", listed, release, None)
+
+
+def _known_type(value: object) -> object:
+    """The release, if it is one; a type of a later version is a plain removal (spec scheduling.md, section 14)."""
+    if type(value) is not v19.AllocationRelease or type(value.termination_type) is not int:
+        return value
+    if value.termination_type in _TERMINATIONS:
+        return value
+    return replace(value, termination_type=v19.TerminationType.UNKNOWN_TERMINATION_TYPE)
 
 
 def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocation]:
@@ -160,7 +172,6 @@ def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocatio
 
 
 _TERMINATIONS = {number.value: number for number in Termination}
-"""A type of a later version (SCHEDULING_FAILED_ON_RM) is a plain removal (spec scheduling.md, section 14)."""
 
 
 def _release(release: v19.AllocationRelease, rm_id: str) -> messages.Release:
@@ -168,7 +179,7 @@ def _release(release: v19.AllocationRelease, rm_id: str) -> messages.Release:
         partition=short_partition(release.partition_name, rm_id),
         application_id=release.application_id,
         key=release.allocation_key,
-        termination=_TERMINATIONS.get(release.termination_type, Termination.UNKNOWN),
+        termination=_TERMINATIONS[release.termination_type],
         message=release.message,
         what="both",
     )

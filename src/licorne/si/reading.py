@@ -19,7 +19,9 @@ from licorne.si._check import encodable
 from licorne.si._schema import INT64_MAX, INT64_MIN
 from licorne.si.seed import AllocationAsk, Priority
 from licorne.si.v19 import Allocation as AllocationV19
+from licorne.si.v19 import AllocationRelease as AllocationReleaseV19
 from licorne.si.v19 import PreemptionPolicy
+from licorne.si.v19 import TerminationType as TerminationTypeV19
 
 if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
@@ -160,6 +162,21 @@ def _ask_seed(row: tuple[Any, ...]) -> Allocation | None:
 
 
 # -- is it as declared? ----------------------------------------------------------------------------------
+
+
+def is_release(value: Any) -> bool:
+    """Is every field of this release of 1.9's dialect exactly as declared, so that it need not be copied?"""
+    if type(value) is not AllocationReleaseV19 or type(value.termination_type) is not TerminationTypeV19:
+        return False
+    try:
+        return (
+            _is_text(value.partition_name)
+            and _is_text(value.application_id)
+            and _is_text(value.message)
+            and _is_text(value.allocation_key)
+        )
+    except UnicodeEncodeError:
+        return False
 
 
 @cython.cfunc
