@@ -11,7 +11,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-THRESHOLDS = (50_000, 20, 100)
+THRESHOLDS = (200_000, 20, 100)
 
 
 @contextmanager
