@@ -186,6 +186,17 @@ def test_the_container_scheduling_state_comes_beside_the_responses(seed_dialect:
     assert rm.take() == []
 
 
+def test_asks_wait_for_resources_also_where_there_are_no_nodes() -> None:
+    """Differences, row 54: a cluster that grows on demand begins with nothing."""
+    rm = Listener()
+    api = v19_api(rm)
+    apps(api, "x")
+    ask(api, "k")
+    rm.take()
+    api.schedule(now_ns=10**9)
+    assert [(kind, said.allocation_key) for kind, said in rm.take()] == [("state", "k")]
+
+
 def test_without_a_callback_nobody_is_told() -> None:
     api = v19_api(None)
     node(api)

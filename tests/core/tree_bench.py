@@ -59,7 +59,7 @@ class Bench:
 
     def ask(self, app: Application, key: str, priority: int = 0, vcore: int = 1) -> Ask:
         amounts = {"vcore": vcore}
-        shape = Shape(self.types.vector(amounts), amounts, self.need, (vcore,))
+        shape = Shape(self.types.vector(amounts), amounts, self.need)
         ask = Ask(key, app, shape, priority, 0, 0)
         self.books.pend(app, ask)
         return ask

@@ -52,3 +52,15 @@ def test_a_generated_workload_is_decided_the_same_every_time(tmp_path: Path) -> 
     ]
     assert len({result["digest"] for result in results}) == 1
     assert results[0]["placed"] > 1000 and results[0]["never_placed"] > 0
+
+
+@pytest.mark.parametrize(("policy", "demand"), [("fair", "1.3"), ("binpacking", "0.9")])
+def test_the_node_index_changes_no_decision(tmp_path: Path, policy: str, demand: str) -> None:
+    workload = tmp_path / "workload.jsonl"
+    options = ("--shape", "unique", "--nodesort", policy, "--demand", demand)
+    run("one hash seed", "-m", "licorne.cli", "generate", "a", str(workload), *options)
+    simulate = ("simulate", str(workload), "--json")
+    indexed = json.loads(run("one hash seed", "-m", "licorne.cli", *simulate))
+    plain = json.loads(run("plain Python", str(HISTORY.with_name("without_index.py")), *simulate))
+    assert indexed["digest"] == plain["digest"]
+    assert indexed["placed"] > 1000

@@ -48,20 +48,23 @@ class Books:
 
     @cython.ccall
     def shape(self, resource: dict[str, int], need: Need) -> Shape:
-        """The shape of an ask: one object for equal amounts and constraints, as long as one such ask is pending."""
-        return self.shape_of(self.types.amounts(resource), resource, need)
+        """A shape for an ask of this resource and these constraints."""
+        return Shape(self.types.amounts(resource), resource, need)
 
     @cython.cfunc
-    def shape_of(self, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
-        """The same, for a map whose amounts are known already; they are copied if they are kept."""
-        ident: object = amounts.ident()
-        known = need.shapes.get(ident)
-        if known is not None:
-            return cython.cast(Shape, known)
-        shape: Shape = Shape.__new__(Shape)
-        own: Vec = new_vec(0, 0)
-        own.copy_from(amounts)
-        shape.open(own, resource or {}, need, ident)
+    def shape_for(self, app: Application, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
+        """The same, for a map whose amounts are known already, and for an application: mostly it is that of its last ask.
+
+        A register of all shapes would find more that are equal, at the price of an entry for each that is not. It is
+        not needed: what equal asks of different applications tell each other, `Need.failed` tells them.
+        """
+        shape: Shape | None = app.last_shape
+        if shape is None or shape.need is not need or not shape.amounts.same(amounts):
+            own: Vec = new_vec(0, 0)
+            own.copy_from(amounts)
+            shape = Shape.__new__(Shape)
+            shape.open(own, resource or {}, need)
+            app.last_shape = shape
         return shape
 
     # -- pending ---------------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ class Books:
             ask.next.prior = ask
         shape.first = ask
         if shape.waiting == 0:
-            shape.need.shapes[shape.ident] = shape
+            shape.need.waiting += 1
         shape.waiting += 1
         if not ask.required:
             self.parking.joined(ask)
@@ -122,8 +125,7 @@ class Books:
         if shape.failed:
             shape.failed = False
             self.parking.failed.pop(shape, None)
-        if shape.need.shapes.get(shape.ident) is shape:
-            del shape.need.shapes[shape.ident]
+        shape.need.waiting -= 1
 
     @cython.cfunc
     def _forget_parked(self, ask: Ask) -> cython.void:

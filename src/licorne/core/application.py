@@ -13,7 +13,7 @@ from .states import ApplicationState, ApplicationTable
 from .timers import Timer
 
 if cython.compiled:
-    from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.asks import Ask, Shape
     from cython.cimports.licorne.core.order import Ranked
     from cython.cimports.licorne.core.priorities import PriorityBag
     from cython.cimports.licorne.core.queue import Queue
@@ -23,7 +23,7 @@ if cython.compiled:
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
-    from .asks import Ask
+    from .asks import Ask, Shape
     from .order import Ranked
     from .priorities import PriorityBag
     from .queue import Queue
@@ -58,6 +58,7 @@ class Application(Ranked):
     high: Vec
     usage: list[float]
     requests: Requests
+    last_shape: Shape | None  # that of the last ask that came
     bag: PriorityBag
     asks_pending: cython.longlong
     visited_seq: cython.longlong  # asks that arrived up to here have all had their turn
@@ -98,6 +99,7 @@ class Application(Ranked):
         self.high = Vec()
         self.usage = []
         self.requests = Requests()
+        self.last_shape = None
         self.bag = PriorityBag()
         self.asks_pending = 0
         self.visited_seq = 0

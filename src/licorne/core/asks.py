@@ -1,6 +1,6 @@
 """Asks, which with a node are allocations, and what equal asks have in common.
 
-**Shapes.** Asks of the same resources and node constraints share one `Shape`, and one answer: when no node has
+**Shapes.** Asks of an application with the same resources and node constraints share one `Shape`, and one answer: when no node has
 room for it, the shape has `failed` and every pending ask of it is *parked* until something happens to a node that
 can change the answer. The rule that wakes them is in `licorne.core.parking`, the order in which an application's asks
 are tried in `licorne.core.requests`.
@@ -40,18 +40,16 @@ class Shape:
     failed: cython.bint
     first: Ask | None  # the head of the list of its pending asks
     waiting: cython.Py_ssize_t  # pending asks
-    ident: object  # its key among the shapes of its need
 
-    def __init__(self, amounts: Vec, resource: dict[str, int], need: Need, ident: object) -> None:
-        self.open(amounts, resource, need, ident)
+    def __init__(self, amounts: Vec, resource: dict[str, int], need: Need) -> None:
+        self.open(amounts, resource, need)
 
     @cython.cfunc
-    def open(self, amounts: Vec, resource: dict[str, int], need: Need, ident: object) -> cython.void:
+    def open(self, amounts: Vec, resource: dict[str, int], need: Need) -> cython.void:
         """Begin: what `__init__` does, for a shape made without the cost of a call from Python."""
         self.amounts = amounts
         self.resource = resource
         self.need = need
-        self.ident = ident
         if not cython.compiled:  # a new C structure is all zeros
             self.failed = False
             self.first = None

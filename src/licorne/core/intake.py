@@ -198,7 +198,7 @@ class Intake:
         """The ask of a message whose amounts are `amounts`."""
         ask: Ask = Ask.__new__(Ask)
         tags = message.tags
-        shape: Shape = self.books.shape_of(self.amounts, message.resource, need)
+        shape: Shape = self.books.shape_for(app, self.amounts, message.resource, need)
         self.books.asks_seen += 1  # asks are numbered in the order of their arrival
         ask.open(message.key, app, shape, message.priority, self.parking.now, self.books.asks_seen)
         if message.priority_class:

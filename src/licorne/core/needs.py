@@ -96,7 +96,7 @@ class Needs:
 
     def _forget_unused(self) -> None:
         for constraints, need in list(self._needs.items()):
-            if not need.shapes and constraints != NO_CONSTRAINTS:
+            if not need.waiting and constraints != NO_CONSTRAINTS:
                 del self._needs[constraints]
                 if need.exact:
                     self._free_numbers.append(need.number)

@@ -23,7 +23,7 @@ else:
     from .vectors import Vec
 
 if TYPE_CHECKING:  # a node knows them as objects: the modules that define them build upon this one
-    from .asks import Ask, Shape
+    from .asks import Ask
     from .nodeblock import NodeBlock
 
 WORD = 62  # marks in a word of 64 bits
@@ -47,7 +47,7 @@ class Need:
     word: cython.Py_ssize_t
     mark: cython.longlong
     exact: cython.bint  # the mark is this need's own
-    shapes: dict[object, Shape]  # those of its shapes that a pending ask has, by their amounts
+    waiting: cython.longlong  # shapes of pending asks with it
     answers: dict[NodeLabels, bool]  # for a shared mark
     failed: Minima
 
@@ -57,7 +57,7 @@ class Need:
         self.word = number // WORD
         self.mark = 1 << number % WORD
         self.exact = number != SHARED
-        self.shapes = {}
+        self.waiting = 0
         self.answers = {}
         self.failed = Minima(True)
 

@@ -227,13 +227,6 @@ class Vec:
         if not cython.compiled:
             del self.v[n:]
 
-    @cython.cfunc
-    def ident(self) -> object:
-        """A key that equal vectors have in common (in this process)."""
-        if cython.compiled:
-            return cython.cast(cython.p_char, self.v)[: self.n * 8]
-        return tuple(self.v)
-
     @cython.ccall
     @cython.exceptval(check=False)
     def at(self, d: cython.Py_ssize_t) -> cython.longlong:
