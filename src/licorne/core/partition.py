@@ -294,17 +294,20 @@ class Partition:
 
     def split(self, ask: Ask) -> Ask:
         """The next allocation of an ask of the seed's dialect, with a UUID; the last one uses the ask up."""
+        if ask.repeats == 1:
+            self.books.unpend(ask.app, ask)
+            ask.repeats = 0
+            ask.id = self.next_uuid()
+            return ask
         alloc = Ask(ask.key, ask.app, ask.shape, ask.priority, ask.created, ask.seq)
         for name in ("tags", "task_group", "timeout_ns", "placeholder", "originator", "allow_self", "allow_other"):
             setattr(alloc, name, getattr(ask, name))
         alloc.required = ask.required
         alloc.id = self.next_uuid()
         alloc.repeats = 0
-        repeats = ask.repeats - 1
         self.books.unpend(ask.app, ask)
-        if repeats:
-            ask.repeats = repeats
-            self.books.pend(ask.app, ask)
+        ask.repeats -= 1
+        self.books.pend(ask.app, ask)
         return alloc
 
     def next_uuid(self) -> str:
