@@ -2,8 +2,8 @@
 
 **Shapes.** Asks of an application that follow each other with the same resources and node constraints share one `Shape`,
 and one answer: when no node has room for it, the shape has `failed` and every pending ask of it is *parked* until
-something happens to a node that can change the answer. The rule that wakes them is in `licorne.core.parking`, the order in which an application's asks
-are tried in `licorne.core.requests`.
+something happens to a node that can change the answer. The rule that wakes them is in `licorne.core.parking`, the order
+in which an application's asks are tried in `licorne.core.requests`.
 """
 
 from __future__ import annotations
