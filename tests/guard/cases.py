@@ -17,6 +17,7 @@ import msgspec
 
 from licorne.si import v19
 from licorne.sim.boundary import RM_ID, ObjectFeed, ObjectSession
+from licorne.sim.churn import release_of, urgent
 from licorne.sim.generate import Options, Size, benchmark
 
 Counts = dict[str, int]
@@ -108,22 +109,6 @@ def _phases(case: Case, feed: ObjectFeed) -> Iterator[tuple[str, ObjectSession]]
 
 def _ends(feed: ObjectFeed, session: ObjectSession, number: int) -> list[v19.AllocationRequest]:
     """Requests that end so many of the large allocations; their asks have a priority above 0."""
-    urgent = {ask.allocation_key for batch in feed.batches for ask in batch.allocations if ask.priority > 0}
-    large = [allocation for allocation in session.allocations if allocation.allocation_key in urgent]
+    large = urgent(feed, session.allocations)
     assert len(large) >= number and len(large) % STRIDE
-    return [
-        v19.AllocationRequest(
-            rm_id=RM_ID,
-            releases=v19.AllocationReleasesRequest(
-                allocations_to_release=[
-                    v19.AllocationRelease(
-                        partition_name="default",
-                        application_id=allocation.application_id,
-                        allocation_key=allocation.allocation_key,
-                        termination_type=v19.TerminationType.STOPPED_BY_RM,
-                    )
-                ]
-            ),
-        )
-        for allocation in (large[i * STRIDE % len(large)] for i in range(number))
-    ]
+    return [release_of(large[i * STRIDE % len(large)]) for i in range(number)]

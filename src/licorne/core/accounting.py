@@ -142,19 +142,9 @@ class Books:
     def _pending(self, app: Application, amounts: Vec, times: cython.longlong) -> cython.void:
         """Count these amounts as pending so many times more, or less if negative."""
         queue: Queue | None = app.queue
-        all_of_it: Vec = amounts
-        if times not in (1, -1):
-            all_of_it = new_vec(amounts.n, 0)
-            all_of_it.add_times(amounts, times)
-        if times == -1:
-            app.pending.minus(all_of_it)
-        else:
-            app.pending.plus(all_of_it)
+        app.pending.add_times(amounts, times)
         while queue is not None:
-            if times == -1:
-                queue.pending.minus(all_of_it)
-            else:
-                queue.pending.plus(all_of_it)
+            queue.pending.add_times(amounts, times)
             queue = queue.parent
 
     @cython.cfunc

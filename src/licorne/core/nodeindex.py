@@ -100,9 +100,7 @@ class NodeIndex:
         """The node's marks have changed, and nothing else that counts here."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         key: cython.longlong = order_key(node.score)
-        cells: cython.ulonglong = self.grid.cells(node.free)
-        block.write(node, block.where(key, node.rank), key, cells)
-        self._lift(block, node, cells)
+        self._rewrite(block, block.where(key, node.rank), key, node)
 
     def rebuild(self, width: int) -> None:
         """Score and sort all nodes anew, for `width` resource types."""
@@ -174,13 +172,18 @@ class NodeIndex:
         node.score = self.policy.score(node)
         key: cython.longlong = order_key(node.score)
         if self._stays(block, at, key, node.rank):
-            cells: cython.ulonglong = self.grid.cells(node.free)
-            block.write(node, at, key, cells)
-            self._lift(block, node, cells)
+            self._rewrite(block, at, key, node)
         else:
             self.moves += 1
             self._take_out(node, old)
             self._insert(node, key)
+
+    @cython.cfunc
+    def _rewrite(self, block: NodeBlock, at: cython.Py_ssize_t, key: cython.longlong, node: Node) -> cython.void:
+        """Write the node into its row as it is now."""
+        cells: cython.ulonglong = self.grid.cells(node.free)
+        block.write(node, at, key, cells)
+        self._lift(block, node, cells)
 
     @cython.cfunc
     def _stays(

@@ -244,9 +244,10 @@ class Vec:
 
     @cython.cfunc
     def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
-        """Add the other so many times, in place."""
+        """Add the other so many times, in place; a negative number of times subtracts it."""
         d: cython.Py_ssize_t
-        self.grow(other.n)
+        if self.n < other.n:
+            self.grow(other.n)
         for d in range(other.n):
             self.v[d] += other.v[d] * times
 

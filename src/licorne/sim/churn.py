@@ -55,10 +55,9 @@ def churn(workload: Workload, *, seed: int = 1, releases: int = RELEASES, limit_
             pass
         session.check(workload.name, "asks ")
         running = session.allocations
-        # A decision names no priority, so it is looked up with the ask.
-        large = {ask.allocation_key for batch in feed.batches for ask in batch.allocations if ask.priority > 0}
-        ending = [new for new in running if new.allocation_key in large]
-        requests = _releases(ending or running, seed)[:releases]
+        ending = urgent(feed, running) or running
+        order = random.Random(seed).sample(ending, len(ending))
+        requests = [release_of(allocation) for allocation in order[:releases]]
         if not requests:
             raise WorkloadError(f"{workload.name}: nothing was allocated, so nothing can end")
         waiting = feed.asks - session.made
@@ -91,22 +90,18 @@ def churn(workload: Workload, *, seed: int = 1, releases: int = RELEASES, limit_
     )
 
 
-def _releases(ending: list[v19.Allocation], seed: int) -> list[v19.AllocationRequest]:
-    """A request for each of these allocations, in a drawn order."""
-    order = random.Random(seed).sample(ending, len(ending))
-    return [
-        v19.AllocationRequest(
-            rm_id=RM_ID,
-            releases=v19.AllocationReleasesRequest(
-                allocations_to_release=[
-                    v19.AllocationRelease(
-                        partition_name="default",
-                        application_id=allocation.application_id,
-                        allocation_key=allocation.allocation_key,
-                        termination_type=v19.TerminationType.STOPPED_BY_RM,
-                    )
-                ]
-            ),
-        )
-        for allocation in order
-    ]
+def urgent(feed: ObjectFeed, allocations: list[v19.Allocation]) -> list[v19.Allocation]:
+    """Those of the allocations whose asks have a priority above 0; a decision itself names no priority."""
+    keys = {ask.allocation_key for batch in feed.batches for ask in batch.allocations if ask.priority > 0}
+    return [allocation for allocation in allocations if allocation.allocation_key in keys]
+
+
+def release_of(allocation: v19.Allocation) -> v19.AllocationRequest:
+    """The request that ends one allocation."""
+    release = v19.AllocationRelease(
+        partition_name="default",
+        application_id=allocation.application_id,
+        allocation_key=allocation.allocation_key,
+        termination_type=v19.TerminationType.STOPPED_BY_RM,
+    )
+    return v19.AllocationRequest(rm_id=RM_ID, releases=v19.AllocationReleasesRequest(allocations_to_release=[release]))
