@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from licorne.core import nodechanges
+from licorne.core import deadlines, nodechanges
 from licorne.core.accounting import Books
 from licorne.core.asks import Ask
 from licorne.core.descent import Descent
@@ -18,7 +18,6 @@ from licorne.core.lifecycle import Lifecycle
 from licorne.core.limits import Limits
 from licorne.core.nodes import ScorePolicy
 from licorne.core.parking import Parking
-from licorne.core.partition import Partition
 from licorne.core.queue import Queue
 from licorne.core.reservations import Reservations
 from licorne.core.tree import Tree
@@ -119,11 +118,11 @@ def _no_other_groups(sound: Any) -> Any:
 
 
 def _back_off_never_ends(sound: Any) -> Any:
-    def _timer_due(self: Any, kind: str, subject: object) -> None:
+    def due(partition: Any, kind: str, subject: object) -> None:
         if kind != "backoff":
-            sound(self, kind, subject)
+            sound(partition, kind, subject)
 
-    return _timer_due
+    return due
 
 
 def _slots_of_the_leaf_alone(_sound: Any) -> Any:
@@ -156,7 +155,7 @@ FAULTS: dict[str, Fault] = {
     "a freed node wakes nobody": Fault(Parking, "node_freed", _nothing),
     "a node that opens wakes nobody": Fault(Parking, "node_opened", _nothing),
     "age wakes nobody": Fault(Parking, "aged", _nothing),
-    "a back-off never ends": Fault(Partition, "_timer_due", _back_off_never_ends),
+    "a back-off never ends": Fault(deadlines, "due", _back_off_never_ends),
     "a reservation never ends": Fault(Reservations, "too_old", _nothing),
     "no limit at middle levels": Fault(Descent, "headroom", _no_limit_at_middle_levels),
     "no limit for other groups": Fault(Limits, "_matching_group", _no_other_groups),

@@ -12,6 +12,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | sums | `accounting` |
 | users and groups | `limits` |
 | states and timers of applications | `lifecycle` |
+| deadlines | `deadlines`, `timers` |
 | why an ask waits | `explain` |
 
 What it has to tell its resource manager is appended to `out`, in order; the cluster carries it away after each call.
@@ -25,7 +26,7 @@ from operator import attrgetter
 from licorne.config.model import PartitionConfig
 from licorne.si.messages import Output, Released, Termination, WaitingForResources
 
-from . import explain, outstanding
+from . import deadlines, explain, outstanding
 from .accounting import Books
 from .application import Application
 from .asks import Ask
@@ -202,6 +203,14 @@ class Partition:
             due = self.started_ns + (passed // CLEAN_INTERVAL_NS + 1) * CLEAN_INTERVAL_NS
             self._clean_timer = self.timers.add(due, "clean", self)
 
+    def remove_empty_queues(self) -> None:
+        """Run the cleaner (spec scheduling.md, section 12)."""
+        self._clean_timer = None
+        removed = self.tree.remove_empty()
+        if self.events is not None:
+            self.events.queues_removed(removed)
+        self.watch_empty_queues()
+
     # -- time ------------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
@@ -213,37 +222,10 @@ class Partition:
             self.now = self.parking.now = max(self.now, due)
             found = self.timers.due(due)
             if found is not None:
-                self._timer_due(*found)
+                deadlines.due(self, *found)
                 if self.events is not None:
                     self.events.catch_up()
         self.now = self.parking.now = now
-
-    def _timer_due(self, kind: str, subject: object) -> None:
-        if kind != "aged":  # which says when to try again, and shows in nothing else
-            self.changed = True
-        if kind == "clean":
-            self._clean_timer = None
-            removed = self.tree.remove_empty()
-            if self.events is not None:
-                self.events.queues_removed(removed)
-            self.watch_empty_queues()
-        elif isinstance(subject, Ask):
-            self._ask_timer_due(kind, subject)
-        elif isinstance(subject, Application):
-            if kind == "state":
-                self.lifecycle.timer_due(subject)
-            elif kind == "running":
-                self.lifecycle.running_time_over(subject)
-            elif kind == "backoff":
-                self.parking.wake(subject)
-
-    def _ask_timer_due(self, kind: str, ask: Ask) -> None:
-        if kind == "aged":
-            self.parking.aged(ask)
-        elif kind == "reservation":
-            self.reservations.too_old(ask)
-        elif kind == "timeout" and ask.node is not None and ask in ask.node.allocations:
-            self.lifecycle.time_out(ask)
 
     def next_deadline_ns(self) -> int | None:
         """When something may happen without an input; None: nothing ever will."""

@@ -1,0 +1,65 @@
+"""What happens because time has come: one row for each kind of deadline (design: a deadline is an event like any other).
+
+Who sets a deadline names its kind and its subject (`Timers.add`); what is done then stands here. A subject may have
+ended by then: a row whose rule asks for more than that it is due looks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .application import Application
+    from .asks import Ask
+    from .partition import Partition
+
+
+def due(partition: Partition, kind: str, subject: Any) -> None:
+    """Do what a deadline of this kind was set for."""
+    if kind not in UNSEEN:
+        partition.changed = True
+    ACTIONS[kind](partition, subject)
+
+
+def _clean(partition: Partition, _: Partition) -> None:
+    partition.remove_empty_queues()
+
+
+def _state(partition: Partition, app: Application) -> None:
+    partition.lifecycle.timer_due(app)
+
+
+def _running(partition: Partition, app: Application) -> None:
+    partition.lifecycle.running_time_over(app)
+
+
+def _backoff(partition: Partition, app: Application) -> None:
+    partition.parking.wake(app)
+
+
+def _aged(partition: Partition, ask: Ask) -> None:
+    partition.parking.aged(ask)
+
+
+def _reservation(partition: Partition, ask: Ask) -> None:
+    partition.reservations.too_old(ask)
+
+
+def _timeout(partition: Partition, alloc: Ask) -> None:
+    if alloc.node is not None and alloc in alloc.node.allocations:
+        partition.lifecycle.time_out(alloc)
+
+
+ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
+    "clean": _clean,  # dynamic and draining queues that are empty go
+    "state": _state,  # it has lasted its time
+    "running": _running,  # the execution timeout of an application
+    "backoff": _backoff,  # is over
+    "aged": _aged,  # an ask may reserve a node
+    "reservation": _reservation,  # is too old
+    "timeout": _timeout,  # the execution timeout of an allocation
+}
+
+UNSEEN = frozenset({"aged"})
+"""These say when to try again, and show in nothing else."""
