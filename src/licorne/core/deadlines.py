@@ -51,6 +51,10 @@ def _timeout(partition: Partition, alloc: Ask) -> None:
         partition.lifecycle.time_out(alloc)
 
 
+def _quota(partition: Partition, _: object) -> None:
+    partition.quotas.due()
+
+
 ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "clean": _clean,  # dynamic and draining queues that are empty go
     "state": _state,  # it has lasted its time
@@ -58,6 +62,7 @@ ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "backoff": _backoff,  # is over
     "aged": _aged,  # an ask may reserve a node
     "reservation": _reservation,  # is too old
+    "quota": _quota,  # a queue that uses more than its lowered max gives it back
     "timeout": _timeout,  # the execution timeout of an allocation
 }
 

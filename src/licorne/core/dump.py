@@ -55,7 +55,7 @@ def _partition(partition: Partition) -> Map:
         "state": str(partition.state),
         "capacity": partition.total.named(partition.types),
         "nodeSortingPolicy": partition.config.node_sort.policy,
-        "queues": [_queue(queue) for queue in partition.tree.queues()],
+        "queues": [_queue(queue, partition) for queue in partition.tree.queues()],
         "nodes": [_node(partition.nodes[name], partition) for name in sorted(partition.nodes)],
         "applications": [_application(app) for app in active],
         "terminated": [_application(app) for app in partition.terminated],
@@ -77,7 +77,7 @@ def _reservation(node_id: str, ask: Ask) -> Map:
     }
 
 
-def _queue(queue: Queue) -> Map:
+def _queue(queue: Queue, partition: Partition) -> Map:
     return {
         "queuename": queue.path,
         "status": str(queue.state),
@@ -90,6 +90,7 @@ def _queue(queue: Queue) -> Map:
         "guaranteedResource": queue.guaranteed_resource(),
         "maxRunningApps": queue.max_apps,
         "runningApps": queue.running,
+        "quotaPreemptionStartTime": partition.quotas.start_ns(queue),
         "properties": dict(sorted(queue.properties.items())),
     }
 

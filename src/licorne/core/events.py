@@ -16,7 +16,7 @@ change. Starting, a state without a number of its own, is SET without a detail, 
 
 Not made yet (they come with the REST side of events): all of type REQUEST (headroom, predicates, preemption: one-off
 notices that the descent would have to remember); all of type USERGROUP; APP_CANNOTRUN_* and APP_RUNNABLE_*; APP_EXPIRED;
-QUEUE_PREEMPTION; what goes with a partition that is not configured any more. Ring buffer and streams (section 4,
+what goes with a partition that is not configured any more. Ring buffer and streams (section 4,
 items 4 and 5) are not here either.
 """
 
@@ -152,6 +152,16 @@ class PartitionEvents:
             facts = self._queues.pop(path, None)
             managed = facts is not None and facts.managed
             self._records.queue(path, _REMOVE, _NO_DETAIL if managed else ChangeDetail.QUEUE_DYNAMIC)
+
+    def quota_enforced(self, queue: Queue, wanted: dict[str, int], claimed: dict[str, int], victims: int) -> None:
+        """A queue that uses more than its lowered max has given back what it can."""
+        self.catch_up()
+        message = (
+            f"Quota Preemption results summary: preemptable resources: {_text(wanted)}, "
+            f"claimed resources: {_text(claimed)}, selected victims: {victims}, preempted victims: {victims}"
+        )
+        limit = queue.max_resource() or {}
+        self._records.queue(queue.path, _SET, ChangeDetail.QUEUE_PREEMPTION, message=message, resource=limit)
 
     def queues_changed(self) -> None:
         """The configuration was applied: look at every queue."""
@@ -321,3 +331,8 @@ class PartitionEvents:
 
 def _facts(queue: Queue) -> _QueueFacts:
     return _QueueFacts(queue.managed, queue.is_leaf, queue.max_config, queue.guaranteed_config)
+
+
+def _text(amounts: dict[str, int]) -> str:
+    """Amounts in a message (spec events.md, section 2)."""
+    return f"map[{' '.join(f'{name}:{amounts[name]}' for name in sorted(amounts))}]"

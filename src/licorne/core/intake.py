@@ -242,12 +242,16 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
         return
     node = alloc.node
     preempted = alloc.preempted
+    more = shape.amounts.clone()
+    more.minus(alloc.shape.amounts)
     partition.books.give_back(app, alloc)
     alloc.preempted = False
     alloc.shape = shape
     partition.books.take(app, alloc, node)
     if preempted:
         partition.books.preempting(app, alloc)
+    if partition.config.quota_preemption_enabled:
+        partition.quotas.usage_forced(app.queue, more)
 
 
 def _placed_outside(
@@ -276,6 +280,8 @@ def _placed_outside(
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now
     partition.books.take(app, new, node)
+    if partition.config.quota_preemption_enabled:
+        partition.quotas.usage_forced(app.queue, new.shape.amounts)
     if node.reservations:
         partition.parking.reserved_stale = True  # one more that can make room for an ask that requires the node
     partition.allocated(app, new)

@@ -9,6 +9,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | asks and allocations | `intake`, `releases` |
 | nodes, foreign allocations | `nodechanges` |
 | decisions | `descent`, `parking`, `reservations`, `preemption` |
+| lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
 | sums | `accounting` |
 | users and groups | `limits` |
 | states and timers of applications | `lifecycle` |
@@ -32,6 +33,7 @@ from .application import Application
 from .asks import Ask
 from .descent import Descent
 from .events import PartitionEvents
+from .evictions import evictions
 from .intake import Intake
 from .lifecycle import Lifecycle
 from .limits import Limits
@@ -41,6 +43,7 @@ from .nodes import Node, ScorePolicy
 from .parking import Parking
 from .placement import PlacementConfigError, Placer
 from .queue import Queue
+from .quotastart import QuotaChanges
 from .reservations import Reservations
 from .settings import Settings
 from .states import SECOND_NS, TIME_MAX_NS, ObjectState
@@ -103,6 +106,8 @@ class Partition:
         self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.reservations = Reservations(self)
+        self.quotas = QuotaChanges(self)
+        self.evictions = evictions()
         self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
         self._applications_seen = 0
         self._last_moment = now - 1
@@ -165,7 +170,9 @@ class Partition:
         if config.node_sort != self.config.node_sort:
             self.index.set_policy(self._score_policy(config))
         self.config = config
+        quotas = self.quotas.before_reload()
         self.tree.reload(config.root)
+        self.quotas.reloaded(quotas)
         self.limits.configure(config.root, self.applications.values())
         self.queues_changed()
         if self.events is not None:
@@ -207,6 +214,7 @@ class Partition:
         """Run the cleaner (spec scheduling.md, section 12)."""
         self._clean_timer = None
         removed = self.tree.remove_empty()
+        self.quotas.removed()
         if self.events is not None:
             self.events.queues_removed(removed)
         self.watch_empty_queues()

@@ -47,6 +47,7 @@ def validate(partition: Partition) -> None:
         partition.needs.validate()
         partition.tree.validate()
         partition.limits.validate(partition.applications.values())
+        partition.quotas.validate()
     except AssertionError as error:
         raise InvariantError(f"partition {partition.name}: {error}") from error
 

@@ -1,0 +1,195 @@
+"""Which allocations of a leaf are its victims when a quota was lowered (spec preemption.md, section 4.5).
+
+A set of victims *serves* if together they fit the room that the leaf has to give, and no other candidate fits what they
+leave of it. Of all sets that serve the best one is wanted: fewest that refuse preemption or are originators, then fewest
+victims, then the lowest sum of priorities, then the newest. (The original takes originators and those that refuse first,
+by a slip in its order.)
+
+Candidates with the same amounts, as far as these matter, make a *group*: of a group only the number of victims is
+open, for those of the lowest priority, and of equals the newest, are taken. What remains is a search over the numbers,
+depth first, with bounds on what is still needed so that what is left out cannot be fitted in. It starts from a good set
+(large ones first, and that order with each group first or last) and ends with the best one, or after so many steps; it
+is exact on leaves with a few groups, and near to that on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .asks import Ask
+
+GROUPS_MAX = 24
+"""With more groups the search is not begun: the good sets that were tried are what there is."""
+
+Size = tuple[int, ...]
+Worth = tuple[int, int, int, tuple[tuple[int, int], ...]]
+"""What is to be small: bad ones, victims, the sum of priorities, and when they were made, negated, in order."""
+
+
+def choose(candidates: Sequence[Ask], room: Mapping[int, int], steps: int) -> list[Ask]:
+    """The best set that serves. `room`: by a type's place, without a type of which any amount may be given back."""
+    fitting = [a for a in candidates if all(a.shape.amounts.at(d) <= max(0, left) for d, left in room.items())]
+    if not fitting:
+        return []
+    types = [d for d in sorted(room) if any(a.shape.amounts.at(d) for a in fitting)]
+    groups: dict[tuple[bool, Size], Group] = {}
+    for alloc in fitting:
+        kind = (is_bad(alloc), tuple(alloc.shape.amounts.at(d) for d in types))
+        if kind not in groups:
+            groups[kind] = Group(*kind)
+        groups[kind].members.append(alloc)
+    ordered = sorted(groups.values(), key=lambda group: group.rank([room[d] for d in types]))
+    for group in ordered:
+        group.members.sort(key=_first_to_go)
+    search = Search(ordered, [room[d] for d in types], steps)
+    search.run()
+    return [alloc for group, number in zip(ordered, search.best, strict=True) for alloc in group.members[:number]]
+
+
+def is_bad(alloc: Ask) -> bool:
+    """Is it to be evicted last: does it refuse preemption, or is it the originator of its application?"""
+    return bool(alloc.originator or not alloc.allow_self)
+
+
+def _first_to_go(alloc: Ask) -> tuple[int, int, int]:
+    return alloc.priority, -alloc.created, -alloc.seq
+
+
+class Group:
+    """Candidates that differ in nothing but priority and age."""
+
+    def __init__(self, bad: bool, size: Size) -> None:
+        self.bad = bad
+        self.size = size
+        self.members: list[Ask] = []
+
+    def rank(self, room: Sequence[int]) -> tuple[bool, int, Size]:
+        """The order in which a good set is looked for: bad ones last, large ones first."""
+        part = max(
+            (size * 1_000_000 // left for size, left in zip(self.size, room, strict=True) if left > 0), default=0
+        )
+        return self.bad, -part, tuple(-size for size in self.size)
+
+    def most(self, rest: Sequence[int]) -> int:
+        """So many of them fit."""
+        number = len(self.members)
+        for size, left in zip(self.size, rest, strict=True):
+            if size:
+                number = min(number, left // size)
+        return number
+
+
+class Search:
+    """The search for the numbers of victims of each group; `best` is the best that was found."""
+
+    def __init__(self, groups: list[Group], room: list[int], steps: int) -> None:
+        self.groups = groups
+        self.room = room
+        self.steps = steps
+        self.best: list[int] = []
+        self.worth: Worth | None = None
+        self.numbers = [0] * len(groups)
+        # Of the groups from each place on: their sums, those of the ones that are not bad, and the largest sizes.
+        self.tails: list[tuple[list[int], list[int], list[int]]] = []
+        zeros = [0] * len(room)
+        tail = (zeros, zeros, zeros)
+        self.tails.append(tail)
+        for group in reversed(groups):
+            whole = [size * len(group.members) for size in group.size]
+            tail = (
+                [a + b for a, b in zip(tail[0], whole, strict=True)],
+                tail[1] if group.bad else [a + b for a, b in zip(tail[1], whole, strict=True)],
+                [max(a, b) for a, b in zip(tail[2], group.size, strict=True)],
+            )
+            self.tails.append(tail)
+        self.tails.reverse()
+
+    def run(self) -> None:
+        """Find the best set, or a good one when the steps are used up."""
+        order = list(range(len(self.groups)))
+        self._fill(order)
+        for place in order if len(order) > 1 else ():
+            others = order[:place] + order[place + 1 :]
+            self._fill([place, *others])
+            self._fill([*others, place])
+            if self.steps <= 0:
+                return
+        if len(self.groups) <= GROUPS_MAX:
+            self.numbers = [0] * len(self.groups)
+            self._descend(0, list(self.room), 0, 0)
+
+    def _fill(self, order: list[int]) -> None:
+        """Take of each group as many as fit, in this order: nothing more fits then."""
+        rest = list(self.room)
+        for place in order:
+            group = self.groups[place]
+            number = self.numbers[place] = group.most(rest)
+            rest = [left - number * size for left, size in zip(rest, group.size, strict=True)]
+        self.steps -= len(order)
+        self._offer()
+
+    def _offer(self) -> None:
+        """A set that serves: is it the best until now?"""
+        bad = sum(number for group, number in zip(self.groups, self.numbers, strict=True) if group.bad)
+        few = (bad, sum(self.numbers))
+        if self.worth is not None and few > self.worth[:2]:
+            return
+        victims = [a for g, number in zip(self.groups, self.numbers, strict=True) for a in g.members[:number]]
+        self.steps -= len(victims) // 8
+        newest = tuple(sorted((-a.created, -a.seq) for a in victims))
+        worth = (*few, sum(a.priority for a in victims), newest)
+        if self.worth is None or worth < self.worth:
+            self.worth = worth
+            self.best = list(self.numbers)
+
+    def _descend(self, at: int, rest: list[int], bad: int, taken: int) -> None:
+        """Try all numbers of the groups from this place on; those before have theirs."""
+        self.steps -= 1 + at // 8
+        if not self._promises(at, rest, bad, taken):
+            return
+        if at == len(self.groups):
+            self._offer()
+            return
+        group = self.groups[at]
+        for number in range(group.most(rest), -1, -1):
+            if self.steps <= 0:
+                return
+            self.numbers[at] = number
+            left = [amount - number * size for amount, size in zip(rest, group.size, strict=True)]
+            self._descend(at + 1, left, bad + (number if group.bad else 0), taken + number)
+
+    def _promises(self, at: int, rest: list[int], bad: int, taken: int) -> bool:
+        """Can a set that serves come of this, and one that is not worse than the best?
+
+        What was left out of the groups before must not fit in the end: in some type what follows must take away so much.
+        That needs some victims more, and some bad ones if those that are not bad do not suffice.
+        """
+        more = more_bad = 0
+        for place in range(at):
+            group = self.groups[place]
+            if self.numbers[place] < len(group.members):
+                needed = self._to_block(group.size, at, rest)
+                if needed is None:
+                    return False
+                more = max(more, needed[0])
+                more_bad = max(more_bad, needed[1])
+        return self.worth is None or (bad + more_bad, taken + more) <= self.worth[:2]
+
+    def _to_block(self, size: Size, at: int, rest: list[int]) -> tuple[int, int] | None:
+        """At least so many victims, and bad ones, must follow so that a size does not fit; None: it always will."""
+        whole, good, largest = self.tails[at]
+        least: int | None = None
+        least_bad = 0
+        for d, left in enumerate(rest):
+            lacking = left - size[d] + 1  # so much must be taken of this type; where it asks for none, nothing helps
+            if size[d] == 0 or lacking > whole[d]:
+                continue
+            if lacking <= 0:
+                return 0, 0
+            number = -(-lacking // largest[d])
+            number_bad = max(0, -(-(lacking - good[d]) // largest[d]))
+            least_bad = number_bad if least is None else min(least_bad, number_bad)
+            least = number if least is None else min(least, number)
+        return None if least is None else (least, least_bad)
