@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .vectors import Vec
 
 AGAIN_NS = SECOND_NS
-"""When a queue is looked at whose turn it was while a queue above it was enforced: the original's next look."""
+"""When a queue is looked at whose time has passed: the original's next look, a second later."""
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class QuotaChanges:
                 self.starts.pop(queue, None)
             else:
                 self.starts[queue] = start
-        self._arm(0)
+        self._arm()
 
     def _start_after(self, queue: Queue, old: Quota) -> int | None:
         start = self.starts.get(queue)
@@ -102,7 +102,7 @@ class QuotaChanges:
         if self.starts:
             find = self._partition.tree.find
             self.starts = {queue: start for queue, start in self.starts.items() if find(queue.path) is queue}
-            self._arm(0)
+            self._arm()
 
     # -- usage -----------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class QuotaChanges:
                 continue
             if over(queue) and (queue not in self.starts or not over(queue, more)):
                 self.starts[queue] = self._partition.now + delay
-        self._arm(0)
+        self._arm()
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -134,25 +134,26 @@ class QuotaChanges:
         if not self.enabled or partition.state is ObjectState.STOPPED:
             return
         enforced: dict[Queue, None] = {}
-        waits = False
         mine = [queue for queue, start in self.starts.items() if start <= partition.now]
         for queue in sorted(mine, key=_walk_order):
             if any(upper in enforced for upper in queue.lineage()):
-                waits = True
-                continue
+                continue  # its time has passed, which the next look finds
             del self.starts[queue]
             if over(queue):
                 enforced[queue] = None
                 enforce(partition, queue)
-        self._arm(partition.now + AGAIN_NS if waits else 0)
+        self._arm()
 
-    def _arm(self, not_before: int) -> None:
-        """Set the deadline of the earliest start time; one that has passed is due at once."""
-        self._partition.timers.cancel(self._timer)
+    def _arm(self) -> None:
+        """Set the deadline of the earliest start time; one that has passed is due in a second, not again and again."""
+        timers, now, old = self._partition.timers, self._partition.now, self._timer
         self._timer = None
         if self.starts and self.enabled:
-            due = max(self._partition.now, not_before, min(self.starts.values()))
-            self._timer = self._partition.timers.add(due, "quota", self)
+            due = min(self.starts.values())
+            if due <= now:
+                due = now + AGAIN_NS if old is None else min(now + AGAIN_NS, old[0])
+            self._timer = timers.add(due, "quota", self)
+        timers.cancel(old)
 
     # -- proof -----------------------------------------------------------------------------------------
 
