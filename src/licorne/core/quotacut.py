@@ -34,7 +34,7 @@ STEPS = 20_000
 """The search for the best victims takes so many steps in one run, over all leaves; in each leaf no less than ..."""
 STEPS_OF_A_LEAF = 500
 
-RULE = "a queue whose max was lowered gives back what it uses above it, when its delay has passed (preemption.md, 4)"
+RULE = "a queue whose max was lowered gives back what it uses above it, when its delay is over (preemption.md, section 4)"
 
 
 def enforce(partition: Partition, queue: Queue) -> None:
