@@ -32,9 +32,7 @@ def fits(pods: Iterable[Pod], room: Mapping[str, int]) -> bool:
     """Do they fit together, where a type that is not listed is without limit?"""
     pods = list(pods)
     return all(
-        sum(pod.of(name) for pod in pods) <= left
-        for name, left in room.items()
-        if any(pod.of(name) for pod in pods)
+        sum(pod.of(name) for pod in pods) <= left for name, left in room.items() if any(pod.of(name) for pod in pods)
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from licorne.config import Configuration
 from licorne.config.model import PartitionConfig
 from licorne.si.messages import AddApplication, Allocation, Input, Output, RejectedAllocation, RejectedApplication
-from reference import intake, life, queues, scheduler
+from reference import intake, life, queues, quotas, scheduler
 from reference.model import SECOND_NS, Partition, Predicate, Queue
 
 UNLIMITED = (1 << 63) - 1
@@ -71,7 +71,9 @@ class ReferenceCluster:
         mine = self.managers[rm_id]
         for config in configuration.partitions:
             if config.name in mine:
+                known = quotas.known(mine[config.name])
                 queues.apply(mine[config.name], config)
+                quotas.reloaded(mine[config.name], known)
             else:
                 mine[config.name] = self._new(rm_id, config)
         for name in sorted(set(mine) - {config.name for config in configuration.partitions}):
@@ -94,6 +96,7 @@ class ReferenceCluster:
             partition = self.managers[rm_id].get(message.partition)
             if partition is not None:
                 intake.take(partition, message)
+                quotas.settle(partition)
             elif isinstance(message, AddApplication):
                 self._refused[rm_id].append(RejectedApplication(message.application_id, ""))
             elif isinstance(message, Allocation):

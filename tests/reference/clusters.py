@@ -26,6 +26,7 @@ from licorne.si.messages import (
 )
 from reference.cluster import ReferenceCluster
 from reference.model import SECOND_NS, App, Ask, Partition
+from reference.quotatrees import squeezed, squeezes
 from reference.trees import USERS, Trees
 
 SHARED_BY = 20
@@ -72,6 +73,10 @@ class Scenario:
         names = ["one", "two"] if self.rng.random() < 0.15 else ["one"]
         self.managers = [self._manager(name, Trees.drawn(f"{name} {seed // SHARED_BY}", load)) for name in names]
         self.reference = ReferenceCluster(load)
+        self.squeezes = squeezes(seed)
+        self.planned: list[Step] = []
+        self.texts = {manager.rm_id: manager.texts[0] for manager in self.managers}
+        self.load = load
         self.steps_left = self.rng.randint(30, 50)
         self.now_ns = START_NS + self.rng.randrange(SECOND_NS)
 
@@ -100,6 +105,8 @@ class Scenario:
 
     def step(self) -> Step:
         """The next one."""
+        if self.planned:
+            return self.planned.pop(0)
         rng = self.rng
         manager = rng.choice(self.managers)
         partition = rng.choice(list(self.reference.managers[manager.rm_id].values()))
@@ -120,6 +127,7 @@ class Scenario:
             (0.8, self._existing),
         ]
         others = [(7.0, "schedule"), (3, "limited"), (4, "advance"), (2, "deadlines"), (1.5, "reload"), (0.3, "mood")]
+        others.append((self.squeezes, "squeeze"))
         names: list[Any] = [draw for _, draw in draws] + [name for _, name in others]
         chosen = rng.choices(names, [weight for weight, _ in draws] + [weight for weight, _ in others])[0]
         match chosen:
@@ -134,9 +142,20 @@ class Scenario:
             case "mood":
                 return ("mood", rng.randint(0, 3))
             case "reload":
-                return ("reload", manager.rm_id, rng.choice(manager.texts))
+                self.texts[manager.rm_id] = rng.choice(manager.texts)
+                return ("reload", manager.rm_id, self.texts[manager.rm_id])
+            case "squeeze":
+                return self._squeeze(manager, partition)
             case _:
                 return ("submit", manager.rm_id, chosen(manager, partition))
+
+    def _squeeze(self, manager: Manager, partition: Partition) -> Step:
+        """Lower the quota of a queue below what it uses, and let its delay pass."""
+        accepted = Trees(self.rng, self.load).accepted
+        for text, pause_ns in squeezed(self.rng, self.texts[manager.rm_id], partition, accepted):
+            self.planned += [("reload", manager.rm_id, text), ("advance", pause_ns)]
+            self.texts[manager.rm_id] = text
+        return ("schedule", None)
 
     def _passing(self) -> int:
         """How long: within a second, over a delay, a back-off, a state, a timeout, the age of a reservation."""

@@ -32,6 +32,7 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
+from reference import quotas
 from reference.life import RUN, drop_ask, emptied, end, fire, say_released, unreserve
 from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, pruned
 from reference.queues import create_dynamic, find
@@ -166,9 +167,10 @@ def _resize(partition: Partition, alloc: Ask, message: Allocation) -> None:
     """It uses something else now; no limit is asked (section 8.2)."""
     amounts = pruned(message.resource)
     if amounts != alloc.amounts:
-        alloc.amounts = amounts
+        old, alloc.amounts = alloc.amounts, amounts
         alloc.placed = partition.number("placed")
         alloc.app.allocations[alloc.id] = alloc.app.allocations.pop(alloc.id)
+        quotas.forced(partition, alloc.app.queue, old, amounts)
 
 
 def _placed_outside(
@@ -193,6 +195,7 @@ def _placed_outside(
     if app.state in ("New", "Completing"):
         fire(partition, app, RUN)
     place(partition, new, node)
+    quotas.forced(partition, app.queue, {}, new.amounts)
     return True
 
 

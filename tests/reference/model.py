@@ -220,6 +220,7 @@ class Partition:
     inspected_ns: int = 0
     last_moment_ns: int = 0
     cleaner_due: bool = False
+    quota_starts: dict[Queue, int] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
 
     def number(self, of: str) -> int:

@@ -26,6 +26,7 @@ from licorne.si.messages import (
 )
 from reference.cluster import ReferenceCluster
 from reference.model import App, Ask, Node, Partition, Queue, fits_limit, rest
+from reference.quotatrees import QUOTAS
 from reference.sums import Sums, app_priority, limit_of, trackers
 
 WANTED: Final = (
@@ -100,6 +101,7 @@ WANTED: Final = (
     "application completed",
     "application failed",
     "waiting for resources told",
+    *QUOTAS,
     "deadline followed",
     "slept until a deadline",
 )
@@ -200,6 +202,8 @@ class Situations:
             before = self._paths.get(partition, paths)
             self.met["queue created"] += len(paths - before)
             self.met["queue removed"] += len(before - paths)
+            for name in QUOTAS:
+                self.met[name] += partition.numbers.pop(name, 0)
         gone = len(self._reserved.keys() - dict(_reserved(partitions)).keys())
         self.met["reservation too old" if what == "time" else "reservation gone with its ask or node"] += gone
         if what == "time":

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from licorne.config import ConfigError, Configuration
+from reference.quotatrees import enforce_quotas
 
 CONFIGURATIONS = 4
 """So many are drawn from a seed."""
@@ -42,13 +43,14 @@ class Trees:
             drawn.append(trees.tightened(drawn[0]) if len(drawn) == 1 else trees.changed(drawn[-1]))
         if len(drawn[-1]["partitions"]) > 1 and trees.rng.random() < 0.6:
             drawn[-1]["partitions"].pop()
+        enforce_quotas(random.Random(f"quotas {seed}"), drawn, trees.accepted)
         return list(map(json.dumps, drawn))
 
     def first(self, partitions: int) -> Tree:
         """A configuration of this many partitions."""
         while True:
             tree = {"partitions": [self._partition(name) for name in ("default", "gpu", "spare")[:partitions]]}
-            if self._accepted(tree):
+            if self.accepted(tree):
                 return tree
 
     def changed(self, old: Tree) -> Tree:
@@ -57,7 +59,7 @@ class Trees:
             tree = copy.deepcopy(old)
             for _ in range(self.rng.randint(1, 3)):
                 self._change(tree)
-            if self._accepted(tree):
+            if self.accepted(tree):
                 return tree
 
     def tightened(self, old: Tree) -> Tree:
@@ -76,9 +78,9 @@ class Trees:
                         below.pop("limits", None)
                         below["resources"] = {"max": {"vcore": "1m"}} if below is not queue else queue["resources"]
             self._align(root, 0)
-        return tree if self._accepted(tree) else self.changed(old)
+        return tree if self.accepted(tree) else self.changed(old)
 
-    def _accepted(self, tree: Tree) -> bool:
+    def accepted(self, tree: Tree) -> bool:
         try:
             self.load(json.dumps(tree))
         except ConfigError:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .vectors import Vec
 
 AGAIN_NS = SECOND_NS
-"""When a queue is looked at whose time has passed: the original's next look, a second later."""
+"""A start time that has passed and was not acted on is moved so far from now: to the original's next look."""
 
 
 class Quota(msgspec.Struct, frozen=True):
@@ -137,7 +137,7 @@ class QuotaChanges:
         mine = [queue for queue, start in self.starts.items() if start <= partition.now]
         for queue in sorted(mine, key=_walk_order):
             if any(upper in enforced for upper in queue.lineage()):
-                continue  # its time has passed, which the next look finds
+                continue  # it keeps a start time that has passed
             del self.starts[queue]
             if over(queue):
                 enforced[queue] = None
@@ -145,15 +145,15 @@ class QuotaChanges:
         self._arm()
 
     def _arm(self) -> None:
-        """Set the deadline of the earliest start time; one that has passed is due in a second, not again and again."""
-        timers, now, old = self._partition.timers, self._partition.now, self._timer
+        """Set the deadline of the earliest start time; one that has passed is moved, so that time can come to it."""
+        timers, now = self._partition.timers, self._partition.now
+        timers.cancel(self._timer)
         self._timer = None
         if self.starts and self.enabled:
-            due = min(self.starts.values())
-            if due <= now:
-                due = now + AGAIN_NS if old is None else min(now + AGAIN_NS, old[0])
-            self._timer = timers.add(due, "quota", self)
-        timers.cancel(old)
+            for queue, start in self.starts.items():
+                if start <= now:
+                    self.starts[queue] = now + AGAIN_NS
+            self._timer = timers.add(min(self.starts.values()), "quota", self)
 
     # -- proof -----------------------------------------------------------------------------------------
 
@@ -166,8 +166,7 @@ class QuotaChanges:
         wanted = bool(self.starts) and self.enabled and self._partition.state is not ObjectState.STOPPED
         assert not wanted or self._timer is not None, "start times, but no deadline"
         if self._timer is not None:
-            latest = max(self._partition.now + AGAIN_NS, min(self.starts.values()))
-            assert self._timer[0] <= latest, "the deadline comes after the first start time"
+            assert self._timer[0] == min(self.starts.values()), "the deadline is not that of the first start time"
 
 
 def over(queue: Queue, without: Vec | None = None) -> bool:
