@@ -46,6 +46,8 @@ MAXIMA: list[Amounts | None] = [
     {"memory": 12, "gpu": 1},
 ]
 WIDE: list[Amounts | None] = [None, None, {"vcore": 40}, {"vcore": 14, "memory": 20}]
+QUOTA_DELAY_S = 17
+"""After so long a lowered quota is enforced, where that is switched on."""
 GUARANTEED: list[Amounts | None] = [None, {"vcore": 2}, {"vcore": 4, "memory": 4}]
 POLICIES = ["fifo", "fair", "stateaware"]
 BACKOFFS = ["", "", "1", "2"]
@@ -78,6 +80,7 @@ choices: st.SearchStrategy[Choices] = st.fixed_dictionaries(
         "template": st.tuples(_index(MAXIMA), _of([0, 0, 1]), _of(POLICIES)),
         "root": _of([0, 0, 0, 4, 6]),
         "rules": _of([0, 0, 1]),
+        "lowered": st.tuples(st.just(""), st.just({}), st.booleans()),
     }
 )
 """What a configuration is made of; small, because every choice is one more that a failure is shrunk by."""
@@ -94,6 +97,7 @@ PLAIN: Choices = {
     "template": (0, 0, "fifo"),
     "root": 0,
     "rules": 0,
+    "lowered": ("", {}, False),  # a queue, its max, and whether quotas are enforced
 }
 
 Queue = dict[str, Any]
@@ -141,9 +145,10 @@ def tree(chosen: Choices) -> Queue:
     b1_max, b1_policy, b1_apps, b1_priority, b1_guaranteed = chosen["b1"]
     b2_max, b2_policy, b2_backoff = chosen["b2"]
     t_max, t_apps, t_policy = chosen["template"]
-    wide = WIDE[b_max]
+    lowered, lowered_max, enforced = chosen["lowered"]
+    wide = lowered_max if lowered == "b" else WIDE[b_max]
     a = _queue(
-        "a", most=MAXIMA[a_max], apps=a_apps, limits=LIMITS[a_limits], parent=chosen["flip"],
+        "a", most=lowered_max if lowered == "a" else MAXIMA[a_max], apps=a_apps, limits=LIMITS[a_limits], parent=chosen["flip"],
         properties=_properties(a_policy, a_backoff),
     )  # fmt: skip
     b1 = _queue(
@@ -157,6 +162,8 @@ def tree(chosen: Choices) -> Queue:
         "b", b1 if missing != "b1" else {}, b2, most=wide, apps=b_apps, limits=LIMITS[b_limits],
         properties=_properties("", "", b_priority),
     )  # fmt: skip
+    for queue in (a, b, b1) if enforced else ():
+        queue["properties"]["quota.preemption.delay"] = f"{QUOTA_DELAY_S}s"
     if b1["apps"] == 0 and b_apps:
         b1["apps"] = b_apps
     c = _queue("c", properties=_properties("fair", "", chosen["c"]))
@@ -207,6 +214,7 @@ def _partition(name: str, chosen: Choices) -> dict[str, Any]:
     policy = "binpacking" if chosen["binpacking"] else "fair"
     return {
         "name": name,
+        "preemption": {"quotapreemptionenabled": chosen["lowered"][2]},
         "placementrules": rules,
         "nodesortpolicy": {"type": policy},
         "queues": [_written(tree(chosen), root=True)],

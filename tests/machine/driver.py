@@ -20,7 +20,7 @@ import msgspec
 from licorne import ConfigurationError, RegistrationError, ResourceManagerCallback, SchedulerAPI
 from licorne.si import messages, v19
 from licorne.si.messages import Output, Termination
-from machine import work
+from machine import evicted, work
 from machine.amounts import pruned
 from machine.books import Books
 from machine.compare import compare
@@ -192,6 +192,7 @@ class Driver:
         _, said = self.call("submit", rm_id, [], now_ns=self.now)
         for rm, outputs in said:
             self.hear(rm, outputs)
+            evicted.check(self, rm, outputs)
         self.situations.after_time(self)
 
     # -- decisions -------------------------------------------------------------------------------------

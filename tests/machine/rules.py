@@ -15,13 +15,14 @@ from hypothesis.stateful import initialize, precondition, rule
 from licorne.si import messages, v19
 from licorne.si.messages import NodeAction, Termination
 from machine import bad, configs
+from machine.quotas import Quotas
 from machine.things import App, Node
-from machine.world import ATTRIBUTES, PASSES_NS, SIZES, World
+from machine.world import ATTRIBUTES, PASSES_NS, SIZES
 
 small = st.integers(0, 7)
 
 
-class Machine(World):
+class Machine(Quotas):
     """The rules."""
 
     # -- who is there ----------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ WANTED = (
     "reservation expired",
     "allocated to a required node",
     "made room on a required node",
+    "quota enforced",
+    "quota enforced below a parent",
     "drained with allocations",
     "node removed with allocations",
     "re-registered with pending asks",
@@ -88,7 +90,7 @@ class Situations:
             if output.termination is Termination.TIMEOUT:
                 self.count("allocation timed out")
             elif output.termination is Termination.PREEMPTED_BY_SCHEDULER:
-                self.count("made room on a required node")
+                self.met["made room on a required node"] += "daemon set ask" in output.message
         elif isinstance(output, messages.WaitingForResources):
             self.count("waiting for resources told")
         elif isinstance(output, messages.UpdatedApplication) and output.message == "ExecutionTimeout":
