@@ -26,7 +26,7 @@ from licorne.si.messages import (
 )
 from reference.cluster import ReferenceCluster
 from reference.model import SECOND_NS, App, Ask, Partition
-from reference.quotatrees import squeezed, squeezes
+from reference.squeezes import squeeze, squeezes
 from reference.trees import USERS, Trees
 
 SHARED_BY = 20
@@ -145,17 +145,9 @@ class Scenario:
                 self.texts[manager.rm_id] = rng.choice(manager.texts)
                 return ("reload", manager.rm_id, self.texts[manager.rm_id])
             case "squeeze":
-                return self._squeeze(manager, partition)
+                return squeeze(self, manager, partition)
             case _:
                 return ("submit", manager.rm_id, chosen(manager, partition))
-
-    def _squeeze(self, manager: Manager, partition: Partition) -> Step:
-        """Lower the quota of a queue below what it uses, and let its delay pass."""
-        accepted = Trees(self.rng, self.load).accepted
-        for text, pause_ns in squeezed(self.rng, self.texts[manager.rm_id], partition, accepted):
-            self.planned += [("reload", manager.rm_id, text), ("advance", pause_ns)]
-            self.texts[manager.rm_id] = text
-        return ("schedule", None)
 
     def _passing(self) -> int:
         """How long: within a second, over a delay, a back-off, a state, a timeout, the age of a reservation."""

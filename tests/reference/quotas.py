@@ -131,7 +131,7 @@ def _enforce(partition: Partition, queue: Queue) -> None:
     for leaf, share in list(_shares(partition, queue, amount)):  # drawn up before anybody has to go
         levels = leaf.lineage()[: leaf.lineage().index(queue) + 1]
         mine = _choice(partition, leaf, share, levels)
-        for alloc in sorted(mine, key=lambda a: (a.app.arrived, -a.created_ns, -a.arrived)):
+        for alloc in sorted(mine, key=lambda a: (a.app.arrived, *_age(a))):
             alloc.preempted = True  # so that it does not count for the next leaf
             victims.append(alloc)
     partition.number("quota: enforced" if victims else "quota: nothing to take")
@@ -192,5 +192,10 @@ def _choice(partition: Partition, leaf: Queue, share: Amounts, levels: list[Queu
     raise AssertionError("there is always a set to which nothing can be added")
 
 
-def _worth(victims: list[Ask]) -> tuple[int, list[tuple[int, int]]]:
-    return sum(a.priority for a in victims), sorted((-a.created_ns, -a.arrived) for a in victims)
+def _worth(victims: list[Ask]) -> tuple[int, list[tuple[int, int, int]]]:
+    return sum(a.priority for a in victims), sorted(map(_age, victims))
+
+
+def _age(alloc: Ask) -> tuple[int, int, int]:
+    """The newest first; of one ask's the one that was placed last."""
+    return -alloc.created_ns, -alloc.arrived, -alloc.placed

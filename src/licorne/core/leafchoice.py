@@ -24,12 +24,16 @@ GROUPS_MAX = 24
 """With more groups the search is not begun: the good sets that were tried are what there is."""
 
 Size = tuple[int, ...]
-Worth = tuple[int, int, int, tuple[tuple[int, int], ...]]
+Age = tuple[int, int, int]
+Worth = tuple[int, int, int, tuple[Age, ...]]
 """What is to be small: bad ones, victims, the sum of priorities, and when they were made, negated, in order."""
 
 
 def choose(candidates: Sequence[Ask], room: Mapping[int, int], steps: int) -> list[Ask]:
-    """The best set that serves. `room`: by a type's place, without a type of which any amount may be given back."""
+    """The best set that serves. `room`: by a type's place, without a type of which any amount may be given back.
+
+    Of allocations of one ask, which are equally old, those that come first among the candidates count as newer.
+    """
     fitting = [a for a in candidates if all(a.shape.amounts.at(d) <= max(0, left) for d, left in room.items())]
     if not fitting:
         return []
@@ -41,9 +45,10 @@ def choose(candidates: Sequence[Ask], room: Mapping[int, int], steps: int) -> li
             groups[kind] = Group(*kind)
         groups[kind].members.append(alloc)
     ordered = sorted(groups.values(), key=lambda group: group.rank([room[d] for d in types]))
+    ages = {alloc: (-alloc.created, -alloc.seq, place) for place, alloc in enumerate(candidates)}
     for group in ordered:
         group.members.sort(key=_first_to_go)
-    search = Search(ordered, [room[d] for d in types], steps)
+    search = Search(ordered, [room[d] for d in types], steps, ages)
     search.run()
     return [alloc for group, number in zip(ordered, search.best, strict=True) for alloc in group.members[:number]]
 
@@ -84,10 +89,11 @@ class Group:
 class Search:
     """The search for the numbers of victims of each group; `best` is the best that was found."""
 
-    def __init__(self, groups: list[Group], room: list[int], steps: int) -> None:
+    def __init__(self, groups: list[Group], room: list[int], steps: int, ages: Mapping[Ask, Age]) -> None:
         self.groups = groups
         self.room = room
         self.steps = steps
+        self.ages = ages
         self.best: list[int] = []
         self.worth: Worth | None = None
         self.numbers = [0] * len(groups)
@@ -138,7 +144,7 @@ class Search:
             return
         victims = [a for g, number in zip(self.groups, self.numbers, strict=True) for a in g.members[:number]]
         self.steps -= len(victims) // 8
-        newest = tuple(sorted((-a.created, -a.seq) for a in victims))
+        newest = tuple(sorted(self.ages[a] for a in victims))
         worth = (*few, sum(a.priority for a in victims), newest)
         if self.worth is None or worth < self.worth:
             self.worth = worth

@@ -34,7 +34,9 @@ STEPS = 20_000
 """The search for the best victims takes so many steps in one run, over all leaves; in each leaf no less than ..."""
 STEPS_OF_A_LEAF = 500
 
-RULE = "a queue whose max was lowered gives back what it uses above it, when its delay is over (preemption.md, section 4)"
+RULE = (
+    "a queue whose max was lowered gives back what it uses above it, when its delay is over (preemption.md, section 4)"
+)
 
 
 def enforce(partition: Partition, queue: Queue) -> None:
@@ -139,7 +141,9 @@ def select(queue: Queue, amount: Room) -> list[Ask]:
         for level in levels:
             for d, left in spare.setdefault(level, _spare(level)).items():
                 room[d] = min(left, room.get(d, left))
-        victims = choose(_candidates(leaf, share), room, max(STEPS_OF_A_LEAF, STEPS // len(leaves)))
+        candidates = _candidates(leaf, share)
+        chosen = dict.fromkeys(choose(candidates, room, max(STEPS_OF_A_LEAF, STEPS // len(leaves))))
+        victims = [alloc for alloc in candidates if alloc in chosen]
         for victim in victims:
             for d, value in enumerate(victim.shape.amounts.values()):
                 for level in levels:
@@ -160,13 +164,13 @@ def _spare(queue: Queue) -> Room:
 
 
 def _candidates(leaf: Queue, share: Room) -> list[Ask]:
-    """Who may be a victim in a leaf, and would bring something (section 4.5)."""
+    """Who may be a victim in a leaf, and would bring something (section 4.5); of one ask the last to be placed first."""
     wanted = [d for d, amount in share.items() if amount > 0]
     app: Application
     return [
         alloc
         for app in leaf.apps.values()
-        for alloc in app.allocations.values()
+        for alloc in reversed(app.allocations.values())
         if not alloc.required
         and not alloc.preempted
         and not alloc.released
