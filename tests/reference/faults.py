@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from licorne.core import deadlines, nodechanges
+from licorne.core import deadlines, leafchoice, nodechanges, quotacut
 from licorne.core.accounting import Books
 from licorne.core.asks import Ask
 from licorne.core.descent import Descent
@@ -19,6 +19,7 @@ from licorne.core.limits import Limits
 from licorne.core.nodes import ScorePolicy
 from licorne.core.parking import Parking
 from licorne.core.queue import Queue
+from licorne.core.quotastart import QuotaChanges
 from licorne.core.reservations import Reservations
 from licorne.core.tree import Tree
 from licorne.core.vectors import UNLIMITED
@@ -150,6 +151,23 @@ def _drained_nodes_reserved(sound: Any) -> Any:
     return mend_open
 
 
+def _without_delay(sound: Any) -> Any:
+    def start_after(self: Any, queue: Any, old: Any) -> Any:
+        start = sound(self, queue, old)
+        return start if start is None else min(start, self._partition.now + 1)
+
+    return start_after
+
+
+def _distances(queue: Any) -> dict[int, int]:
+    """What the original counts: also what a queue has not got of its guarantee."""
+    most = quotacut.used(queue)
+    if not queue.guaranteed_config:
+        return dict(enumerate(most))
+    least = enumerate(queue.guaranteed.values())
+    return {d: abs((most[d] if d < len(most) else 0) - amount) for d, amount in least if amount >= 0}
+
+
 FAULTS: dict[str, Fault] = {
     "a wake-up is skipped": Fault(Parking, "wake_blocked", lambda _: lambda _self, blocked: blocked.clear()),
     "a freed node wakes nobody": Fault(Parking, "node_freed", _nothing),
@@ -170,6 +188,11 @@ FAULTS: dict[str, Fault] = {
     "slots count at the leaf alone": Fault(Descent, "accept", _slots_of_the_leaf_alone),
     "who ends leaves two places": Fault(Lifecycle, "_count_running", _two_places_for_one),
     "a running application may be another": Fault(Lifecycle, "_leave_accepted", _nothing),
+    "a lowered quota counts at once": Fault(QuotaChanges, "_start_after", _without_delay),
+    "who refuses goes first": Fault(leafchoice, "is_bad", lambda sound: lambda alloc: not sound(alloc)),
+    "a lowered quota breaks guarantees": Fault(quotacut, "_spare", lambda _: lambda _queue: {}),
+    "what lacks counts as above": Fault(quotacut, "_surplus", lambda _: _distances),
+    "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
     "a state never ends": Fault(Lifecycle, "timer_due", _nothing),
 }
 
