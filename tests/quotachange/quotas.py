@@ -74,5 +74,5 @@ def left(bench: Bench, *paths: str) -> list[int]:
 
 
 def victims(bench: Bench) -> list[str]:
-    """The keys of all victims so far, in order."""
+    """The keys (their ids, too) of all victims so far, in order."""
     return [eviction.victim for eviction in bench.partition.evictions]

@@ -1,26 +1,25 @@
-"""Why allocations were evicted, as data (design, rule 4): one record for each victim of a preemption.
-
-Kept in the order of decision and bounded: of a partition the newest `KEPT` are there.
-"""
+"""Why somebody was evicted, as data (design, rule 4; issue 5): one record for each victim, the newest thousand."""
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-KEPT = 1_000
-"""So many evictions of a partition are kept; the oldest are forgotten first."""
+if TYPE_CHECKING:
+    from .asks import Ask
+    from .partition import Partition
+
+EVICTIONS_MAX = 1_000
+"""How many records a partition keeps; the oldest are forgotten first."""
 
 
 class Eviction(msgspec.Struct, frozen=True):
-    """An allocation was made to end, so that something else has room (spec preemption.md).
+    """A victim of preemption, and what it had to go for.
 
-    `ask` is the key of the ask that wanted room, of `ask_application` ("" where a quota was lowered). `queue` is that of
-    the ask, or the queue whose max was lowered. `missing`, by type: what was lacking of the queue's guarantee (kind
-    guaranteed), on the node (required-node), or what was used above the max (quota-change). `rule` is a sentence that
-    names the section of the specification. `victim` is the key of the allocation.
+    `ask` (its key) wanted room, in `queue`; a lowered quota has no ask, and `queue` is the one that it is of. `missing` is
+    what was left of the guarantee (`guaranteed`), what was lacking on the node (`required-node`), or what was over the
+    quota (`quota-change`), by type. `rule` says it in a sentence, with the section of the specification.
     """
 
     kind: Literal["guaranteed", "required-node", "quota-change"]
@@ -35,10 +34,9 @@ class Eviction(msgspec.Struct, frozen=True):
     at_ns: int
 
 
-Evictions = deque[Eviction]
-"""The evictions of a partition, oldest first, made by `evictions()`."""
-
-
-def evictions() -> Evictions:
-    """None yet."""
-    return deque(maxlen=KEPT)
+def eviction_of(partition: Partition, alloc: Ask) -> Eviction | None:
+    """Why this allocation was evicted; None if it was not, or that is forgotten."""
+    if not alloc.preempted:
+        return None
+    known = (e for e in reversed(partition.evictions) if e.victim == alloc.id and e.victim_application == alloc.app.id)
+    return next(known, None)

@@ -21,6 +21,7 @@ What it has to tell its resource manager is appended to `out`, in order; the clu
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 
@@ -33,7 +34,7 @@ from .application import Application
 from .asks import Ask
 from .descent import Descent
 from .events import PartitionEvents
-from .evictions import evictions
+from .evictions import EVICTIONS_MAX, Eviction
 from .intake import Intake
 from .lifecycle import Lifecycle
 from .limits import Limits
@@ -107,7 +108,7 @@ class Partition:
         self.lifecycle = Lifecycle(self)
         self.reservations = Reservations(self)
         self.quotas = QuotaChanges(self)
-        self.evictions = evictions()
+        self.evictions: deque[Eviction] = deque(maxlen=EVICTIONS_MAX)
         self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
         self._applications_seen = 0
         self._last_moment = now - 1
@@ -170,9 +171,7 @@ class Partition:
         if config.node_sort != self.config.node_sort:
             self.index.set_policy(self._score_policy(config))
         self.config = config
-        quotas = self.quotas.before_reload()
-        self.tree.reload(config.root)
-        self.quotas.reloaded(quotas)
+        self.quotas.reload(config.root)  # the tree, and what follows from its new quotas
         self.limits.configure(config.root, self.applications.values())
         self.queues_changed()
         if self.events is not None:

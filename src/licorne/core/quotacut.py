@@ -56,7 +56,7 @@ def enforce(partition: Partition, queue: Queue) -> None:
         )
         partition.evictions.append(
             Eviction(
-                "quota-change", "", "", queue.path, missing, RULE, victim.key, app.id, app.queue.path, partition.now
+                "quota-change", "", "", queue.path, missing, RULE, victim.id, app.id, app.queue.path, partition.now
             )
         )
     if partition.events is not None:

@@ -22,6 +22,8 @@ from .states import SECOND_NS, ObjectState
 from .vectors import UNLIMITED
 
 if TYPE_CHECKING:
+    from licorne.config.model import QueueConfig
+
     from .partition import Partition
     from .queue import Queue
     from .timers import Timer
@@ -58,16 +60,15 @@ class QuotaChanges:
 
     # -- configuration ---------------------------------------------------------------------------------
 
-    def before_reload(self) -> dict[Queue, Quota]:
-        """What `reloaded` is to be told: how each queue was configured until now."""
-        return {
+    def reload(self, config: QueueConfig) -> None:
+        """Apply a configuration to the tree, and set, move or drop start times (the table of section 4.1)."""
+        tree = self._partition.tree
+        before = {
             queue: Quota(queue.max_config, queue.settings.quota_preemption_delay_ns, not over(queue))
-            for queue in self._partition.tree.queues()
+            for queue in tree.queues()
             if queue.parent is not None
         }
-
-    def reloaded(self, before: dict[Queue, Quota]) -> None:
-        """A configuration has been applied: set, move or drop start times (the table of section 4.1)."""
+        tree.reload(config)
         for queue, old in before.items():
             if not queue.managed:
                 continue
