@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .quotacut import enforce
-from .states import SECOND_NS, ObjectState
+from .states import SECOND_NS, TIME_MAX_NS, ObjectState
 from .vectors import UNLIMITED
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class QuotaChanges:
         """Apply a configuration to the tree, and set, move or drop start times (the table of section 4.1)."""
         tree = self._partition.tree
         before = {
-            queue: Quota(queue.max_config, queue.settings.quota_preemption_delay_ns, not over(queue))
+            queue: Quota(queue.max_config, delay_ns(queue), not over(queue))
             for queue in tree.queues()
             if queue.parent is not None
         }
@@ -83,7 +83,7 @@ class QuotaChanges:
 
     def _start_after(self, queue: Queue, old: Quota) -> int | None:
         start = self.starts.get(queue)
-        delay = queue.settings.quota_preemption_delay_ns
+        delay = delay_ns(queue)
         maximum = queue.max_config
         if delay == 0 or not maximum or not any(maximum.values()) or not over(queue):
             return None
@@ -116,7 +116,7 @@ class QuotaChanges:
             return
         for queue in leaf.lineage():
             maximum = queue.max_config
-            delay = queue.settings.quota_preemption_delay_ns
+            delay = delay_ns(queue)
             if not queue.managed or queue.parent is None or delay == 0 or not maximum or not any(maximum.values()):
                 continue
             if over(queue) and (queue not in self.starts or not over(queue, more)):
@@ -162,12 +162,17 @@ class QuotaChanges:
         """Prove that start times belong to queues that may have one, and that time will bring them to notice."""
         for queue in self.starts:
             assert self._partition.tree.find(queue.path) is queue, f"{queue.path}: a start time, but the queue is gone"
-            ripe = queue.managed and queue.parent is not None and queue.settings.quota_preemption_delay_ns > 0
+            ripe = queue.managed and queue.parent is not None and delay_ns(queue) > 0
             assert ripe and queue.max_config, f"{queue.path}: a start time without a delay, or without a max"
         wanted = bool(self.starts) and self.enabled and self._partition.state is not ObjectState.STOPPED
         assert not wanted or self._timer is not None, "start times, but no deadline"
         if self._timer is not None:
             assert self._timer[0] == min(self.starts.values()), "the deadline is not that of the first start time"
+
+
+def delay_ns(queue: Queue) -> int:
+    """How long after its max was lowered it is enforced; 0: never."""
+    return min(queue.settings.quota_preemption_delay_ns, TIME_MAX_NS)
 
 
 def over(queue: Queue, without: Vec | None = None) -> bool:
