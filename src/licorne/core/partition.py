@@ -8,7 +8,8 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | applications: adding, removing | `admission` |
 | asks and allocations | `intake`, `releases` |
 | nodes, foreign allocations | `nodechanges` |
-| decisions | `descent`, `parking`, `reservations`, `preemption` |
+| decisions | `descent`, `parking`, `reservations` |
+| preemption | `preemption`, `guaranteed` (`guarantees`, `hunt`, `victims`, `herds`), `evictions` |
 | sums | `accounting` |
 | users and groups | `limits` |
 | states and timers of applications | `lifecycle` |
@@ -20,6 +21,7 @@ What it has to tell its resource manager is appended to `out`, in order; the clu
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 
@@ -31,7 +33,9 @@ from .accounting import Books
 from .application import Application
 from .asks import Ask
 from .descent import Descent
+from .evictions import EVICTIONS_MAX, Eviction
 from .events import PartitionEvents
+from .guaranteed import Guaranteed
 from .intake import Intake
 from .lifecycle import Lifecycle
 from .limits import Limits
@@ -57,6 +61,9 @@ TERMINATED_MAX = 10_000
 
 Predicate = Callable[[str, str, bool], bool]
 """A resource manager's say: (ask's key, node's id, allocate or reserve) -> may it?"""
+
+PreemptionPredicate = Callable[[str, str, list[str]], bool]
+"""The same: (ask's key, node's id, keys of victims there) -> may it run there when they are gone?"""
 
 
 class Partition:
@@ -103,6 +110,9 @@ class Partition:
         self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.reservations = Reservations(self)
+        self.guaranteed = Guaranteed(self)
+        self.evictions: deque[Eviction] = deque(maxlen=EVICTIONS_MAX)
+        self.preemption_predicates: PreemptionPredicate | None = None
         self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
         self._applications_seen = 0
         self._last_moment = now - 1
@@ -176,6 +186,7 @@ class Partition:
         self.settle_size()
         self.parking.tree_changed(self.tree.root, self.applications.values())
         self.watch_empty_queues()
+        self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.guarantees())
         self.changed = True
 
     def resize(self, capacity: Vec, times: int) -> None:
@@ -246,6 +257,8 @@ class Partition:
         self.reservations.retry_refused()
         before = len(self.out)
         made: int = self.descent.decide(limit)
+        while made < limit and self.at_rest():
+            made += self.descent.decide(limit - made)
         if made or len(self.out) > before:
             self.changed = True
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
@@ -257,6 +270,10 @@ class Partition:
                     ask.reported = True
                     self.out.append(WaitingForResources(ask.key, app.id))
         return made
+
+    def at_rest(self) -> bool:
+        """Nothing more can be placed: what is left to try then. True if something may be placed now after all."""
+        return self.descent.hungry is not None and self.guaranteed.at_rest()
 
     # what the decision loop asks of its desk
 

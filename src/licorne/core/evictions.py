@@ -1,0 +1,42 @@
+"""Why somebody was evicted, as data (design, rule 4; issue 5): one record for each victim, the newest thousand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from .asks import Ask
+    from .partition import Partition
+
+EVICTIONS_MAX = 1_000
+"""How many records a partition keeps; the oldest are forgotten first."""
+
+
+class Eviction(msgspec.Struct, frozen=True):
+    """A victim of preemption, and what it had to go for.
+
+    `ask` (its key) wanted room, in `queue`; a lowered quota has no ask, and `queue` is the one that it is of. `missing` is
+    what was left of the guarantee (`guaranteed`), what was lacking on the node (`required-node`), or what was over the
+    quota (`quota-change`), by type. `rule` says it in a sentence, with the section of the specification.
+    """
+
+    kind: Literal["guaranteed", "required-node", "quota-change"]
+    ask: str
+    ask_application: str
+    queue: str
+    missing: dict[str, int]
+    rule: str
+    victim: str
+    victim_application: str
+    victim_queue: str
+    at_ns: int
+
+
+def eviction_of(partition: Partition, alloc: Ask) -> Eviction | None:
+    """Why this allocation was evicted; None if it was not, or that is forgotten."""
+    if not alloc.preempted:
+        return None
+    known = (e for e in reversed(partition.evictions) if e.victim == alloc.id and e.victim_application == alloc.app.id)
+    return next(known, None)
