@@ -16,7 +16,9 @@ WORD = "preempting allocations to free up resources to run ask: "
 DELAY = 30
 
 
-def two_queues(one: str = "", two: str = "", *, above: str = "", nodes: tuple[int, ...] = (10,), more: str = "") -> Bench:
+def two_queues(
+    one: str = "", two: str = "", *, above: str = "", nodes: tuple[int, ...] = (10,), more: str = ""
+) -> Bench:
     """Queues root.p.q1 and root.p.q2 with an application each, x1 and x2; nodes n1, n2 ... of these sizes."""
     p = "p" + (f" {above}" if above else "")
     b = Bench(config(parent(p, f"q1 {one}".strip(), f"q2 {two}".strip()), more=more))

@@ -58,6 +58,7 @@ class Watch:
     def __init__(self, leaf: Queue) -> None:
         self.leaf = leaf
         self.checks: dict[Ask, Check] = {}
+        self.pause_ns = 0
         self.timer: Timer | None = None
         self.due_ns = 0
 
@@ -187,7 +188,9 @@ class Guaranteed:
         if partition.descent.hungry is None or not ask.allow_other or ask.required or not below_guarantee(leaf):
             return None
         if ask.triggered:
-            return ("preempted once", "", None) if ask.reserved is None else ("victims are going", ask.reserved.id, None)
+            return (
+                ("preempted once", "", None) if ask.reserved is None else ("victims are going", ask.reserved.id, None)
+            )
         watch = self.watches.get(leaf)
         check = None if watch is None else watch.checks.get(ask)
         if check is not None:
@@ -203,6 +206,9 @@ class Guaranteed:
         partition = self._partition
         now = partition.now
         leaf = watch.leaf
+        if now < watch.pause_ns:
+            self._set(watch, watch.pause_ns)
+            return False
         delay = delay_ns(leaf)
         checks: dict[Ask, Check] = {}
         answers: dict[object, str] = {}
@@ -233,7 +239,8 @@ class Guaranteed:
                 why = answers.get(key)
                 if why is None:
                     if attempts == 0:
-                        later.append(now + PAUSE_NS)
+                        watch.pause_ns = now + PAUSE_NS
+                        later.append(watch.pause_ns)
                         continue
                     why, disturbed = self._attempt(ask)
                     cancelled = cancelled or disturbed
@@ -278,9 +285,11 @@ class Guaranteed:
         while len(refused) < REFUSALS_MAX:
             found = hunt.find(ask, partition.now, refused)
             if found is None:
-                return (ROOM_IS_COMING if hunt.waits else NO_VICTIMS), False
+                return NO_VICTIMS, False
             site, chosen = found
-            if self._allowed(ask, site, chosen):
+            if not chosen and partition.predicate_holds(ask, site.node, False):
+                return ROOM_IS_COMING, False
+            if chosen and self._allowed(ask, site, chosen):
                 return "", self._execute(ask, site, chosen, missing)
             refused[site] = None
         return NO_VICTIMS, False
@@ -374,4 +383,3 @@ def may_preempt(ask: Ask) -> bool:
 def delay_ns(leaf: Queue) -> int:
     """How old an ask of this leaf must be."""
     return min(leaf.settings.preemption_delay_ns, TIME_MAX_NS)
-

@@ -101,9 +101,7 @@ class Ledger:
         d: cython.Py_ssize_t
         planned: Vec = self.planned(queue)
         return {
-            d: queue.guaranteed.v[d] - planned.at(d)
-            for d in range(queue.guaranteed.n)
-            if queue.guaranteed.v[d] >= 0
+            d: queue.guaranteed.v[d] - planned.at(d) for d in range(queue.guaranteed.n) if queue.guaranteed.v[d] >= 0
         }
 
     def entitlement(self, leaf: Queue) -> Remaining:

@@ -75,7 +75,6 @@ class Hunt:
     sized: Vec | None  # the size that their slack is for
     search: Search
     now: cython.longlong
-    waits: cython.bint  # the last ask found room that is coming
     searched: cython.longlong  # nodes: counted work
 
     def __init__(self, ledger: Ledger, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Any]) -> None:
@@ -95,7 +94,6 @@ class Hunt:
         self.sized = None
         self.search = Search()
         self.now = 0
-        self.waits = False
         self.searched = 0
         self.path = []
         self.ancestors = {}
@@ -273,7 +271,7 @@ class Hunt:
     # -- the search ------------------------------------------------------------------------------------
 
     def find(self, ask: Ask, now: int, refused: dict[Any, None]) -> tuple[Site, list[Any]] | None:
-        """The best set, and the node that it makes room on; None if there is none, or (`waits`) none is needed.
+        """The best set, and the node that it makes room on; empty if there is room already, or will be. None: no set serves.
 
         `refused` are sites that will not do.
         """
@@ -281,14 +279,12 @@ class Hunt:
         short: Vec | None = self._over_quota(amounts)
         best: tuple[Any, ...] | None = None
         self.now = now
-        self.waits = False
         if short is None:
             return None
         self.size(amounts)
         roomy = self._roomy(ask, refused)
         if short.zero() and roomy is not None:
-            self.waits = True
-            return None
+            return roomy, []
         single = self._single(ask, short, roomy, refused)
         if single is not None:
             best = single
@@ -367,13 +363,14 @@ class Hunt:
                 gone += 1
                 continue
             here = self._enough(c.site.room, c.amounts, amounts) and self._suits(c.site, ask)
+            if here and c.site in refused:
+                here = False
+                late = True
             if not here and roomy is None:
                 continue
-            if not c.usable() or not c.amounts.holds(short) or (here and c.site in refused):
-                late = late or here
-                here = here and c.site not in refused
-                if not here and roomy is None or not c.usable() or not c.amounts.holds(short):
-                    continue
+            if not c.usable() or not c.amounts.holds(short):
+                late = True
+                continue
             found = c
             where = c.site if here else roomy
             if here and roomy is not None and roomy.order < c.site.order:
@@ -434,9 +431,7 @@ class Hunt:
             return None
         return bad, count, site.lows[count], [(-site.created, -site.seq)]
 
-    def _try_site(
-        self, site: Site, ask: Ask, short: Vec, best: tuple[Any, ...] | None
-    ) -> tuple[Any, ...] | None:
+    def _try_site(self, site: Site, ask: Ask, short: Vec, best: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         """The best set for this node: its rank, the node's place, the node, the set."""
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
