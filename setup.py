@@ -57,6 +57,7 @@ HOT = [
     "licorne.core.herds",
     "licorne.core.victims",
     "licorne.core.guarantees",
+    "licorne.core.picture",
     "licorne.core.hunt",
     "licorne.core.parking",
     "licorne.core.accounting",

@@ -98,7 +98,10 @@ def rank(victims: tuple[Ask, ...], priority: Callable[[Ask], int]) -> Rank:
 
 
 def best_set(
-    pool: list[Ask], serves: Callable[[tuple[Ask, ...]], bool], reaches: Callable[[list[Ask]], bool], rank_: Callable
+    pool: list[Ask],
+    serves: Callable[[tuple[Ask, ...]], bool],
+    reaches: Callable[[list[Ask]], bool],
+    rank_: Callable[[tuple[Ask, ...]], Rank],
 ) -> tuple[Ask, ...] | None:
     """The best of all sets that serve; one with members that can be left out is not among them."""
     bad = [a for a in pool if a.originator or not a.allow_self]
@@ -290,6 +293,8 @@ class Hunt:
         """Sections 2.4 and 2.5: is it eligible, and with which priority?"""
         lineage = alloc.app.queue.lineage()
         if self.top not in lineage or alloc.app.queue is self.leaf:
+            return
+        if not alloc.app.queue.leaf or any(queue.leaf for queue in lineage[1:]):  # nobody comes to it (config.md, 6.3)
             return
         if alloc.app.queue.settings.preemption_policy == "disabled":
             return

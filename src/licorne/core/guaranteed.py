@@ -78,6 +78,7 @@ class Guaranteed:
         self._ledger: Ledger | None = None
         self._hunts: dict[object, Hunt] = {}
         self._pictured: tuple[object, ...] = ()
+        self._visiting = False  # the claims have been looked at in this visit
         self.searches = 0  # counted work
 
     def configure(self, *, enabled: bool) -> None:
@@ -210,6 +211,7 @@ class Guaranteed:
             self._set(watch, watch.pause_ns)
             return False
         delay = delay_ns(leaf)
+        self._visiting = False
         checks: dict[Ask, Check] = {}
         answers: dict[object, str] = {}
         attempts = ATTEMPTS_MAX
@@ -296,10 +298,12 @@ class Guaranteed:
 
     def _picture(self) -> Ledger:
         """The ledger, made anew if anything but this kind of preemption has happened since it was."""
-        partition = self._partition
+        pictured = self._now_pictured()
+        if self._ledger is not None and self._pictured == pictured and self._visiting:
+            return self._ledger
+        self._visiting = True
         self.claims = {a: None for a in self.claims if a.is_pending and a.reserved is not None and a.triggered}
         claims = [(ask, ask.shape) for ask in self.claims]
-        pictured = self._now_pictured()
         if self._ledger is None or self._pictured != pictured or self._ledger.claims != claims:
             self._forget()
             self._ledger = Ledger(claims)
@@ -355,7 +359,7 @@ class Guaranteed:
         assert self._ledger is not None
         changed = self._ledger.trade(ask, victims)
         for hunt in self._hunts.values():
-            hunt.traded(changed, victims)
+            hunt.traded(changed, victims, site.node)
         moved = ask.reserved is not None and ask.reserved is not site.node
         others = [a for a in site.node.reservations if a is not ask]
         for other in others:

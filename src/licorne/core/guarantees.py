@@ -28,13 +28,14 @@ else:
     from .vectors import Vec, new_vec
 
 ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-Remaining = dict[int, int]
-"""What is left of a guarantee, by place of the type; negative: so much is used above it. Types not in it: unlimited."""
 
 
 @cython.cclass
 class Ledger:
-    """What is planned in each queue, while nothing happens but preemption. `claims` are the asks with their sizes."""
+    """What is planned in each queue, while nothing happens but preemption. `claims` are the asks with their sizes.
+
+    What is left of a guarantee is a map by place of the type: negative where more is used; what is not in it is unlimited.
+    """
 
     claims: list[Any]
     claimed: dict[Queue, Vec]
@@ -96,7 +97,7 @@ class Ledger:
 
     # -- guarantees ------------------------------------------------------------------------------------
 
-    def own(self, queue: Queue) -> Remaining:
+    def own(self, queue: Queue) -> dict[int, int]:
         """What is left of the queue's own guarantee; empty if nothing is guaranteed to it."""
         d: cython.Py_ssize_t
         planned: Vec = self.planned(queue)
@@ -104,9 +105,9 @@ class Ledger:
             d: queue.guaranteed.v[d] - planned.at(d) for d in range(queue.guaranteed.n) if queue.guaranteed.v[d] >= 0
         }
 
-    def entitlement(self, leaf: Queue) -> Remaining:
+    def entitlement(self, leaf: Queue) -> dict[int, int]:
         """What the leaf may still claim: its own guarantee decides; where it has none, the least of its ancestors'."""
-        found: Remaining = self.own(leaf)
+        found: dict[int, int] = self.own(leaf)
         queue: Queue | None = leaf.parent
         if found:
             return found
@@ -116,11 +117,11 @@ class Ledger:
             queue = queue.parent
         return found
 
-    def shortfall(self, ask: Ask, leaf: Queue) -> Remaining | None:
+    def shortfall(self, ask: Ask, leaf: Queue) -> dict[int, int] | None:
         """What the ask's queue lacks of its guarantee, if that entitles the ask to preempt (FitInActual); else None."""
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
-        rest: Remaining = self.entitlement(leaf)
+        rest: dict[int, int] = self.entitlement(leaf)
         listed: bool = False
         for d in range(amounts.n):
             if amounts.v[d] > 0 and d in rest:
@@ -129,15 +130,15 @@ class Ledger:
                     return None
         return {d: rest[d] for d in rest if amounts.at(d) > 0} if listed else None
 
-    def remaining(self, queue: Queue | None, ancestors: dict[Queue, None], own_rest: bool) -> Remaining | None:
+    def remaining(self, queue: Queue | None, ancestors: dict[Queue, None], own_rest: bool) -> dict[int, int] | None:
         """R of section 2.5 for a queue that is not the ask's: None is nil.
 
         `ancestors` are those of the ask's leaf, `own_rest` tells whether that leaf has a guarantee of its own.
         """
         if queue is None:
             return None
-        parent: Remaining | None = self.remaining(queue.parent, ancestors, own_rest)
-        found: Remaining = self.own(queue)
+        parent: dict[int, int] | None = self.remaining(queue.parent, ancestors, own_rest)
+        found: dict[int, int] = self.own(queue)
         if not parent and not found:
             return None
         if found and own_rest and queue in ancestors and queue.parent is not None:
@@ -149,7 +150,7 @@ class Ledger:
     def protected(self, queue: Queue, ancestors: dict[Queue, None], own_rest: bool) -> bool:
         """Is the leaf within its guarantee, so that nobody in it is a victim (section 2.4)?"""
         rest = self.remaining(queue, ancestors, own_rest)
-        return rest is not None and all([each >= 0 for each in rest.values()])
+        return rest is not None and all(each >= 0 for each in rest.values())
 
     # -- the root of the search ------------------------------------------------------------------------
 

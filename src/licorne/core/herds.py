@@ -162,20 +162,17 @@ class Candidate:
 class Site:
     """A node, and the candidates on it.
 
-    `room` is what is free there, with what is going already. For k victims `tops[k]` is at least what is free when they
-    are gone, in each type, `mild[k]` the same when all are willing, `lows[k]` no higher than the sum of their
-    priorities; the last one of each list is for all that there are. `order` is the place of the node among all.
+    `room` is what is free there, with what is going already; `order` is the place of the node among all; `closed`: it is
+    kept for an ask that has preempted. The bounds are for sets of these, those with willing ones alone, and of all.
     """
 
     node: Node
     order: cython.Py_ssize_t
     members: list[Any]  # Candidate
     room: Vec
-    tops: list[Any]
-    mild: list[Any]
-    lows: list[int]
-    created: cython.longlong  # of the newest candidate
-    seq: cython.longlong
+    mild: Bounds
+    all: Bounds
+    closed: cython.bint
     stale: cython.bint
 
     def __init__(self, node: Node, order: int) -> None:
@@ -183,11 +180,9 @@ class Site:
         self.order = order
         self.members = []
         self.room = node.free.clone()
-        self.tops = []
-        self.mild = []
-        self.lows = []
-        self.created = 0
-        self.seq = 0
+        self.mild = Bounds([], self.room)
+        self.all = self.mild
+        self.closed = False
         self.stale = True
 
     def usable(self) -> list[Any]:
@@ -197,51 +192,87 @@ class Site:
     @cython.ccall
     def settle(self) -> cython.void:
         """Compute the bounds anew."""
-        c: Candidate
         members: list[Any] = self.usable()
+        mild: list[Any] = [c for c in members if not c.bad]
         self.stale = False
-        self.tops = self._sums(members)
-        self.mild = self._sums([c for c in members if not c.bad])
-        low: list[int] = sorted([c.priority for c in members])
-        self.lows = [sum(low[:k]) for k in range(len(self.tops))]
-        self.created = self.seq = -ENDLESS
-        for each in members:
-            c = each
-            if c.created > self.created or (c.created == self.created and c.seq > self.seq):
-                self.created = c.created
-                self.seq = c.seq
+        self.all = Bounds(members, self.room)
+        self.mild = self.all if len(mild) == len(members) else Bounds(mild, self.room)
 
-    def _sums(self, members: list[Any]) -> list[Any]:
+
+@cython.cclass
+class Bounds:
+    """What sets of up to k of some candidates on a node can come to.
+
+    `tops[k]` is at least what is free when they are gone, in each type; its last is for all of them. `lows[k]` is the
+    lowest sum of priorities, and a set of k that has it has nobody newer than `created[k]`, `seq[k]`.
+    """
+
+    tops: list[Any]
+    lows: Vec
+    created: Vec
+    seq: Vec
+
+    def __init__(self, members: list[Any], room: Vec) -> None:
+        k: cython.Py_ssize_t
+        known: cython.Py_ssize_t = min(len(members), TOPS)
+        total: cython.longlong = 0
+        c: Candidate
+        newest: tuple[int, int] = (-ENDLESS, -ENDLESS)
+        at: cython.Py_ssize_t = 0
+        self.tops = self._sums(members, room, known)
+        self.lows = new_vec(known + 2, 0)
+        self.created = new_vec(known + 2, -ENDLESS)
+        self.seq = new_vec(known + 2, -ENDLESS)
+        ordered = sorted(members, key=_by_priority)
+        for k in range(1, known + 2):
+            if k <= len(ordered):
+                c = ordered[k - 1]
+                total += c.priority
+                while at < len(ordered) and cython.cast(Candidate, ordered[at]).priority <= c.priority:
+                    newest = max(
+                        newest, (cython.cast(Candidate, ordered[at]).created, cython.cast(Candidate, ordered[at]).seq)
+                    )
+                    at += 1
+            self.lows.v[k] = total
+            self.created.v[k] = newest[0]
+            self.seq.v[k] = newest[1]
+
+    def _sums(self, members: list[Any], room: Vec, known: cython.Py_ssize_t) -> list[Any]:
         """For k = 0, 1 ...: what is free when the k largest in each type are gone; last, when all are."""
         d: cython.Py_ssize_t
         k: cython.Py_ssize_t
-        known: cython.Py_ssize_t = min(len(members), TOPS)
-        sums: list[Any] = [self.room.clone() for _ in range(known + 1)]
-        every: Vec = self.room.clone()
+        total: cython.longlong
+        sums: list[Any] = [room.clone() for _ in range(known + 1)]
+        every: Vec = room.clone()
         largest: Vec = new_vec(0, 0)
         for c in members:
             largest.raise_to(cython.cast(Candidate, c).amounts)
             every.plus(cython.cast(Candidate, c).amounts)
         for d in range(largest.n):
             amounts = sorted([cython.cast(Candidate, c).amounts.at(d) for c in members], reverse=True)
+            total = 0
             for k in range(1, known + 1):
-                add_at(sums[k], d, sum(amounts[:k]))
+                total += amounts[k - 1]
+                add_at(sums[k], d, total)
         if len(members) > known:
             sums.append(every)
         return sums
 
-    @cython.ccall
-    def fewest(self, amounts: Vec, mild: cython.bint) -> cython.Py_ssize_t:
-        """At least so many victims are needed for room of this size, -1 if all are not enough; `mild`: willing ones."""
+    @cython.cfunc
+    def fewest(self, amounts: Vec) -> cython.Py_ssize_t:
+        """At least so many victims are needed for room of this size, -1 if all are not enough."""
         k: cython.Py_ssize_t
-        sums: list[Any] = self.mild if mild else self.tops
-        n: cython.Py_ssize_t = len(sums)
-        if not cython.cast(Vec, sums[n - 1]).holds(amounts):
+        n: cython.Py_ssize_t = len(self.tops)
+        if not cython.cast(Vec, self.tops[n - 1]).holds(amounts):
             return -1
         for k in range(n):
-            if cython.cast(Vec, sums[k]).holds(amounts):
+            if cython.cast(Vec, self.tops[k]).holds(amounts):
                 return k
         return -1
+
+
+def _by_priority(c: Candidate) -> int:
+    return c.priority
 
 
 @cython.cfunc

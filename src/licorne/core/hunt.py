@@ -1,7 +1,6 @@
 """The hunt for victims: the best set over all nodes for an ask below its guarantee (spec preemption.md, section 2).
 
-A hunt is a picture of all eligible victims, made once for all asks of a leaf with the same priority, the same root of
-the search and the same types, and kept while nothing but preemption happens. Most asks need one victim: candidates stand
+Most asks need one victim: candidates stand
 in the order of sets of one, and the first that serves is the best. For the others each node has bounds of what is
 possible there (`Site`); a node is searched only if its bound is better than the best set so far.
 """
@@ -17,8 +16,9 @@ from .victims import rank_of
 if cython.compiled:
     from cython.cimports.licorne.core.asks import Ask
     from cython.cimports.licorne.core.guarantees import Ledger
-    from cython.cimports.licorne.core.herds import Candidate, Herd, Level, Site
+    from cython.cimports.licorne.core.herds import Bounds, Candidate, Level, Site
     from cython.cimports.licorne.core.nodes import Need
+    from cython.cimports.licorne.core.picture import Picture
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.vectors import Vec, new_vec
     from cython.cimports.licorne.core.victims import Search
@@ -27,8 +27,9 @@ else:
 
     from .asks import Ask
     from .guarantees import Ledger
-    from .herds import Candidate, Herd, Level, Site
+    from .herds import Bounds, Candidate, Level, Site
     from .nodes import Need
+    from .picture import Picture
     from .queue import Queue
     from .vectors import Vec, new_vec
     from .victims import Search
@@ -36,6 +37,7 @@ else:
 ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 EFFORT_MAX = cython.declare(cython.longlong, 200_000)
 """After so many steps for one ask no further node is searched, if there is a set that serves."""
+GONE_MAX = cython.declare(cython.Py_ssize_t, 256)  # passed over before they are left out
 FAR_MAX = cython.declare(cython.Py_ssize_t, 64)  # candidates elsewhere that a search looks at
 OLD_NS = cython.declare(cython.longlong, 7_202_000_000_000)
 """120 minutes and 2 seconds: the reservation of an ask older than this does not keep out one of higher priority."""
@@ -54,219 +56,31 @@ def blocked_by_reservation(node: Any, ask: Any, now: int) -> bool:
 
 
 @cython.cclass
-class Hunt:
-    """All eligible victims for asks like the first one. `levels` are the queues looked at so far."""
+class Hunt(Picture):
+    """The search in a picture, for one ask after the other."""
 
-    ledger: Ledger
-    leaf: Queue
-    top: Queue  # the root of the search
-    levels: dict[Queue, Level]
-    path: list[Any]  # Level: the ask's leaf, and up to root
-    ancestors: dict[Queue, None]
-    own_rest: cython.bint  # the leaf has a guarantee of its own
-    wanted: list[int]  # the places of the types that are wanted
-    herds: list[Any]
-    sites: list[Any]  # in node order
-    by_node: dict[Any, Site]
-    singles: list[Any]  # candidates in the order of sets of one
-    reach: Vec  # no node has more room than this when one victim goes
     barren: list[Any]  # (need, size): no victim alone serves
-    shared: list[Any]  # levels of `path` that must keep a guarantee
-    sized: Vec | None  # the size that their slack is for
     search: Search
     now: cython.longlong
+    aim_bad: cython.longlong  # of the set that is to be beaten; so the others
+    aim_count: cython.longlong
+    aim_sum: cython.longlong
+    aim_created: cython.longlong
+    aim_seq: cython.longlong
+    bound_bad: cython.longlong  # of the last node that was asked for its bound
+    bound_count: cython.longlong
+    bound_sum: cython.longlong
+    bound_created: cython.longlong
+    bound_seq: cython.longlong
     searched: cython.longlong  # nodes: counted work
 
     def __init__(self, ledger: Ledger, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Any]) -> None:
-        d: cython.Py_ssize_t
-        level: Level
-        queue: Queue | None
-        self.ledger = ledger
-        self.leaf = ask.app.queue
-        self.top = top
-        self.levels = {}
-        self.wanted = [d for d in range(ask.shape.amounts.n) if ask.shape.amounts.v[d] > 0]
-        self.own_rest = bool(ledger.own(self.leaf))
-        self.herds = []
-        self.singles = []
+        self.paint(ledger, ask, top, seen, nodes)
         self.barren = []
-        self.reach = new_vec(0, 0)
-        self.sized = None
         self.search = Search()
         self.now = 0
         self.searched = 0
-        self.path = []
-        self.ancestors = {}
-        queue = self.leaf
-        while queue is not None:
-            self.ancestors[queue] = None
-            queue = queue.parent
-        self.path = [self.level(queue) for queue in self.ancestors]
-        self.shared = [level for level in self.path if level.guarded]
-        self.sites = [Site(node, place) for place, node in enumerate(nodes)]
-        self.by_node = {}
-        for site in self.sites:
-            self._note_going(site)
-            self.by_node[site.node] = site
-        self._descend(self.top, seen, seen[self.top], False, 0, None)
-        for herd in self.herds:
-            self.singles += herd.members
-        self.singles.sort(key=_order)
-        self.size(ask.shape.amounts)
-        self._measure()
-
-    @staticmethod
-    def _note_going(site: Any) -> None:
-        for alloc in site.node.allocations:
-            if alloc.preempted:
-                site.room.plus(alloc.shape.amounts)
-
-    def level(self, queue: Queue) -> Level:
-        """The queue with what may be taken from it; those above it too."""
-        found: Level | None = self.levels.get(queue)
-        if found is None:
-            above = None if queue.parent is None else self.level(queue.parent)
-            found = Level(queue, above, self.ledger.planned(queue))
-            found.on_path = queue in self.ancestors
-            inside = queue is not self.top and (above is not None and (above.queue is self.top or above.inside))
-            found.inside = inside
-            # Who claims what is guaranteed to an ancestor must not take it from below that ancestor.
-            found.guarded = inside or (found.on_path and not self.own_rest)
-            found.settle(new_vec(0, 0))
-            self.levels[queue] = found
-        return found
-
-    # -- who is eligible (section 2.4) -----------------------------------------------------------------
-
-    def _descend(
-        self, queue: Queue, seen: dict[Queue, int], priority: int, fenced: bool, carried: int, frozen: int | None
-    ) -> None:
-        """`priority`: the ask's, as this queue sees it; `carried`: the offsets between the root of the search and it.
-
-        Inside a priority fence the ask's priority is compared no more, and all count with the fence's (`frozen`).
-        """
-        child: Queue
-        if queue is self.leaf or queue.allocated.zero():
-            return
-        if queue.is_leaf:
-            if queue.settings.preemption_policy != "disabled":
-                self._gather(queue, None if fenced else priority, carried, frozen)
-            return
-        for name in sorted(queue.children):
-            child = queue.children[name]
-            below = carried + child.offset
-            kept = below if child.fence and frozen is None else frozen
-            if child in seen:
-                self._descend(child, seen, seen[child], False, below, kept)
-            elif fenced:
-                self._descend(child, seen, priority, True, below, kept)
-            elif not child.fence:
-                self._descend(child, seen, priority - child.offset, False, below, kept)
-            elif child.offset <= priority:
-                self._descend(child, seen, priority, True, below, kept)
-
-    def _gather(self, leaf: Queue, highest: int | None, carried: int, frozen: int | None) -> None:
-        """The candidates of a leaf; `highest`: no one of a higher priority than this."""
-        level: Level | None = self.level(leaf)
-        victim: Ask
-        site: Site | None
-        found: Candidate
-        levels: list[Any] = []
-        herd: Herd = Herd(self.level(leaf), levels)
-        while level is not None:
-            if level.guarded:
-                levels.append(level)
-            level = level.parent
-        for app in leaf.apps.values():
-            for each in app.allocations.values():
-                victim = each
-                if victim.required or victim.preempted or victim.released:
-                    continue
-                if highest is not None and victim.priority > highest:
-                    continue
-                site = self.by_node.get(victim.node)
-                if site is None or not self._shares_a_type(victim.shape.amounts):
-                    continue
-                found = Candidate(victim, herd, site, victim.priority + carried if frozen is None else frozen)
-                herd.members.append(found)
-                herd.largest.raise_to(found.amounts)
-                site.members.append(found)
-        if herd.members:
-            herd.alive = not self.ledger.protected(leaf, self.ancestors, self.own_rest)
-            self.herds.append(herd)
-
-    @cython.cfunc
-    def _shares_a_type(self, amounts: Vec) -> cython.bint:
-        for d in self.wanted:
-            if amounts.at(d) > 0:
-                return True
-        return False
-
-    # -- what changes ----------------------------------------------------------------------------------
-
-    @cython.ccall
-    def size(self, amounts: Vec) -> cython.void:
-        """The next ask has this size: queues that it shares with victims may lose more or less."""
-        level: Level
-        if self.sized is not None and (not self.shared or self.sized.same(amounts)):
-            return
-        self.sized = amounts
-        for each in self.shared:
-            level = each
-            level.settle(amounts)
-        self._settle_herds(None)
-
-    def traded(self, changed: dict[Queue, None], victims: list[Any]) -> None:
-        """Somebody was evicted; the ledger has been told, and `changed` are the queues whose plan is another."""
-        level: Level
-        site: Site | None
-        empty: Vec = new_vec(0, 0)
-        for queue in changed:
-            found = self.levels.get(queue)
-            if found is not None:
-                level = found
-                level.settle(empty if self.sized is None else self.sized)
-        for victim in victims:
-            site = self.by_node.get(victim.node)
-            if site is not None:
-                site.room.plus(victim.shape.amounts)
-                site.stale = True
-        self._settle_herds(changed)
-
-    def _settle_herds(self, changed: dict[Queue, None] | None) -> None:
-        """What each leaf may lose now; where that is another matter for anybody, bounds of nodes are taken anew."""
-        herd: Herd
-        level: Level | None
-        touched: bool
-        could: bool
-        for each in self.herds:
-            herd = each
-            touched = changed is None or bool(self.shared) or not self.own_rest
-            level = herd.leaf
-            while not touched and level is not None and not level.on_path:
-                touched = changed is not None and level.queue in changed
-                level = level.parent
-            if not touched:
-                continue
-            could = herd.alive and herd.loose.holds(herd.largest)
-            herd.settle()
-            if changed is not None:
-                herd.alive = not self.ledger.protected(herd.leaf.queue, self.ancestors, self.own_rest)
-            if not (could and herd.alive and herd.loose.holds(herd.largest)):
-                for member in herd.members:
-                    member.site.stale = True
-
-    def _measure(self) -> None:
-        """`reach`, as an upper bound of what a node can have when one victim has gone."""
-        site: Site
-        best: Vec
-        for each in self.sites:
-            site = each
-            best = new_vec(0, 0)
-            for member in site.members:
-                best.raise_to(cython.cast(Candidate, member).amounts)
-            best.plus(site.room)
-            self.reach.raise_to(best)
+        self._aim(None)
 
     # -- the search ------------------------------------------------------------------------------------
 
@@ -357,9 +171,10 @@ class Hunt:
             for need, least in self.barren:
                 if need is ask.shape.need and amounts.holds(least):
                     return None
-        for each in self.singles:
+        candidates: list[Any] = self.near if roomy is None else self.singles
+        for each in candidates:
             c = each
-            if c.alloc.preempted or c.alloc.released:
+            if c.alloc.preempted or c.alloc.released or (c.site.closed and roomy is None):
                 gone += 1
                 continue
             here = self._enough(c.site.room, c.amounts, amounts) and self._suits(c.site, ask)
@@ -376,8 +191,8 @@ class Hunt:
             if here and roomy is not None and roomy.order < c.site.order:
                 where = roomy
             break
-        if gone > 64 and gone * 2 > len(self.singles):
-            self.singles = [c for c in self.singles if not c.alloc.preempted]
+        if gone > GONE_MAX and roomy is None:
+            self.near = [c for c in self.near if not c.alloc.preempted and not c.site.closed]
         if found is None:
             if roomy is None and not late:
                 self.barren.append((ask.shape.need, amounts))
@@ -396,40 +211,82 @@ class Hunt:
     ) -> tuple[Any, ...] | None:
         """Search the nodes whose bound is better than the best set so far: first the one with the best bound."""
         start: cython.longlong = self.search.steps
-        bounds: list[Any] = []
         site: Site
+        first: Site | None = None
+        self._aim(best)
         for each in self.sites:
             site = each
-            if site.room.holds(ask.shape.amounts):
+            if not site.closed and self._may_be_better(site, ask) and self._suits(site, ask) and site not in refused:
+                self._aim_at_bound()
+                first = site
+        self._aim(best)
+        if first is None:
+            return best
+        best = self._better(best, self._try_site(first, ask, short, best))
+        self._aim(best)
+        for each in self.sites:
+            site = each
+            if site is first or site.closed or not self._may_be_better(site, ask):
                 continue
-            bound = self._bound(site, ask)
-            if bound is None or (best is not None and bound > best[0][:4]):
-                continue
+            if best is not None and self.search.steps - start > EFFORT_MAX:
+                break
             if self._suits(site, ask) and site not in refused:
-                bounds.append((bound, site.order, site))
-        if bounds:
-            first = min(bounds)
-            best = self._better(best, self._try_site(first[2], ask, short, best))
-            for bound, _, each in bounds:
-                if each is first[2] or (best is not None and bound > best[0]):
-                    continue
-                if best is not None and self.search.steps - start > EFFORT_MAX:
-                    break
-                best = self._better(best, self._try_site(each, ask, short, best))
+                best = self._better(best, self._try_site(site, ask, short, best))
+                self._aim(best)
         return best
 
-    def _bound(self, site: Site, ask: Ask) -> tuple[int, int, int, list[tuple[int, int]]] | None:
-        """No set for this node is better than this; None if it cannot have room."""
+    def _aim(self, best: tuple[Any, ...] | None) -> None:
+        """Only what is better than this set is of interest from now on."""
+        if best is None:
+            self.aim_bad = self.aim_count = self.aim_sum = self.aim_created = self.aim_seq = ENDLESS
+            self.aim_created = self.aim_seq = -ENDLESS
+            return
+        rank = best[0]
+        self.aim_bad = rank[0]
+        self.aim_count = rank[1]
+        self.aim_sum = rank[2]
+        self.aim_created = -rank[3][0][0]
+        self.aim_seq = -rank[3][0][1]
+
+    @cython.cfunc
+    def _aim_at_bound(self) -> cython.void:
+        """Only what is better than the last bound is of interest."""
+        self.aim_bad = self.bound_bad
+        self.aim_count = self.bound_count
+        self.aim_sum = self.bound_sum
+        self.aim_created = self.bound_created
+        self.aim_seq = self.bound_seq
+
+    @cython.cfunc
+    def _may_be_better(self, site: Site, ask: Ask) -> cython.bint:
+        """Could a set for this node be better than what is aimed at? Not if there is room without: others see to that."""
+        bounds: Bounds
+        amounts: Vec = ask.shape.amounts
+        count: cython.Py_ssize_t
         if site.stale:
             site.settle()
-        count: cython.Py_ssize_t = site.fewest(ask.shape.amounts, True)
-        bad = 0
+        bounds = site.mild
+        self.bound_bad = 0
+        count = bounds.fewest(amounts)
         if count < 0:
-            count = site.fewest(ask.shape.amounts, False)
-            bad = 1
-        if count < 0:
-            return None
-        return bad, count, site.lows[count], [(-site.created, -site.seq)]
+            self.bound_bad = 1
+            bounds = site.all
+            count = bounds.fewest(amounts)
+        if count <= 0 or self.bound_bad > self.aim_bad:
+            return False
+        self.bound_count = count
+        self.bound_sum = bounds.lows.v[count]
+        self.bound_created = bounds.created.v[count]
+        self.bound_seq = bounds.seq.v[count]
+        if self.bound_bad != self.aim_bad:
+            return True
+        if count != self.aim_count:
+            return count < self.aim_count
+        if self.bound_sum != self.aim_sum:
+            return self.bound_sum < self.aim_sum
+        if self.bound_created != self.aim_created:
+            return self.bound_created > self.aim_created
+        return self.bound_seq >= self.aim_seq
 
     def _try_site(self, site: Site, ask: Ask, short: Vec, best: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         """The best set for this node: its rank, the node's place, the node, the set."""
@@ -468,7 +325,3 @@ class Hunt:
                 if len(found) >= FAR_MAX:
                     break
         return found
-
-
-def _order(c: Candidate) -> tuple[int, int, int, int]:
-    return c.order

@@ -33,8 +33,8 @@ from .accounting import Books
 from .application import Application
 from .asks import Ask
 from .descent import Descent
-from .evictions import EVICTIONS_MAX, Eviction
 from .events import PartitionEvents
+from .evictions import EVICTIONS_MAX, Eviction
 from .guaranteed import Guaranteed
 from .intake import Intake
 from .lifecycle import Lifecycle
