@@ -8,8 +8,10 @@ from __future__ import annotations
 import pytest
 
 from core.bench import Bench, config, parent
+from licorne import ResourceManagerCallback
 from licorne.core.evictions import Eviction
 from licorne.core.explain import Preemption
+from licorne.si import v19
 from licorne.si.messages import NodeAction, Termination
 
 WORD = "preempting allocations to free up resources to run ask: "
@@ -296,3 +298,88 @@ def test_a_driver_that_sleeps_until_the_deadline_misses_nothing() -> None:
     assert due is not None
     b.seconds = due / 1e9
     assert victims(b) == ["a"]
+
+
+class Choosy(ResourceManagerCallback):
+    """A resource manager that wants nothing evicted on some nodes."""
+
+    def __init__(self, *nodes: str) -> None:
+        self.nodes = nodes
+        self.asked: list[tuple[str, list[str], int]] = []
+
+    def preemption_predicates(self, args: v19.PreemptionPredicatesArgs) -> v19.PreemptionPredicatesResponse:
+        self.asked.append((args.node_id, list(args.preempt_allocation_keys), args.start_index))
+        return v19.PreemptionPredicatesResponse(success=args.node_id not in self.nodes, index=args.start_index)
+
+
+def test_the_resource_manager_is_asked_about_node_and_victims() -> None:
+    b = Bench(config("a", f"b {quota(5)}"))
+    plugin = Choosy("n2")
+    b.register(plugin)
+    for number in (1, 2):
+        b.node(f"n{number}", vcore=10)
+    b.app("x1", "root.a")
+    b.app("x2", "root.b")
+    b.ask("x1", "old", vcore=10)
+    b.ask("x1", "new", vcore=10)
+    b.run()
+    b.ask("x2", "k", vcore=3, preempt_other=True)
+    b.run()
+    assert victims(b, after=DELAY) == ["old"]
+    assert plugin.asked == [("n2", ["new"], 0), ("n1", ["old"], 0)]
+
+
+def test_a_node_reserved_by_others_is_not_taken() -> None:
+    b = two_queues("", quota(9), nodes=(10, 10))
+    b.ask("x1", "a1", vcore=6)
+    b.ask("x1", "a2", vcore=6)
+    b.run()
+    b.ask("x1", "other", vcore=8, priority=3, age_s=10)  # reserves a node
+    b.run()
+    assert b.reserved() == "other@n1"
+    b.ask("x2", "k", vcore=6, preempt_other=True)
+    b.run()
+    assert (victims(b, after=DELAY), b.reserved()) == (["a2"], "other@n1 k@n2")
+
+
+def test_a_triggered_ask_does_not_block_a_node_for_ever() -> None:
+    b = two_queues("", quota(9))
+    b.ask("x1", "a", vcore=10)
+    b.run()
+    b.ask("x2", "k", vcore=6, preempt_other=True)
+    b.run()
+    assert (victims(b, after=DELAY), b.reserved()) == (["a"], "k@n1")
+    b.release("x2", "k")
+    assert b.reserved() == ""
+    b.ask("x1", "small", vcore=1)
+    b.ask("x2", "again", vcore=6, preempt_other=True)
+    b.run()
+    assert victims(b, after=DELAY) == []  # room is coming: a is going already
+    assert b.why("again")[-1] == Preemption(
+        "attempted", "enough is free when the victims have gone that are going", None
+    )
+    confirm(b, "a")
+    assert b.run() == "again@n1 small@n1"
+
+
+def test_a_confirmation_for_something_never_asked_is_a_release() -> None:
+    b = two_queues("", quota(9))
+    b.ask("x1", "a", vcore=10)
+    b.run()
+    b.release("x1", "a", termination=Termination.PREEMPTED_BY_SCHEDULER)
+    b.release("x1", "nothing", termination=Termination.PREEMPTED_BY_SCHEDULER)
+    assert b.free("n1") == {"vcore": 10}
+
+
+def test_daemons_on_one_node_do_not_count_on_the_same_room() -> None:
+    b = Bench(config("a"))
+    b.node("n1", vcore=10)
+    b.node("n2", NodeAction.CREATE_DRAIN, vcore=10)
+    b.app("x1")
+    b.ask("x1", "v1", node="n1", vcore=5)
+    b.ask("x1", "v2", node="n1", vcore=5)
+    b.ask("x1", "d1", required="n1", vcore=3)
+    b.ask("x1", "d2", required="n1", vcore=3)
+    assert victims(b) == ["v2", "v1"]
+    confirm(b, "v1", "v2")
+    assert b.run() == "d1@n1 d2@n1"
