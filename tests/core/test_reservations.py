@@ -266,7 +266,7 @@ VICTIMS = [
     ([(5, 0, True, False), (5, 0, True, False)], "b"),  # the newest
     ([(5, -1, True, False), (5, 0, True, False)], "a"),  # the lower priority
     ([(5, 0, True, False), (5, 0, False, False)], "a"),  # the willing one
-    ([(5, 0, False, False), (5, -1, True, True)], "a"),  # an originator comes last
+    ([(5, 0, False, False), (5, -1, True, True)], "b"),  # an originator counts like one that refuses: then priority
     ([(5, 1, True, False), (5, 0, True, False)], "b"),  # one of higher priority never
     ([(5, 1, True, False), (5, 1, True, False)], ""),
     ([(2, 0, True, False), (2, 0, True, False), (6, 1, True, False)], "b a"),

@@ -24,6 +24,7 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
+from reference import preempting
 from reference.cluster import ReferenceCluster
 from reference.model import SECOND_NS, App, Ask, Partition
 from reference.squeezes import squeeze, squeezes
@@ -264,8 +265,9 @@ class Scenario:
             tags[TAG_REQUIRED_NODE] = rng.choice([*partition.nodes, *reserved * 3, "nowhere"])
         if rng.random() < 0.1:
             tags["creationTime"] = str(self.now_ns // SECOND_NS - rng.randint(-1, 50))
+        key = self._name("ask")
         return Allocation(
-            key=self._name("ask"),
+            key=key,
             application_id=app.id if rng.random() < 0.99 else "nobody",
             partition=partition.name,
             resource=dict(amounts) if rng.random() < 0.99 else {"vcore": 0},
@@ -276,6 +278,7 @@ class Scenario:
             timeout_ms=rng.choice([2000, 15000]) if manager.seed_dialect and rng.random() < 0.15 else 0,
             originator=rng.random() < 0.1,
             allow_preempt_self=rng.random() < 0.6,
+            allow_preempt_other=not manager.seed_dialect and preempting.may_preempt(key),
         )
 
     # -- what ends ---------------------------------------------------------------------------------------

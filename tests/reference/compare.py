@@ -89,10 +89,12 @@ class Product:
 class Comparison:
     """A scenario on its way. `parking_off`: with a second product that never parks."""
 
-    def __init__(self, seed: int, situations: Situations, *, parking_off: bool) -> None:
+    def __init__(
+        self, seed: int, situations: Situations, *, parking_off: bool, kind: type[Scenario] = Scenario
+    ) -> None:
         self.seed = seed
         self.situations = situations
-        self.scenario = Scenario(seed, _load)
+        self.scenario = kind(seed, _load)
         self.reference = self.scenario.reference
         self.products = {"product": Product({})}
         if parking_off:
@@ -288,13 +290,13 @@ def comparable(output: Output) -> tuple[Any, ...]:
             return (type(output).__name__, *msgspec.structs.astuple(output))
 
 
-def run(seed: int, situations: Situations, *, parking_off: bool = False) -> None:
+def run(seed: int, situations: Situations, *, parking_off: bool = False, kind: type[Scenario] = Scenario) -> None:
     """One scenario.
 
     Raises:
         DisagreementError: the product and the reference differ.
     """
-    Comparison(seed, situations, parking_off=parking_off).run()
+    Comparison(seed, situations, parking_off=parking_off, kind=kind).run()
 
 
 def main(first: int, count: int) -> int:

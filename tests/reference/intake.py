@@ -157,6 +157,7 @@ def _new_ask(partition: Partition, app: App, message: Allocation) -> Ask:
         timeout_ns=max(0, message.timeout_ms) * MILLISECOND_NS,
         originator=message.originator,
         allow_self=message.allow_preempt_self,
+        allow_other=message.allow_preempt_other,
     )
     if ask.created_ns < partition.now_ns:  # an application is as old as its oldest ask (section 2)
         app.submitted_ns = min(app.submitted_ns, ask.created_ns)
@@ -203,7 +204,8 @@ def _release(partition: Partition, message: Release) -> None:
     """Allocations end, then asks; what is unknown is ignored."""
     if not message.application_id and message.what == "both":
         for node in partition.nodes.values():
-            node.foreign.pop(message.key, None)
+            if node.foreign.pop(message.key, None) is not None:
+                partition.number("node")
         return
     app = partition.apps.get(message.application_id)
     if app is None:
@@ -245,12 +247,16 @@ def _node(partition: Partition, message: NodeUpdate) -> None:
         return
     match message.action:
         case NodeAction.UPDATE:
+            partition.number("node")
             node.capacity = node.capacity if message.capacity is None else pruned(message.capacity)
             node.occupied = node.occupied if message.occupied is None else pruned(message.occupied)
             node.attributes = node.attributes if message.attributes is None else message.attributes
         case NodeAction.DRAIN_NODE:
+            if node.schedulable:
+                partition.number("node")
             node.schedulable = False
         case NodeAction.DRAIN_TO_SCHEDULABLE:
+            partition.number("node")
             node.schedulable = True
         case NodeAction.DECOMISSION:
             _remove_node(partition, node)
@@ -275,3 +281,4 @@ def _foreign(partition: Partition, message: Allocation) -> None:
         partition.out.append(RejectedAllocation(message.key, message.application_id, ""))
     else:
         node.foreign[message.key] = pruned(message.resource)
+        partition.number("node")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from licorne.config.model import PartitionConfig, TemplateConfig
 from licorne.config.properties import QueueProperties, parse_properties
@@ -88,6 +89,7 @@ class Ask:
     timeout_ns: int = 0
     originator: bool = False
     allow_self: bool = False
+    allow_other: bool = False
     node: Node | None = None
     placed: int = 0
     reservation: Reservation | None = None
@@ -222,6 +224,8 @@ class Partition:
     cleaner_due: bool = False
     quota_starts: dict[Queue, int] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
+    checks: dict[Ask, Any] = field(default_factory=dict)  # searches for victims in vain (`reference.preempting`)
+    pauses: dict[Queue, int] = field(default_factory=dict)
 
     def number(self, of: str) -> int:
         """The next number of a kind: of an ask, an application, a deadline."""

@@ -21,6 +21,9 @@ def apply(partition: Partition, config: PartitionConfig) -> None:
     """A first configuration, or another one: everything is set anew."""
     partition.config = config
     _apply(partition.root, config.root)
+    partition.number("configuration")
+    partition.checks.clear()
+    partition.pauses.clear()
     before, partition.limits = partition.limits, dict(_limits(config.root, ""))
     for app in partition.apps.values():  # difference 28: whose group lost a limit is matched again
         lost = [

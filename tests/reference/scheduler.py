@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from licorne.si.messages import NewAllocation, Termination, WaitingForResources
-from reference.life import RUN, fire, say_released, time_out, unreserve
+from licorne.si.messages import NewAllocation, WaitingForResources
+from reference import preempting
+from reference.life import RUN, fire, time_out, unreserve
 from reference.model import (
     SECOND_NS,
     Amounts,
@@ -23,7 +24,6 @@ from reference.model import (
     Reservation,
     fits,
     fits_limit,
-    minus,
     plus,
 )
 from reference.sums import Sums, choose_group, fit_in_score, meets, trackers
@@ -38,7 +38,7 @@ def schedule(partition: Partition, limit: int) -> int:
     made = 0
     while made < limit:
         result = Pass(partition).run()
-        if not result:
+        if not result and not Pass(partition).at_rest():
             break
         made += result == ALLOCATED
     if made < limit:  # one that ended at its limit has not tried everything
@@ -60,6 +60,11 @@ class Pass:
         if not self.sums.asks[root]:
             return ""
         return self._reserved_pass() or self._regular_pass(root)
+
+    def at_rest(self) -> bool:
+        """Nothing can be placed: somebody may preempt. True if something can be placed now after all."""
+        leaves = self._leaves_in_order(self.partition.root)
+        return preempting.at_rest(self.partition, leaves, self._reserve)
 
     def _leaves_in_order(self, queue: Queue) -> Iterator[Queue]:
         """Parent → children in order; an application that stands in a parent is not come to (config.md, 6.3)."""
@@ -90,7 +95,7 @@ class Pass:
             node = ask.reservation.node
             if ask.required and not fits(self.sums.free(node), ask.amounts):
                 if not ask.triggered:
-                    self._make_room(ask, node)
+                    preempting.make_room(self.partition, ask, node)
             elif not ask.required and not node.schedulable:
                 continue  # difference 51
             elif self._takes(node, ask):
@@ -101,35 +106,6 @@ class Pass:
                 self._allocate(ask, other)
                 return True
         return False
-
-    def _make_room(self, ask: Ask, node: Node) -> None:
-        """Preemption for a required node (preemption.md, section 3; difference 14)."""
-        candidates = [
-            a
-            for a in self.partition.allocations()
-            if a.node is node
-            and not (a.required or a.preempted or a.released)
-            and a.priority <= ask.priority
-            and set(a.amounts) & set(ask.amounts)
-        ]
-        candidates.sort(key=lambda a: (_victim_class(a), a.priority, -a.created_ns, -a.arrived))
-        room = self.sums.free(node)
-        victims: list[Ask] = []
-        for victim in candidates:
-            if fits(room, ask.amounts):
-                break
-            victims.append(victim)
-            room = plus(room, victim.amounts)
-        if not victims or not fits(room, ask.amounts):
-            return
-        for victim in reversed(victims.copy()):
-            if fits(minus(room, victim.amounts), ask.amounts):  # it brings nothing that is lacking
-                victims.remove(victim)
-                room = minus(room, victim.amounts)
-        ask.triggered = True
-        for victim in victims:
-            victim.preempted = True
-            say_released(self.partition, victim, Termination.PREEMPTED_BY_SCHEDULER)
 
     # -- the regular pass (sections 4 to 6) --------------------------------------------------------------
 
@@ -234,6 +210,7 @@ class Pass:
     # -- results -----------------------------------------------------------------------------------------
 
     def _reserve(self, ask: Ask, node: Node) -> None:
+        self.partition.number("reservation")
         reservation = ask.reservation = Reservation(node, self.now_ns)
         ask.shunned = None
         node.reserved_by.append(ask)
@@ -290,11 +267,6 @@ def place(partition: Partition, alloc: Ask, node: Node) -> None:
 def next_uuid(partition: Partition) -> str:
     """The name of an allocation in the seed's dialect; the comparison knows which UUID of the product it stands for."""
     return f"{partition.name}#{partition.number('uuid')}"
-
-
-def _victim_class(alloc: Ask) -> int:
-    """Ordinary ones first, then those that refuse, originators last."""
-    return 3 if alloc.originator else 1 if alloc.allow_self else 2
 
 
 # -- the hint for autoscaling (section 13) ---------------------------------------------------------------

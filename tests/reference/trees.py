@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from licorne.config import ConfigError, Configuration
+from reference import preempting
 from reference.quotatrees import enforce_quotas
 
 CONFIGURATIONS = 4
@@ -31,6 +32,7 @@ class Trees:
 
     def __init__(self, rng: random.Random, load: Callable[[str], Configuration]) -> None:
         self.rng = rng
+        self.more = random.Random(rng.getrandbits(32))
         self.load = load
 
     @classmethod
@@ -160,6 +162,7 @@ class Trees:
         if rng.random() < 0.25:
             found["application.unschedasks.backoff"] = str(rng.randint(1, 2))
             found["application.unschedasks.backoff.delay"] = rng.choice(["3s", "20s", "30s"])
+        found |= preempting.properties(self.more)
         return found
 
     def _limits(self) -> list[Tree]:

@@ -134,6 +134,7 @@ class SchedulerAPI:
                 plugins.predicate(),
                 seed_dialect=seed_dialect,
                 listens=plugins.listens,
+                preemption_predicates=plugins.preemption_predicate(),
             )
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise RegistrationError(f"registration of RM failed: {error}") from error

@@ -33,7 +33,7 @@ from .admission import add_application, end_application, remove_application
 from .eventrecords import EventStore
 from .events import PartitionEvents
 from .nodechanges import change_node
-from .partition import Partition, Predicate
+from .partition import Partition, Predicate, PreemptionPredicate
 from .releases import release
 from .settings import Settings, read_settings
 from .states import ApplicationEvent, ApplicationState
@@ -50,6 +50,7 @@ class Manager:
         self.settings = settings
         self.seed_dialect = seed_dialect
         self.predicates: Predicate | None = None
+        self.preemption_predicates: PreemptionPredicate | None = None
         self.partitions: dict[str, Partition] = {}
         self.ordered: list[Partition] = []  # by name
         self.out: list[Output] = []
@@ -121,6 +122,7 @@ class Cluster:
         *,
         seed_dialect: bool,
         listens: bool = False,
+        preemption_predicates: PreemptionPredicate | None = None,
     ) -> Manager:
         """Register a resource manager, or register it anew: all that it had is forgotten, and it reports again.
 
@@ -132,6 +134,7 @@ class Cluster:
         configuration = load(text)
         manager = Manager(rm_id, configuration, read_settings(settings), seed_dialect=seed_dialect)
         manager.predicates = predicates
+        manager.preemption_predicates = preemption_predicates
         for config in configuration.partitions:
             self._add_or_reload(manager, config)
         manager.listens = listens
@@ -159,6 +162,7 @@ class Cluster:
             name=name,
         )
         partition.predicates = manager.predicates
+        partition.preemption_predicates = manager.preemption_predicates
         manager.add(name, partition)
 
     def remove(self, rm_id: str) -> None:

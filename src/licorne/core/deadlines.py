@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
+    from .guaranteed import Watch
     from .partition import Partition
 
 
@@ -46,6 +47,10 @@ def _reservation(partition: Partition, ask: Ask) -> None:
     partition.reservations.too_old(ask)
 
 
+def _preemption(partition: Partition, watch: Watch) -> None:
+    partition.guaranteed.due(watch)
+
+
 def _timeout(partition: Partition, alloc: Ask) -> None:
     if alloc.node is not None and alloc in alloc.node.allocations:
         partition.lifecycle.time_out(alloc)
@@ -62,9 +67,10 @@ ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "backoff": _backoff,  # is over
     "aged": _aged,  # an ask may reserve a node
     "reservation": _reservation,  # is too old
+    "preemption": _preemption,  # an ask below the guarantee of its queue is old enough, or may try again
     "quota": _quota,  # a queue that uses more than its lowered max gives it back
     "timeout": _timeout,  # the execution timeout of an allocation
 }
 
-UNSEEN = frozenset({"aged"})
+UNSEEN = frozenset({"aged", "preemption"})
 """These say when to try again, and show in nothing else."""

@@ -71,6 +71,7 @@ class Descent:
     visits: cython.longlong  # applications looked at: counted work
     attempts: cython.longlong  # asks tried
     refused: cython.bint  # a predicate kept the last ask off a node that had room
+    hungry: dict[Application, None] | None  # of which nothing could be placed; None: nobody may preempt for them
 
     def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], desk: Any) -> None:
         self.root = root
@@ -85,6 +86,7 @@ class Descent:
         self.out = []
         self.uuids = False
         self.refused = False
+        self.hungry = None
         self.visits = 0
         self.attempts = 0
 
@@ -207,6 +209,8 @@ class Descent:
                 result = self.attempt(app, ask)
         if result == NOTHING:
             self.parking.block(app)
+            if self.hungry is not None:
+                self.hungry[app] = None
         return result
 
     @cython.cfunc

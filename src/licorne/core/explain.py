@@ -81,12 +81,34 @@ class Reserved(msgspec.Struct, tag="reserved", frozen=True):
     since_ns: int
 
 
+class Preemption(msgspec.Struct, tag="preemption", frozen=True):
+    """The ask may preempt, and why it has not, or what came of it; `next_ns`: when it is tried (again), None: not known.
+
+    States: `too young`, `attempted` (why in vain), `victims are going` (which node is kept), `preempted once` (and what it
+    won is lost), `not tried`.
+    """
+
+    state: str
+    detail: str
+    next_ns: int | None
+
+
 class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
     """It has not been its turn yet."""
 
 
-Reason = QueueQuota | UserLimit | MaxApplications | StateOrder | Backoff | Nodes | RequiredNode | Reserved | NotTried
-
+Reason = (
+    QueueQuota
+    | UserLimit
+    | MaxApplications
+    | StateOrder
+    | Backoff
+    | Nodes
+    | RequiredNode
+    | Reserved
+    | Preemption
+    | NotTried
+)
 
 Counted = dict["Shape", Nodes | None]
 """What the nodes say to a shape; shared while the reasons of many asks are looked up at one moment."""
@@ -105,6 +127,9 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
         failed = _counted(partition, ask, counted)
         if failed is not None:
             found.append(failed)
+    preemption = partition.guaranteed.reason(ask)
+    if preemption is not None:
+        found.append(Preemption(*preemption))
     return found or [NotTried()]
 
 

@@ -231,6 +231,7 @@ def _change_ask(partition: Partition, app: Application, ask: Ask, message: Alloc
     ask.repeats = repeats
     ask.aging = False
     partition.books.pend(app, ask)
+    partition.guaranteed.seen.pop(app, None)  # it is no longer in its place among the asks
     if ask.reserved is not None:
         partition.parking.reserved_stale = True  # it may fit now
 

@@ -54,6 +54,7 @@ class NodeIndex:
     by_id: list[Node]
     visits: cython.longlong  # blocks searched: counted work
     moves: cython.longlong  # nodes that changed their place
+    changes: cython.longlong  # of nodes: what is free there, and who may use them
 
     def __init__(self, policy: ScorePolicy) -> None:
         self.width = 0
@@ -63,6 +64,7 @@ class NodeIndex:
         self.by_id = []
         self.visits = 0
         self.moves = 0
+        self.changes = 0
         self._load([])
 
     # -- membership ------------------------------------------------------------------------------------
@@ -169,6 +171,7 @@ class NodeIndex:
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         old: cython.longlong = order_key(node.score)
         at: cython.Py_ssize_t = block.where(old, node.rank)
+        self.changes += 1
         node.score = self.policy.score(node)
         key: cython.longlong = order_key(node.score)
         if self._stays(block, at, key, node.rank):

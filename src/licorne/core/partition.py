@@ -8,7 +8,8 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | applications: adding, removing | `admission` |
 | asks and allocations | `intake`, `releases` |
 | nodes, foreign allocations | `nodechanges` |
-| decisions | `descent`, `parking`, `reservations`, `preemption` |
+| decisions | `descent`, `parking`, `reservations` |
+| preemption | `preemption`, `guaranteed` (`guarantees`, `hunt`, `victims`, `herds`), `evictions` |
 | lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
 | sums | `accounting` |
 | users and groups | `limits` |
@@ -35,6 +36,7 @@ from .asks import Ask
 from .descent import Descent
 from .events import PartitionEvents
 from .evictions import EVICTIONS_MAX, Eviction
+from .guaranteed import Guaranteed
 from .intake import Intake
 from .lifecycle import Lifecycle
 from .limits import Limits
@@ -61,6 +63,9 @@ TERMINATED_MAX = 10_000
 
 Predicate = Callable[[str, str, bool], bool]
 """A resource manager's say: (ask's key, node's id, allocate or reserve) -> may it?"""
+
+PreemptionPredicate = Callable[[str, str, list[str]], bool]
+"""The same: (ask's key, node's id, keys of victims there) -> may it run there when they are gone?"""
 
 
 class Partition:
@@ -108,7 +113,9 @@ class Partition:
         self.lifecycle = Lifecycle(self)
         self.reservations = Reservations(self)
         self.quotas = QuotaChanges(self)
+        self.guaranteed = Guaranteed(self)
         self.evictions: deque[Eviction] = deque(maxlen=EVICTIONS_MAX)
+        self.preemption_predicates: PreemptionPredicate | None = None
         self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
         self._applications_seen = 0
         self._last_moment = now - 1
@@ -182,6 +189,7 @@ class Partition:
         self.settle_size()
         self.parking.tree_changed(self.tree.root, self.applications.values())
         self.watch_empty_queues()
+        self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.guarantees())
         self.changed = True
 
     def resize(self, capacity: Vec, times: int) -> None:
@@ -253,6 +261,8 @@ class Partition:
         self.reservations.retry_refused()
         before = len(self.out)
         made: int = self.descent.decide(limit)
+        while made < limit and self.at_rest():
+            made += self.descent.decide(limit - made)
         if made or len(self.out) > before:
             self.changed = True
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
@@ -264,6 +274,10 @@ class Partition:
                     ask.reported = True
                     self.out.append(WaitingForResources(ask.key, app.id))
         return made
+
+    def at_rest(self) -> bool:
+        """Nothing more can be placed: what is left to try then. True if something may be placed now after all."""
+        return self.descent.hungry is not None and self.guaranteed.at_rest()
 
     # what the decision loop asks of its desk
 

@@ -25,7 +25,7 @@ from licorne.si.messages import NewAllocation, Output, Released, Termination
 
 if TYPE_CHECKING:
     from .cluster import Manager
-    from .partition import Predicate
+    from .partition import Predicate, PreemptionPredicate
 
 Note = Callable[[Exception], None]
 """Takes an exception that a plugin raised."""
@@ -44,6 +44,7 @@ class Plugins:
         self.saves = overrides(callback, "update_configuration")
         self._decides = overrides(callback, "predicates")
         self.syncs = overrides(callback, "re_sync_scheduler_cache")
+        self._preempts = overrides(callback, "preemption_predicates")
         self._dumps = overrides(callback, "get_state_dump")
         self._synced: dict[str, int] = {}  # how many outputs have been told, by partition
         self.manager: Manager | None = None
@@ -61,6 +62,24 @@ class Plugins:
         except Exception as error:  # noqa: BLE001  an error is a "no" (spec scheduler-interface.md, section 5)
             self._note(error)
             return False
+
+    def preemption_predicate(self) -> PreemptionPredicate | None:
+        """The question that preemption asks of a node and its victims; None where there is no such plugin."""
+        return self._fits_without if self._preempts else None
+
+    def _fits_without(self, key: str, node_id: str, victims: list[str]) -> bool:
+        if self.syncs:
+            self.sync()
+        last = len(victims) - 1
+        args = v19.PreemptionPredicatesArgs(
+            allocation_key=key, node_id=node_id, preempt_allocation_keys=victims, start_index=last
+        )
+        try:
+            answer = self._callback.preemption_predicates(args)
+        except Exception as error:  # noqa: BLE001  an error is a "no", as for predicates
+            self._note(error)
+            return False
+        return answer.success and answer.index <= last
 
     # -- the cache -------------------------------------------------------------------------------------
 

@@ -1,16 +1,24 @@
-"""Preemption for an ask that requires its node (spec preemption.md, sections 1 and 3).
+"""Preemption: victims are told to go, and room is made for an ask that requires its node (preemption.md, 1 and 3).
 
 The node of such an ask (a daemon) holds a reservation for it; allocations of no higher priority make room. What is free
-on the node counts before anybody is evicted. The other kinds of preemption are not part of this version.
+on the node, and what is going already, counts before anybody is evicted. For asks below the guarantee of their queue
+see `licorne.core.guaranteed`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from licorne.si.messages import Termination
 
+from .evictions import Eviction
+from .herds import Candidate, Herd, Level, Site
+from .vectors import Vec
+from .victims import Search, wanted_part
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .application import Application
     from .asks import Ask
     from .nodes import Node
@@ -18,40 +26,89 @@ if TYPE_CHECKING:
 
 
 def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
-    """Evict what is needed on the node for this ask; False, and nothing changed, if that would not help."""
-    amounts = ask.shape.amounts
-    victims: list[Ask] = []
-    room = node.free.clone()
-    for victim in _candidates(ask, node):
-        if room.holds(amounts):
-            break
-        victims.append(victim)
-        room.plus(victim.shape.amounts)
-    if not victims or not room.holds(amounts):
+    """Evict what is needed on the node for this ask; False, and nothing changed, if that would not help or is not needed."""
+    lacking = _lacking(ask, node)
+    if not any(amount > 0 for amount in lacking.values()):
         return False
-    for victim in list(reversed(victims)):  # who brings nothing that is lacking can be left out
-        room.minus(victim.shape.amounts)
-        if room.holds(amounts):
-            victims.remove(victim)
-        else:
-            room.plus(victim.shape.amounts)
-    ask.triggered = True
-    for victim in victims:
-        app: Application = victim.app
-        partition.books.preempting(app, victim)
-        partition.say_released(
-            victim,
-            Termination.PREEMPTED_BY_SCHEDULER,
-            f"preempting allocations to free up resources to run daemon set ask: {ask.key}",
-        )
+    chosen = Search().find(_candidates(ask, node), [], lacking, lacking.clone(), None)
+    if chosen is None:
+        return False
+    missing = {name: amount for name, amount in lacking.named(partition.types).items() if amount > 0}
+    evict(
+        partition,
+        ask,
+        [c.alloc for c in chosen],
+        "required-node",
+        missing,
+        f"preempting allocations to free up resources to run daemon set ask: {ask.key}",
+        f"the ask runs on node {node.id} only, where allocations of no higher priority make room"
+        " (preemption.md, section 3)",
+    )
     return True
 
 
-def _candidates(ask: Ask, node: Node) -> list[Ask]:
-    """Who may be evicted, in the order in which they are taken."""
+def evict(
+    partition: Partition,
+    ask: Ask,
+    victims: Iterable[Ask],
+    kind: Literal["guaranteed", "required-node"],
+    missing: dict[str, int],
+    message: str,
+    rule: str,
+) -> None:
+    """Tell them all to go, in the order of their rank, and note why; the ask has preempted, and does so only once."""
+    ask.triggered = True
+    partition.guaranteed.claims[ask] = None
+    asking: Application = ask.app
+    for victim in sorted(victims, key=rank):
+        app: Application = victim.app
+        partition.books.preempting(app, victim)
+        partition.say_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
+        partition.evictions.append(
+            Eviction(
+                kind,
+                ask.key,
+                asking.id,
+                asking.queue.path,
+                missing,
+                rule,
+                victim.id,
+                app.id,
+                app.queue.path,
+                partition.now,
+            )
+        )
+
+
+def rank(alloc: Ask) -> tuple[int, int, int, int]:
+    """Class (ordinary, refuses preemption, originator), lower priority, newest first, of equally old the last to come."""
+    if alloc.originator:
+        kind = 3
+    else:
+        kind = 1 if alloc.allow_self else 2
+    return kind, alloc.priority, -alloc.created, -alloc.seq
+
+
+def _lacking(ask: Ask, node: Node) -> Vec:
+    """What the ask lacks on the node when all have gone that are going, and others have what was made free for them."""
+    lacking: Vec = ask.shape.amounts.clone()
+    lacking.minus(node.free)
+    for alloc in node.allocations:
+        if alloc.preempted:
+            lacking.minus(alloc.shape.amounts)
+    for other in node.reservations:
+        if other.triggered and other is not ask:
+            lacking.plus(other.shape.amounts)
+    return wanted_part(lacking, ask.shape.amounts)
+
+
+def _candidates(ask: Ask, node: Node) -> list[Candidate]:
+    """Who may be evicted on the node."""
     wanted = {d for d, amount in enumerate(ask.shape.amounts.values()) if amount}
-    found = [
-        a
+    herd = Herd(Level(ask.app.queue, None, Vec()), [])
+    site = Site(node, 0)
+    return [
+        Candidate(a, herd, site, a.priority)
         for a in node.allocations
         if not a.required
         and a.priority <= ask.priority
@@ -59,16 +116,3 @@ def _candidates(ask: Ask, node: Node) -> list[Ask]:
         and not a.released
         and any(d in wanted and amount for d, amount in enumerate(a.shape.amounts.values()))
     ]
-    return sorted(found, key=_rank)
-
-
-def _rank(ask: Ask) -> tuple[int, int, int, int]:
-    """Class (ordinary, refuses preemption, originator), lower priority, newest first, of equally old the last to come.
-
-    The original's next criterion, the smaller one first, is never reached: arrival is a total order.
-    """
-    if ask.originator:
-        kind = 3
-    else:
-        kind = 1 if ask.allow_self else 2
-    return kind, ask.priority, -ask.created, -ask.seq

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .evictions import Eviction, eviction_of
+
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
@@ -57,7 +59,7 @@ class AllocationStory(msgspec.Struct, frozen=True):
 
     `id` names the allocation, as its key in 1.9's dialect, as UUID in the seed's. A reservation is given while it
     lasts. `release_asked`: the core has asked the resource manager to end the allocation, which is still counted;
-    `preempted`: so that others have room.
+    `preempted`: so that others have room; `eviction` says for whom, and by which rule.
     """
 
     key: str
@@ -70,6 +72,7 @@ class AllocationStory(msgspec.Struct, frozen=True):
     reserved_node: str = ""
     release_asked: bool = False
     preempted: bool = False
+    eviction: Eviction | None = None
 
 
 def application_story(partition: Partition, application_id: str) -> list[Chapter]:
@@ -112,4 +115,5 @@ def allocation_story(partition: Partition, application_id: str, key: str) -> All
         reserved_node="" if reserved is None else reserved.id,
         release_asked=bool(found.released or found.preempted),
         preempted=bool(found.preempted),
+        eviction=eviction_of(partition, found),
     )

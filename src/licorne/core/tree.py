@@ -188,6 +188,10 @@ class Tree:
             _reorder_applications(queue)
         return resources_changed or before[2] != queue.max_apps
 
+    def guarantees(self) -> bool:
+        """Is anything guaranteed to a queue, or to one that may come?"""
+        return any(q.guaranteed_config or (q.template and q.template.guaranteed) for q in self.queues())
+
     # -- the cluster's size and shares -----------------------------------------------------------------
 
     def set_total(self, total: Vec) -> None:

@@ -118,6 +118,15 @@ def _application(partition: Partition, app: Application) -> None:
             alloc.node is not None and alloc in alloc.node.allocations, 6, f"allocation {alloc.id} unknown to its node"
         )
     _application_state(app)
+    _preemption(partition, app)
+
+
+def _preemption(partition: Partition, app: Application) -> None:
+    """Who is a victim is not being ended for another reason; who has preempted and waits has its claim counted."""
+    for alloc in app.allocations.values():
+        _expect(not (alloc.preempted and alloc.released), 11, f"allocation {alloc.id} is a victim, and released")
+    for ask in app.reservations.values():
+        _expect(not ask.triggered or ask in partition.guaranteed.claims, 11, f"claim of ask {ask.key}")
 
 
 def _request_order(ask: Ask) -> tuple[int, int, int]:

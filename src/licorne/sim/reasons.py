@@ -70,6 +70,8 @@ def _describe(reason: explain.Reason) -> str:
             return "its application backs off after too many asks that fit no node"
         case explain.Nodes():
             return f"no node will do ({'; '.join(_short(reason.failed))})" if reason.failed else "there is no node"
+        case explain.Preemption():
+            return f"preemption: {reason.state}" + (f" ({reason.detail})" if reason.detail else "")
         case explain.RequiredNode():
             missing = f" ({', '.join(reason.missing)})" if reason.missing else ""
             return f"the node that it requires: {reason.state}{missing}"

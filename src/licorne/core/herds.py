@@ -1,0 +1,282 @@
+"""What a search for victims looks at: queues with what they may lose, their allocations, and the nodes these are on.
+
+Spec preemption.md, section 2. All of it is a picture of one moment, kept while nothing but preemption happens
+(`licorne.core.guarantees`), and thrown away after.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.nodes import Node
+    from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.vectors import Vec, new_vec
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
+    from .asks import Ask
+    from .nodes import Node
+    from .queue import Queue
+    from .vectors import Vec, new_vec
+
+ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+TOPS = cython.declare(cython.Py_ssize_t, 8)  # up to so many victims on a node a bound is known
+
+
+@cython.cclass
+class Level:
+    """A queue as a search for victims sees it.
+
+    `planned` is what it will use when all victims are gone and all asks that have preempted run; `slack` what may be
+    taken from it so that it keeps its guarantee, `UNLIMITED` for a type of which nothing is guaranteed; `taken` what
+    the set at hand takes.
+    """
+
+    queue: Queue
+    parent: Level | None
+    planned: Vec
+    slack: Vec
+    taken: Vec
+    on_path: cython.bint  # the ask is below it
+    inside: cython.bint  # it is below the root of the search
+    guarded: cython.bint  # it must keep its guarantee
+
+    def __init__(self, queue: Queue, parent: Level | None, planned: Vec) -> None:
+        self.queue = queue
+        self.parent = parent
+        self.planned = planned
+        self.slack = Vec(0, 0x7FFFFFFFFFFFFFFF)
+        self.taken = Vec()
+        self.on_path = False
+        self.inside = False
+        self.guarded = False
+
+    @cython.ccall
+    def settle(self, ask: Vec) -> cython.void:
+        """Compute `slack` anew, for an ask of this size."""
+        d: cython.Py_ssize_t
+        rest: cython.longlong
+        self.slack.set_all(ENDLESS)
+        if not self.guarded:
+            return
+        self.slack.grow(self.queue.guaranteed.n)
+        for d in range(self.queue.guaranteed.n):
+            if self.queue.guaranteed.v[d] >= 0:
+                rest = self.planned.at(d) - self.queue.guaranteed.v[d]
+                if self.on_path:
+                    rest += ask.at(d)
+                self.slack.v[d] = max(rest, 0)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def spares(self, amounts: Vec) -> cython.bint:
+        """May this be taken as well?"""
+        d: cython.Py_ssize_t
+        for d in range(min(self.slack.n, amounts.n)):
+            if amounts.v[d] > 0 and self.slack.v[d] != ENDLESS:
+                if self.taken.at(d) + amounts.v[d] > self.slack.v[d]:
+                    return False
+        return True
+
+
+@cython.cclass
+class Herd:
+    """The candidates of one leaf queue; `levels` are the queues above them that must keep a guarantee.
+
+    `loose` is what one of them may use at most, `alive` whether the leaf may lose anybody at all (section 2.4).
+    """
+
+    leaf: Level
+    levels: list[Any]  # Level
+    members: list[Any]  # Candidate
+    loose: Vec
+    largest: Vec
+    alive: cython.bint
+
+    def __init__(self, leaf: Level, levels: list[Any]) -> None:
+        self.leaf = leaf
+        self.levels = levels
+        self.members = []
+        self.loose = Vec(0, 0x7FFFFFFFFFFFFFFF)
+        self.largest = Vec()
+        self.alive = True
+
+    @cython.ccall
+    def settle(self) -> cython.void:
+        """Compute `loose` anew, after the slack of the levels has changed."""
+        level: Level
+        self.loose.set_all(ENDLESS)
+        for each in self.levels:
+            level = each
+            self.loose.lower_to(level.slack)
+
+
+@cython.cclass
+class Candidate:
+    """An allocation that may be evicted. `priority` is its priority as the ask's queues see it."""
+
+    alloc: Ask
+    herd: Herd
+    site: Site
+    amounts: Vec
+    bad: cython.bint  # it refuses, or is an originator
+    priority: cython.longlong
+    created: cython.longlong
+    seq: cython.longlong
+
+    def __init__(self, alloc: Ask, herd: Herd, site: Site, priority: int) -> None:
+        self.alloc = alloc
+        self.herd = herd
+        self.site = site
+        self.amounts = alloc.shape.amounts
+        self.bad = alloc.originator or not alloc.allow_self
+        self.priority = priority
+        self.created = alloc.created
+        self.seq = alloc.seq
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def usable(self) -> cython.bint:
+        """May it be evicted still, as far as it alone is concerned?"""
+        alloc: Ask = self.alloc
+        if alloc.preempted or alloc.released or not self.herd.alive:
+            return False
+        return self.herd.loose.holds(self.amounts)
+
+    @property
+    def order(self) -> tuple[int, int, int, int]:
+        """The order of sets of one: the best first."""
+        return int(self.bad), self.priority, -self.created, -self.seq
+
+    @property
+    def newness(self) -> tuple[int, int]:
+        """Newest first."""
+        return -self.created, -self.seq
+
+
+@cython.cclass
+class Site:
+    """A node, and the candidates on it.
+
+    `room` is what is free there, with what is going already; `order` is the place of the node among all; `closed`: it is
+    kept for an ask that has preempted. The bounds are for sets of these, those with willing ones alone, and of all.
+    """
+
+    node: Node
+    order: cython.Py_ssize_t
+    members: list[Any]  # Candidate
+    room: Vec
+    mild: Bounds
+    all: Bounds
+    closed: cython.bint
+    stale: cython.bint
+
+    def __init__(self, node: Node, order: int) -> None:
+        self.node = node
+        self.order = order
+        self.members = []
+        self.room = node.free.clone()
+        self.mild = Bounds([], self.room)
+        self.all = self.mild
+        self.closed = False
+        self.stale = True
+
+    def usable(self) -> list[Any]:
+        """The candidates that may be evicted still."""
+        return [c for c in self.members if c.usable()]
+
+    @cython.ccall
+    def settle(self) -> cython.void:
+        """Compute the bounds anew."""
+        members: list[Any] = self.usable()
+        mild: list[Any] = [c for c in members if not c.bad]
+        self.stale = False
+        self.all = Bounds(members, self.room)
+        self.mild = self.all if len(mild) == len(members) else Bounds(mild, self.room)
+
+
+@cython.cclass
+class Bounds:
+    """What sets of up to k of some candidates on a node can come to.
+
+    `tops[k]` is at least what is free when they are gone, in each type; its last is for all of them. `lows[k]` is the
+    lowest sum of priorities, and a set of k that has it has nobody newer than `created[k]`, `seq[k]`.
+    """
+
+    tops: list[Any]
+    lows: Vec
+    created: Vec
+    seq: Vec
+
+    def __init__(self, members: list[Any], room: Vec) -> None:
+        k: cython.Py_ssize_t
+        known: cython.Py_ssize_t = min(len(members), TOPS)
+        total: cython.longlong = 0
+        c: Candidate
+        newest: tuple[int, int] = (-ENDLESS, -ENDLESS)
+        at: cython.Py_ssize_t = 0
+        self.tops = self._sums(members, room, known)
+        self.lows = new_vec(known + 2, 0)
+        self.created = new_vec(known + 2, -ENDLESS)
+        self.seq = new_vec(known + 2, -ENDLESS)
+        ordered = sorted(members, key=_by_priority)
+        for k in range(1, known + 2):
+            if k <= len(ordered):
+                c = ordered[k - 1]
+                total += c.priority
+                while at < len(ordered) and cython.cast(Candidate, ordered[at]).priority <= c.priority:
+                    newest = max(
+                        newest, (cython.cast(Candidate, ordered[at]).created, cython.cast(Candidate, ordered[at]).seq)
+                    )
+                    at += 1
+            self.lows.v[k] = total
+            self.created.v[k] = newest[0]
+            self.seq.v[k] = newest[1]
+
+    def _sums(self, members: list[Any], room: Vec, known: cython.Py_ssize_t) -> list[Any]:
+        """For k = 0, 1 ...: what is free when the k largest in each type are gone; last, when all are."""
+        d: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        total: cython.longlong
+        sums: list[Any] = [room.clone() for _ in range(known + 1)]
+        every: Vec = room.clone()
+        largest: Vec = new_vec(0, 0)
+        for c in members:
+            largest.raise_to(cython.cast(Candidate, c).amounts)
+            every.plus(cython.cast(Candidate, c).amounts)
+        for d in range(largest.n):
+            amounts = sorted([cython.cast(Candidate, c).amounts.at(d) for c in members], reverse=True)
+            total = 0
+            for k in range(1, known + 1):
+                total += amounts[k - 1]
+                add_at(sums[k], d, total)
+        if len(members) > known:
+            sums.append(every)
+        return sums
+
+    @cython.cfunc
+    def fewest(self, amounts: Vec) -> cython.Py_ssize_t:
+        """At least so many victims are needed for room of this size, -1 if all are not enough."""
+        k: cython.Py_ssize_t
+        n: cython.Py_ssize_t = len(self.tops)
+        if not cython.cast(Vec, self.tops[n - 1]).holds(amounts):
+            return -1
+        for k in range(n):
+            if cython.cast(Vec, self.tops[k]).holds(amounts):
+                return k
+        return -1
+
+
+def _by_priority(c: Candidate) -> int:
+    return c.priority
+
+
+@cython.cfunc
+def add_at(vec: Vec, d: cython.Py_ssize_t, amount: cython.longlong) -> cython.void:
+    """Add to one type."""
+    vec.grow(d + 1)
+    vec.v[d] += amount

@@ -1,0 +1,186 @@
+"""Scenarios in which queues contend for guarantees: small full clusters, and asks that may preempt.
+
+Drawn like the others (`reference.clusters`), with few nodes and few kinds of messages, so that every scenario evicts.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+from licorne.config import ConfigError, Configuration
+from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Termination
+from reference.cluster import ReferenceCluster
+from reference.clusters import START_NS, Manager, Scenario, Step
+from reference.model import SECOND_NS, Partition
+
+Tree = dict[str, Any]
+
+
+class Contest(Scenario):
+    """A cluster from a seed, and its steps one by one."""
+
+    def __init__(self, seed: int, load: Callable[[str], Configuration]) -> None:
+        self.rng = rng = random.Random(f"contest {seed}")
+        self.count = 0
+        self.crowding = 0.0
+        settings = {"reservation.enabled": "false"} if rng.random() < 0.3 else {"reservation.delay": "100s"}
+        trees = [_tree(random.Random(f"contest {seed // 5} {i}"), load) for i in range(2)]
+        self.managers = [Manager("one", False, settings, rng.random() < 0.1, trees)]
+        self.reference = ReferenceCluster(load)
+        self.steps_left = rng.randint(12, 20)
+        self.now_ns = START_NS + rng.randrange(SECOND_NS)
+        self.gone: list[Allocation] = []
+
+    def beginning(self) -> list[Step]:
+        """Nodes, an application in each leaf, and what runs already."""
+        rng = self.rng
+        (partition,) = self.reference.managers["one"].values()
+        leaves = [queue.path for queue in partition.root.walk() if queue.leaf]
+        messages: list[Input] = []
+        sizes: dict[str, dict[str, int]] = {}
+        for number in range(rng.randint(1, 4)):
+            sizes[f"n{number}"] = {"vcore": rng.randint(4, 10), "memory": rng.randint(4, 10)}
+            node = NodeUpdate(node_id=f"n{number}", action=NodeAction.CREATE, capacity=sizes[f"n{number}"])
+            messages.append(node)
+        for path in leaves:
+            app = AddApplication(application_id=f"x {path}", queue=path, user="u", groups=("u",))
+            messages.append(app)
+        crowded = rng.sample(leaves, min(len(leaves), rng.choice([1, 1, 2, 3])))
+        for _ in range(rng.randint(6, 30)):
+            node_id = rng.choice(list(sizes))
+            amounts = self._amounts()
+            free = sizes[node_id]
+            if all(free[name] >= amount for name, amount in amounts.items()):
+                sizes[node_id] = {name: amount - amounts.get(name, 0) for name, amount in free.items()}
+                messages.append(self._pod(f"x {rng.choice(crowded)}", amounts, node_id))
+        return [("submit", "one", messages)]
+
+    def step(self) -> Step:
+        """The next one."""
+        rng = self.rng
+        (partition,) = self.reference.managers["one"].values()
+        chosen = rng.choices(
+            ["asks", "schedule", "advance", "confirm", "again", "release", "daemon", "reload", "deadlines", "node"],
+            [5, 4, 4, 4, 2, 1, 0.6, 0.5, 1.5, 0.7],
+        )[0]
+        match chosen:
+            case "schedule":
+                return ("schedule", rng.choice([None, None, 1]))
+            case "advance":
+                seconds = rng.choice([0.5, 1, 2, 5, 15, 31])
+                return ("advance", int(seconds * SECOND_NS) + rng.choice([0, 1]))
+            case "deadlines":
+                return ("deadlines", rng.randint(1, 3))
+            case "reload":
+                return ("reload", "one", rng.choice(self.managers[0].texts))
+            case "node":
+                return ("submit", "one", self._node_switch(self.managers[0], partition))
+            case _:
+                return ("submit", "one", getattr(self, f"do_{chosen}")(partition))
+
+    def _pod(self, app: str, amounts: dict[str, int], node: str = "", **more: Any) -> Allocation:
+        rng = self.rng
+        return Allocation(
+            key=self._name("pod"),
+            application_id=app,
+            resource=amounts,
+            node_id=node,
+            priority=rng.choice([0, 0, 0, 0, 1, -1] if node else [0, 0, 2, 5]),
+            allow_preempt_self=rng.random() < 0.75,
+            allow_preempt_other=rng.random() < 0.9,
+            originator=rng.random() < 0.12,
+            tags={"creationTime": str(self.now_ns // SECOND_NS - rng.choice([0, 0, 3, 100]))} | more,
+        )
+
+    def _amounts(self) -> dict[str, int]:
+        rng = self.rng
+        amounts = {"vcore": rng.choice([1, 1, 2, 2, 3, 4])}
+        if rng.random() < 0.5:
+            amounts["memory"] = rng.choice([1, 2, 3])
+        return amounts if rng.random() < 0.93 else {"memory": rng.choice([1, 2, 4])}
+
+    def do_asks(self, partition: Partition) -> list[Input]:
+        rng = self.rng
+        apps = list(partition.apps)
+        entitled = [app.id for app in partition.apps.values() if any(q.guaranteed for q in app.queue.lineage())]
+        idle = [name for name in entitled if not partition.apps[name].allocations]
+        apps += entitled * 3 + idle * 6
+        return [self._pod(rng.choice(apps), self._amounts()) for _ in range(rng.randint(1, 4))] if apps else []
+
+    def do_daemon(self, partition: Partition) -> list[Input]:
+        rng = self.rng
+        apps, nodes = list(partition.apps), list(partition.nodes)
+        if not apps or not nodes:
+            return []
+        required = {"yunikorn.apache.org/requiredNode": rng.choice(nodes)}
+        return [self._pod(rng.choice(apps), self._amounts(), **required)]
+
+    def do_confirm(self, partition: Partition) -> list[Input]:
+        """Victims have ended."""
+        found: list[Input] = []
+        for alloc in partition.allocations():
+            if alloc.preempted and self.rng.random() < 0.9:
+                found.append(self._release(self.managers[0], partition, alloc, Termination.PREEMPTED_BY_SCHEDULER))
+                again = self._pod(alloc.app.id, dict(alloc.amounts))
+                again.priority = alloc.priority
+                self.gone.append(again)
+        return found
+
+    def do_again(self, partition: Partition) -> list[Input]:
+        """All victims are submitted again."""
+        gone, self.gone = self.gone, []
+        return [pod for pod in gone if pod.application_id in partition.apps]
+
+    def do_release(self, partition: Partition) -> list[Input]:
+        """One that runs ends."""
+        allocs = list(partition.allocations())
+        chosen = self.rng.sample(allocs, min(len(allocs), 1))
+        return [self._release(self.managers[0], partition, alloc, Termination.STOPPED_BY_RM) for alloc in chosen]
+
+
+def _tree(rng: random.Random, load: Callable[[str], Configuration]) -> str:
+    while True:
+        queues = [_queue(rng, name, 0) for name in "abc"[: rng.randint(2, 3)]]
+        root: Tree = {"name": "root", "submitacl": "*", "queues": queues}
+        policy = {"type": rng.choice(["fair", "binpacking"])}
+        rules = [{"name": "provided", "create": False}]
+        text = json.dumps(
+            {"partitions": [{"name": "default", "placementrules": rules, "nodesortpolicy": policy, "queues": [root]}]}
+        )
+        try:
+            load(text)
+        except ConfigError:
+            continue
+        return text
+
+
+def _queue(rng: random.Random, name: str, depth: int) -> Tree:
+    queue: Tree = {"name": name}
+    properties = {"preemption.delay": rng.choice(["1s", "1s", "5s"])}
+    if rng.random() < 0.15:
+        properties["preemption.policy"] = rng.choice(["fence", "disabled"])
+    if rng.random() < 0.25:
+        properties["priority.offset"] = str(rng.randint(-2, 2))
+    if rng.random() < 0.15:
+        properties["priority.policy"] = "fence"
+    queue["properties"] = properties
+    resources: Tree = {}
+    if rng.random() < 0.6:
+        resources["guaranteed"] = _quota(rng, 1, 4 + 3 * (depth == 0))
+    if rng.random() < 0.3:
+        resources["max"] = _quota(rng, 6, 14)
+    if resources:
+        queue["resources"] = resources
+    if depth < 2 and rng.random() < (0.5 if depth == 0 else 0.2):
+        queue["queues"] = [_queue(rng, f"{name}{n}", depth + 1) for n in range(rng.randint(1, 3))]
+    return queue
+
+
+def _quota(rng: random.Random, low: int, high: int) -> Tree:
+    amounts: Tree = {"vcore": f"{rng.randint(low, high)}m"}
+    if rng.random() < 0.4:
+        amounts["memory"] = str(rng.randint(low, high))
+    return amounts if rng.random() < 0.9 else {"memory": str(rng.randint(low, high))}

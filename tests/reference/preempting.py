@@ -1,0 +1,403 @@
+"""Preemption as the specification words it, with both kinds tried by brute force (preemption.md, sections 2 and 3).
+
+Sums are taken anew for every question. Of a set of victims all that can be reached is looked at, by number of bad ones
+and of members, so that the first that serve hold the best. "Law" means the laws of `docs/preemption.md`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from licorne.si.messages import Termination
+from reference.life import say_released, unreserve
+from reference.model import (
+    SECOND_NS,
+    Amounts,
+    App,
+    Ask,
+    Node,
+    Partition,
+    Queue,
+    fits,
+    fits_limit,
+    lowest,
+    minus,
+    plus,
+    rest,
+)
+from reference.sums import Sums, choose_group, meets
+
+RETRY_NS = 15 * SECOND_NS
+PAUSE_NS = SECOND_NS // 10
+OLD_NS = (120 * 60 + 2) * SECOND_NS
+ATTEMPTS = 10
+Rank = tuple[int, int, int, list[tuple[int, int]]]
+Reserve = Callable[[Ask, Node], None]
+
+
+class Check(NamedTuple):
+    """A search in vain: when, and what there was."""
+
+    at_ns: int
+    seen: object
+
+
+# -- what the scenarios draw -----------------------------------------------------------------------------
+
+
+def properties(rng: random.Random) -> dict[str, str]:
+    """A queue's properties that matter here."""
+    found = {}
+    if rng.random() < 0.25:
+        found["preemption.policy"] = rng.choice(["fence", "disabled", "default"])
+    if rng.random() < 0.7:
+        found["preemption.delay"] = rng.choice(["1s", "2s", "10s"])
+    return found
+
+
+def may_preempt(key: str) -> bool:
+    """Whether the ask of this key may evict others."""
+    return random.Random(f"preempts {key}").random() < 0.7
+
+
+# -- sums ------------------------------------------------------------------------------------------------
+
+
+def total(asks: list[Ask]) -> Amounts:
+    found: Amounts = {}
+    for ask in asks:
+        found = plus(found, ask.amounts)
+    return found
+
+
+def claims(partition: Partition) -> list[Ask]:
+    """Who has preempted and waits for the victims to go."""
+    return [a for app in partition.apps.values() for a in app.asks.values() if a.triggered and a.reservation]
+
+
+def planned(partition: Partition, queue: Queue) -> Amounts:
+    """allocated − preempting + claims."""
+    allocs = [a for a in partition.allocations() if queue in a.app.queue.lineage() and not a.preempted]
+    return plus(total(allocs), total([a for a in claims(partition) if queue in a.app.queue.lineage()]))
+
+
+def room_on(sums: Sums, node: Node) -> Amounts:
+    """What is free, with what is going."""
+    going = [a for a in sums.partition.allocations() if a.node is node and a.preempted]
+    return plus(sums.free(node), total(going))
+
+
+def rank(victims: tuple[Ask, ...], priority: Callable[[Ask], int]) -> Rank:
+    """The smallest is the best."""
+    bad = sum(a.originator or not a.allow_self for a in victims)
+    newest = sorted((-a.created_ns, -a.arrived) for a in victims)
+    return bad, len(victims), sum(map(priority, victims)), newest
+
+
+def best_set(
+    pool: list[Ask],
+    serves: Callable[[tuple[Ask, ...]], bool],
+    reaches: Callable[[list[Ask]], bool],
+    rank_: Callable[[tuple[Ask, ...]], Rank],
+) -> tuple[Ask, ...] | None:
+    """The best of all sets that serve; one with members that can be left out is not among them."""
+    bad = [a for a in pool if a.originator or not a.allow_self]
+    good = [a for a in pool if a not in bad]
+    if not reaches(pool):
+        return None
+    for bads in range(len(bad) + 1):
+        if not reaches(good + bad if bads else good):
+            continue
+        for count in range(max(1, bads), len(good) + bads + 1):
+            sets = [
+                one + other
+                for one in combinations(bad, bads)
+                for other in combinations(good, count - bads)
+                if serves(one + other)
+            ]
+            if sets:
+                return min(sets, key=rank_)
+    return None
+
+
+# -- required nodes (section 3) --------------------------------------------------------------------------
+
+
+def make_room(partition: Partition, ask: Ask, node: Node) -> None:
+    """The best set on the node that the ask requires; what is free and what is going counts first (difference 14)."""
+    room = room_on(Sums(partition), node)
+    for other in claims(partition):
+        if other is not ask and other.reservation is not None and other.reservation.node is node:
+            room = minus(room, other.amounts)
+
+    def serves(victims: tuple[Ask, ...] | list[Ask]) -> bool:
+        return fits(plus(room, total(list(victims))), ask.amounts)
+
+    if serves(()):
+        return
+    pool = [a for a in partition.allocations() if a.node is node and may_go(a, ask) and a.priority <= ask.priority]
+    found = best_set(pool, serves, serves, lambda victims: rank(victims, lambda a: a.priority))
+    if found is not None:
+        evict(partition, ask, found)
+
+
+def may_go(alloc: Ask, ask: Ask) -> bool:
+    """Whether it may be a victim of any kind, and has something of what is wanted."""
+    return not (alloc.required or alloc.preempted or alloc.released) and bool(set(alloc.amounts) & set(ask.amounts))
+
+
+def evict(partition: Partition, ask: Ask, victims: tuple[Ask, ...]) -> None:
+    ask.triggered = True
+    for victim in sorted(victims, key=lambda a: (_class(a), a.priority, -a.created_ns, -a.arrived)):
+        victim.preempted = True
+        say_released(partition, victim, Termination.PREEMPTED_BY_SCHEDULER)
+
+
+def _class(alloc: Ask) -> int:
+    return 3 if alloc.originator else 1 if alloc.allow_self else 2
+
+
+# -- below the guarantee (section 2) ---------------------------------------------------------------------
+
+
+def seen(partition: Partition) -> object:
+    """What a search in vain has seen: it is repeated only if this is another."""
+    return (
+        tuple(partition.numbers.get(name, 0) for name in ("placed", "reservation", "node", "configuration")),
+        frozenset(a.id for a in partition.allocations()),
+        frozenset(
+            (a.key, a.reservation.node.id) for x in partition.apps.values() for a in x.asks.values() if a.reservation
+        ),
+        frozenset(partition.nodes),
+    )
+
+
+def at_rest(partition: Partition, leaves: Iterator[Queue], reserve: Reserve) -> bool:
+    """Nothing more can be placed: True if a reservation was given up, so that something can after all."""
+    if not partition.config.preemption_enabled:
+        return False
+    disturbed = False
+    for leaf in leaves:
+        if partition.pauses.get(leaf, 0) <= partition.now_ns and any(q.guaranteed for q in leaf.lineage()):
+            disturbed = _visit(partition, leaf, reserve) or disturbed
+    return disturbed
+
+
+def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> bool:
+    attempts, disturbed = ATTEMPTS, False
+    answers: dict[object, bool] = {}
+    now = partition.now_ns
+    for app in Sums(partition).apps_in_order(leaf):
+        for ask in Sums.asks_in_order(app):
+            if not _is_due(partition, ask) or not _may_be_tried(partition, app, ask):
+                continue
+            key = (tuple(sorted(ask.amounts.items())), ask.constraints, ask.priority)
+            if key not in answers:
+                if not attempts:
+                    partition.pauses[leaf] = now + PAUSE_NS
+                    continue
+                if _entitled(partition, ask):
+                    hunt = Hunt(partition, ask)
+                    found = hunt.find()
+                    if found is not None:
+                        disturbed = _keep(partition, ask, *found, reserve) or disturbed
+                        continue
+                    attempts -= 1
+                answers[key] = False
+            partition.checks[ask] = Check(now, seen(partition))
+    return disturbed
+
+
+def _is_due(partition: Partition, ask: Ask) -> bool:
+    if not ask.allow_other or ask.triggered or ask.required:
+        return False
+    due_ns = ask.created_ns + ask.app.queue.settings.preemption_delay_ns
+    check = partition.checks.get(ask)
+    if check is not None:
+        if check.seen == seen(partition):
+            return False
+        due_ns = max(due_ns, check.at_ns + RETRY_NS)
+    return due_ns <= partition.now_ns
+
+
+def _may_be_tried(partition: Partition, app: App, ask: Ask) -> bool:
+    choose_group(partition, app)
+    sums = Sums(partition)
+    room = sums.user_headroom(app)
+    return sums.may_run(app) and app.backoff_until_ns <= partition.now_ns and fits_limit(room, ask.amounts)
+
+
+def _entitled(partition: Partition, ask: Ask) -> bool:
+    """The leaf's own guarantee decides, or that of all ancestors where it has none; something of it must be wanted."""
+    leaf = ask.app.queue
+    left: Amounts = {}
+    for queue in [leaf] if leaf.guaranteed else leaf.lineage():
+        left = lowest(left, rest(queue.guaranteed, planned(partition, queue)))
+    return bool(set(left) & set(ask.amounts)) and all(
+        amount <= left[name] for name, amount in ask.amounts.items() if name in left
+    )
+
+
+def _keep(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], reserve: Reserve) -> bool:
+    evict(partition, ask, victims)
+    others = [a for a in node.reserved_by if a is not ask]
+    disturbed = bool(others) or (ask.reservation is not None and ask.reservation.node is not node)
+    for other in others:
+        unreserve(other)
+    if ask.reservation is None or ask.reservation.node is not node:
+        unreserve(ask)
+        reserve(ask, node)
+    if ask.app.state == "Accepted":
+        ask.app.holds_slot = True
+    return disturbed
+
+
+class Hunt:
+    """The search for victims for one ask."""
+
+    def __init__(self, partition: Partition, ask: Ask) -> None:
+        self.partition = partition
+        self.ask = ask
+        self.leaf = ask.app.queue
+        self.path = self.leaf.lineage()
+        self.sums = Sums(partition)
+        self.used = {queue: planned(partition, queue) for queue in partition.root.walk()}
+        self.top, self.seen = self._root()
+        self.effective: dict[Ask, int] = {}
+        for alloc in partition.allocations():
+            if may_go(alloc, ask):
+                self._consider(alloc)
+
+    def _maximum(self, queue: Queue) -> Amounts:
+        return {n: a for n, a in self.sums.cluster.items() if a > 0} if queue.parent is None else queue.maximum
+
+    def _root(self) -> tuple[Queue, dict[Queue, int]]:
+        """Section 2.3."""
+        priority, seen_ = self.ask.priority, {}
+        for queue in self.path:
+            offset = queue.settings.priority_offset
+            priority = seen_[queue] = offset if queue.settings.priority_fence else priority + offset
+            most: Amounts = {}
+            for above in queue.lineage():
+                most = lowest(most, self._maximum(above))
+            wanted = plus(self.used[queue], self.ask.amounts)
+            over = any(amount > most[name] for name, amount in wanted.items() if name in most and amount > 0)
+            if queue.parent is None or queue.settings.preemption_policy == "fence" or over:
+                return queue, seen_
+        raise AssertionError("root ends it")
+
+    def _consider(self, alloc: Ask) -> None:
+        """Sections 2.4 and 2.5: is it eligible, and with which priority?"""
+        lineage = alloc.app.queue.lineage()
+        if self.top not in lineage or alloc.app.queue is self.leaf:
+            return
+        if not alloc.app.queue.leaf or any(queue.leaf for queue in lineage[1:]):  # nobody comes to it (config.md, 6.3)
+            return
+        if alloc.app.queue.settings.preemption_policy == "disabled":
+            return
+        below = lineage[: lineage.index(self.top)]
+        allowed, fenced = self.seen[self.top], False
+        for queue in reversed(below):
+            offset = queue.settings.priority_offset
+            if queue in self.seen:
+                allowed = self.seen[queue]
+            elif not fenced and queue.settings.priority_fence:
+                if offset > allowed:
+                    return
+                fenced = True
+            elif not fenced:
+                allowed -= offset
+        left = self._remaining(alloc.app.queue)
+        if (left is not None and all(amount >= 0 for amount in left.values())) or (
+            not fenced and alloc.priority > allowed
+        ):
+            return
+        priority = alloc.priority
+        for queue in below:
+            offset = queue.settings.priority_offset
+            priority = offset if queue.settings.priority_fence else priority + offset
+        self.effective[alloc] = priority
+
+    def _remaining(self, queue: Queue | None) -> Amounts | None:
+        if queue is None:
+            return None
+        above = self._remaining(queue.parent)
+        own = rest(queue.guaranteed, self.used[queue])
+        if not above and not own:
+            return None
+        if own and queue in self.path and queue.parent is not None and self.leaf.guaranteed:
+            return None
+        return lowest(own, above or {})
+
+    def find(self) -> tuple[Node, tuple[Ask, ...]] | None:
+        """The best set over all nodes, the first in order of equals; None if there is none, or none is needed."""
+        best: tuple[Rank, Node, tuple[Ask, ...]] | None = None
+        for node in self.sums.nodes_in_order:
+            if not self._suits(node):
+                continue
+            if self._serves(node, ()):
+                return None
+            found = best_set(
+                self._pool(node),
+                lambda victims, node=node: self._serves(node, victims),  # type: ignore[misc]
+                lambda pool, node=node: self._reaches(node, pool),  # type: ignore[misc]
+                lambda victims: rank(victims, self.effective.__getitem__),
+            )
+            if found is not None:
+                mine = rank(found, self.effective.__getitem__)
+                if best is None or mine < best[0]:
+                    best = mine, node, found
+        return None if best is None else (best[1], best[2])
+
+    def _suits(self, node: Node) -> bool:
+        """Section 2.7."""
+        ask = self.ask
+        for other in node.reserved_by:
+            old = self.partition.now_ns - other.created_ns > OLD_NS and other.priority < ask.priority
+            if other is not ask and (other.required or other.triggered or not old):
+                return False
+        if not node.schedulable or not fits(node.capacity, ask.amounts) or not meets(ask, node):
+            return False
+        return self.partition.predicate is None or self.partition.predicate(ask.key, node.id, False)
+
+    def _pool(self, node: Node) -> list[Ask]:
+        """Without those who bring nothing of what is lacking, on the node or under a quota."""
+        lacking = {n for n, a in self.ask.amounts.items() if a > room_on(self.sums, node).get(n, 0)}
+        over = {name for queue in self.path for name, amount in self._over(queue).items() if amount > 0}
+        return [a for a in self.effective if set(a.amounts) & (over | (lacking if a.node is node else set()))]
+
+    def _over(self, queue: Queue) -> Amounts:
+        """What the ask would be over the queue's maximum."""
+        most = self._maximum(queue)
+        wanted = plus(self.used[queue], self.ask.amounts)
+        return {name: wanted[name] - most[name] for name in self.ask.amounts if name in most}
+
+    def _reaches(self, node: Node, pool: list[Ask]) -> bool:
+        here = total([a for a in pool if a.node is node])
+        if not fits(plus(room_on(self.sums, node), here), self.ask.amounts):
+            return False
+        return all(self._under(queue, pool) for queue in self.path)
+
+    def _under(self, queue: Queue, victims: list[Ask]) -> bool:
+        given = total([a for a in victims if queue in a.app.queue.lineage()])
+        return all(amount <= given.get(name, 0) for name, amount in self._over(queue).items() if amount > 0)
+
+    def _serves(self, node: Node, victims: tuple[Ask, ...]) -> bool:
+        """The three laws of a set."""
+        return self._reaches(node, list(victims)) and all(
+            self._kept(queue, [a for a in victims if queue in a.app.queue.lineage()])
+            for queue in dict.fromkeys(q for a in victims for q in a.app.queue.lineage())
+        )
+
+    def _kept(self, queue: Queue, victims: list[Ask]) -> bool:
+        inside = self.top in queue.lineage() and queue is not self.top
+        if not inside and (self.leaf.guaranteed or queue not in self.path):
+            return True
+        gone = total(victims)
+        left = minus(self.used[queue], gone)
+        if queue in self.path:
+            left = plus(left, self.ask.amounts)
+        return all(left.get(n, 0) >= amount for n, amount in queue.guaranteed.items() if gone.get(n, 0) > 0)
