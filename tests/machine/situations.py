@@ -22,6 +22,7 @@ WANTED = (
     "reservation expired",
     "allocated to a required node",
     "made room on a required node",
+    "made room for a guarantee",
     "drained with allocations",
     "node removed with allocations",
     "re-registered with pending asks",
@@ -88,7 +89,8 @@ class Situations:
             if output.termination is Termination.TIMEOUT:
                 self.count("allocation timed out")
             elif output.termination is Termination.PREEMPTED_BY_SCHEDULER:
-                self.count("made room on a required node")
+                daemon = "daemon set" in output.message
+                self.count("made room on a required node" if daemon else "made room for a guarantee")
         elif isinstance(output, messages.WaitingForResources):
             self.count("waiting for resources told")
         elif isinstance(output, messages.UpdatedApplication) and output.message == "ExecutionTimeout":
