@@ -20,7 +20,7 @@ import msgspec
 from licorne import ConfigurationError, RegistrationError, ResourceManagerCallback, SchedulerAPI
 from licorne.si import messages, v19
 from licorne.si.messages import Output, Termination
-from machine import evicted, work
+from machine import evicted, evictions, work
 from machine.amounts import pruned
 from machine.books import Books
 from machine.compare import compare
@@ -299,6 +299,7 @@ class Driver:
                 assert app_id in partition.applications, f"invariant 7: application {app_id} is lost"
                 app.queue = partition.applications[app_id].queue.path
             compare(books, partition)
+            evictions.check(partition)
         self.situations.stepped()
         self.broken = False
 

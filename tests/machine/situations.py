@@ -24,6 +24,7 @@ WANTED = (
     "made room on a required node",
     "quota enforced",
     "quota enforced below a parent",
+    "made room for a guarantee",
     "drained with allocations",
     "node removed with allocations",
     "re-registered with pending asks",
@@ -91,6 +92,7 @@ class Situations:
                 self.count("allocation timed out")
             elif output.termination is Termination.PREEMPTED_BY_SCHEDULER:
                 self.met["made room on a required node"] += "daemon set ask" in output.message
+                self.met["made room for a guarantee"] += "to run ask" in output.message
         elif isinstance(output, messages.WaitingForResources):
             self.count("waiting for resources told")
         elif isinstance(output, messages.UpdatedApplication) and output.message == "ExecutionTimeout":

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from licorne.si import messages, seed, v19
 from licorne.si.messages import NodeAction
-from machine import configs, wire
+from machine import configs, evictions, wire
 from machine.amounts import CONSTRAINTS, TAINT
 from machine.books import Books
 from machine.driver import CLASSES, SECOND_NS, Driver
@@ -184,6 +184,7 @@ class World(RuleBasedStateMachine):
                 tags=dict(tags) or None,
                 max_allocations=2 + more % 3 if rm_id == "s" and flavour == 5 else 1,
                 timeout_ms=9_000 if rm_id == "s" and flavour == 7 else 0,
+                **evictions.flags(rm_id, size, flavour, more),
             )
             for _ in range(1 + count)
         ]

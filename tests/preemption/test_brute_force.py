@@ -98,7 +98,6 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "everybody is entitled": (Ledger, "shortfall", lambda _: lambda *_arguments: {0: 0}),
     "protected leaves": (Ledger, "protected", lambda _: lambda *_arguments: False),
     "priorities": (Picture, "_gather", lambda sound: lambda s, leaf, _highest, *more: sound(s, leaf, None, *more)),
-    "what is going": (Picture, "_note_going", lambda _: staticmethod(lambda _site: None)),
     "outside the fence": (Ledger, "fence_root", _leaves_the_fence),
     "no second try": (Guaranteed, "_something_changed", lambda _: lambda self: self._failed.clear()),
 }

@@ -302,8 +302,8 @@ class Guaranteed:
         if self._ledger is not None and self._pictured == pictured and self._visiting:
             return self._ledger
         self._visiting = True
-        self.claims = {a: None for a in self.claims if a.is_pending and a.reserved is not None and a.triggered}
-        claims = [(ask, ask.shape) for ask in self.claims]
+        self.claims = {ask: None for ask in self.claims if ask.is_pending}
+        claims = [(ask, ask.shape) for ask in self.claims if ask.reserved is not None]
         if self._ledger is None or self._pictured != pictured or self._ledger.claims != claims:
             self._forget()
             self._ledger = Ledger(claims)
