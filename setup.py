@@ -56,6 +56,8 @@ HOT = [
     "licorne.core.limits",
     "licorne.core.parking",
     "licorne.core.accounting",
+    "licorne.core.gangs",
+    "licorne.core.replacement",
     "licorne.core.descent",
     "licorne.core.intake",
     "licorne.core.lifecycle",

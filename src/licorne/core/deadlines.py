@@ -46,6 +46,10 @@ def _reservation(partition: Partition, ask: Ask) -> None:
     partition.reservations.too_old(ask)
 
 
+def _placeholder(partition: Partition, app: Application) -> None:
+    partition.gangs.time_over(app)
+
+
 def _timeout(partition: Partition, alloc: Ask) -> None:
     if alloc.node is not None and alloc in alloc.node.allocations:
         partition.lifecycle.time_out(alloc)
@@ -58,6 +62,7 @@ ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "backoff": _backoff,  # is over
     "aged": _aged,  # an ask may reserve a node
     "reservation": _reservation,  # is too old
+    "placeholder": _placeholder,  # the placeholders of an application have waited for their time
     "timeout": _timeout,  # the execution timeout of an allocation
 }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .asks import AWAITS_PLACEHOLDER
 from .states import ApplicationState
 from .vectors import UNLIMITED
 
@@ -81,11 +82,29 @@ class Reserved(msgspec.Struct, tag="reserved", frozen=True):
     since_ns: int
 
 
+class Placeholder(msgspec.Struct, tag="placeholder", frozen=True):
+    """Placeholders of its task group live, so many; it replaces one of them, or is tried when they are gone."""
+
+    task_group: str
+    live: int
+
+
 class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
     """It has not been its turn yet."""
 
 
-Reason = QueueQuota | UserLimit | MaxApplications | StateOrder | Backoff | Nodes | RequiredNode | Reserved | NotTried
+Reason = (
+    QueueQuota
+    | UserLimit
+    | MaxApplications
+    | StateOrder
+    | Backoff
+    | Nodes
+    | RequiredNode
+    | Reserved
+    | Placeholder
+    | NotTried
+)
 
 
 Counted = dict["Shape", Nodes | None]
@@ -95,6 +114,8 @@ Counted = dict["Shape", Nodes | None]
 def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted | None = None) -> list[Reason]:
     """All that keeps the ask waiting now; empty never."""
     found: list[Reason] = []
+    if ask.parked == AWAITS_PLACEHOLDER:  # neither quotas nor nodes are asked
+        return [Placeholder(ask.task_group, app.gang.groups[ask.task_group].live())]
     found += _application(partition, app)
     found += _quotas(partition, app, ask.shape.amounts)
     if ask.reserved is not None:

@@ -9,6 +9,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | asks and allocations | `intake`, `releases` |
 | nodes, foreign allocations | `nodechanges` |
 | decisions | `descent`, `parking`, `reservations`, `preemption` |
+| gangs with placeholders | `gangs`, `replacement` |
 | sums | `accounting` |
 | users and groups | `limits` |
 | states and timers of applications | `lifecycle` |
@@ -32,6 +33,7 @@ from .application import Application
 from .asks import Ask
 from .descent import Descent
 from .events import PartitionEvents
+from .gangs import Gangs
 from .intake import Intake
 from .lifecycle import Lifecycle
 from .limits import Limits
@@ -41,6 +43,7 @@ from .nodes import Node, ScorePolicy
 from .parking import Parking
 from .placement import PlacementConfigError, Placer
 from .queue import Queue
+from .replacement import Replacement
 from .reservations import Reservations
 from .settings import Settings
 from .states import SECOND_NS, TIME_MAX_NS, ObjectState
@@ -96,8 +99,10 @@ class Partition:
         self.index = NodeIndex(self._score_policy(config))
         self.needs = Needs(self.index)
         self.books = Books(self.parking, self.index, types)
+        self.gangs = self.books.gangs = Gangs(self)
         self.tree = Tree(config.root, types, stateaware=self.starting)  # else it is fifo (spec states.md)
         self.placer = Placer.first(config.placement_rules)
+        self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
         self.descent.uuids = seed_dialect
         self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
@@ -315,11 +320,13 @@ class Partition:
         self._last_moment = max(self.now, self._last_moment + 1)
         return self._last_moment
 
-    def drop_ask(self, app: Application, ask: Ask) -> None:
-        """The ask is gone, and with it its reservation."""
+    def drop_ask(self, app: Application, ask: Ask, *, counted: bool = True) -> None:
+        """The ask is gone, and with it its reservation. `counted`: as released, if it is a placeholder."""
         if ask.reserved is not None:
             self.reservations.cancel(ask)
         self.books.unpend(app, ask)
+        if counted and ask.placeholder:
+            self.gangs.dropped(app, ask)
         if self.events is not None:
             self.events.dropped(ask)
 
