@@ -46,7 +46,7 @@ class World:
     def __init__(self, style: str, *, seed: bool, picky: bool) -> None:
         holds = (lambda key, node, _: (int(key[1:]) + int(node[1:])) % 3 > 0 or key[0] == "p") if picky else None
         self.b = Gangs(4, 4, seed_dialect=seed, holds=holds, text=config("a resources: {max: {vcore: 12m}}"))
-        self.b.gang(total=4, style=style, timeout_ms=60_000)
+        self.b.gang(total=4 if picky else 7, style=style, timeout_ms=60_000)
         self.count = 0
         self.heard = len(self.b.outputs)
         self.asked: list[tuple[str, str, Termination]] = []  # (key, uuid, type): ends to be confirmed
@@ -149,7 +149,9 @@ class World:
         if keys:
             key = keys[which % len(keys)]
             ask = self.app.asks.get(key)
-            self.b.member(key, 1, node="n1", placeholder=bool(ask and ask.placeholder), group=ask.task_group if ask else "g")
+            self.b.member(
+                key, 1, node="n1", placeholder=bool(ask and ask.placeholder), group=ask.task_group if ask else "g"
+            )
 
     def do_node(self, node: str, what: str) -> None:
         there = node in self.b.partition.nodes
@@ -165,7 +167,9 @@ class World:
         self.b.run(after=seconds)
 
     def do_preempt(self, which: int) -> None:
-        allocations = [a for a in self.app.allocations.values() if not a.released and not a.preempted] if self.app else []
+        allocations = (
+            [a for a in self.app.allocations.values() if not a.released and not a.preempted] if self.app else []
+        )
         if allocations:
             alloc = allocations[which % len(allocations)]
             self.b.partition.books.preempting(self.app, alloc)

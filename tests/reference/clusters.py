@@ -25,6 +25,7 @@ from licorne.si.messages import (
     Termination,
 )
 from reference.cluster import ReferenceCluster
+from reference.gangclusters import GangSteps
 from reference.model import SECOND_NS, App, Ask, Partition
 from reference.trees import USERS, Trees
 
@@ -72,6 +73,7 @@ class Scenario:
         names = ["one", "two"] if self.rng.random() < 0.15 else ["one"]
         self.managers = [self._manager(name, Trees.drawn(f"{name} {seed // SHARED_BY}", load)) for name in names]
         self.reference = ReferenceCluster(load)
+        self.gangs = GangSteps(seed, self)
         self.steps_left = self.rng.randint(30, 50)
         self.now_ns = START_NS + self.rng.randrange(SECOND_NS)
 
@@ -103,6 +105,9 @@ class Scenario:
         rng = self.rng
         manager = rng.choice(self.managers)
         partition = rng.choice(list(self.reference.managers[manager.rm_id].values()))
+        gang = self.gangs.step(manager, partition)
+        if gang is not None:
+            return ("submit", manager.rm_id, gang)
         draws: list[tuple[float, Callable[[Manager, Partition], list[Input]]]] = [
             (8, self._asks),
             (2, lambda m, p: [self._app_add(m, p)]),

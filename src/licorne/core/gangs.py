@@ -389,7 +389,7 @@ class Gangs:
             keys[alloc.key] = None
         for alloc in list(app.allocations.values()):
             self._release(alloc, PLACED_OVER)
-        for alloc in list(app.asks.values()):
+        for alloc in app.requests.in_order():
             keys.pop(alloc.key, None)
             self._drop(app, alloc)
         for key in keys:
@@ -411,7 +411,7 @@ class Gangs:
     def _drop_pending(self, app: Application) -> None:
         """Placeholders that were not placed in time are not wanted any more; real asks stay (soft style)."""
         ask: Ask
-        for ask in list(app.asks.values()):
+        for ask in app.requests.in_order():
             if ask.placeholder:
                 self._drop(app, ask)
 
