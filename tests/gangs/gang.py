@@ -29,7 +29,7 @@ class Gangs(Bench):
         timeout_ms: int = 0,
         queue: str = "root.a",
         tags: dict[str, str] | None = None,
-        **amounts: int,
+        amounts: dict[str, int] | None = None,
     ) -> list[str]:
         """An application that announces placeholders of `total` vcores, or of these amounts."""
         wanted = amounts or ({"vcore": total} if total else {})

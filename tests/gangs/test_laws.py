@@ -6,6 +6,7 @@ gang of hard style has nothing after its timeout; a soft one goes on. And faults
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.bench import config
 from gangs.gang import REPLACED, TIMEOUT, Gangs
-from licorne.core import gangs, replacement
+from licorne.core import compiled, gangs, replacement
 from licorne.core.validate import InvariantError
 from licorne.si.messages import NewAllocation, NodeAction, Released, Termination, UpdatedApplication
 
@@ -252,11 +253,9 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_planted_faults_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, method, broken = FAULTS[name]
-    if gangs.cython.compiled:
+    if compiled:
         pytest.skip("compiled methods cannot be replaced")
     monkeypatch.setattr(where, method, broken(getattr(where, method)))
-    import random
-
     rng = random.Random(name)
     for _ in range(400):
         w = World(rng.choice(["Soft", "Hard"]), seed=rng.random() < 0.5, picky=rng.random() < 0.5)
@@ -271,7 +270,7 @@ def test_planted_faults_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def _drawn(rng: Any) -> tuple[Any, ...]:
     n = rng.randrange(8)
-    return rng.choice(
+    found: tuple[Any, ...] = rng.choice(
         [
             ("place", n, rng.choice([1, 1, 2]), rng.choice("ggh")),
             ("real", n, rng.choice([1, 1, 2, 3]), rng.choice(["g", "g", "h", ""])),
@@ -286,3 +285,4 @@ def _drawn(rng: Any) -> tuple[Any, ...]:
             ("time", rng.choice([1, 10, 31, 61])),
         ]
     )
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from core.bench import config, parent
@@ -14,7 +16,7 @@ STOPPED = Termination.STOPPED_BY_RM
 DIALECTS = pytest.mark.parametrize("seed", [False, True])
 
 
-def started(*nodes: int, places: int = 2, vcore: int = 2, total: int | None = None, **more: object) -> Gangs:
+def started(*nodes: int, places: int = 2, vcore: int = 2, total: int | None = None, **more: Any) -> Gangs:
     """An application whose placeholders p1, p2 ... are all placed."""
     b = Gangs(*nodes, seed_dialect=bool(more.pop("seed", False)), holds=more.pop("holds", None))
     b.gang(total=places * vcore if total is None else total, **more)
@@ -26,6 +28,8 @@ def started(*nodes: int, places: int = 2, vcore: int = 2, total: int | None = No
 # -- admission -------------------------------------------------------------------------------------------------
 
 DEEP = parent("top resources: {max: {vcore: 4}}", "low resources: {max: {memory: 9}}")
+LARGER = "cannot fit application x: task group request"
+MOST = "map[memory:9 vcore:4000]"
 ADMISSION = [
     ("a", "root.a", {"vcore": 1000}, "accepted x"),
     (
@@ -39,8 +43,7 @@ ADMISSION = [
         "a resources: {max: {vcore: 3}}",
         "root.a",
         {"vcore": 3001},
-        "rejected x: queue root.a cannot fit application x: task group request map[vcore:3001] larger than max queue "
-        "allocation map[vcore:3000]",
+        f"rejected x: queue root.a {LARGER} map[vcore:3001] larger than max queue allocation map[vcore:3000]",
     ),
     ("a resources: {max: {vcore: 3}}", "root.a", {"vcore": 3000, "memory": 99}, "accepted x"),
     (DEEP, "root.top.low", {"vcore": 4000, "memory": 9}, "accepted x"),
@@ -48,8 +51,7 @@ ADMISSION = [
         DEEP,
         "root.top.low",
         {"vcore": 4001, "memory": 9},
-        "rejected x: queue root.top.low cannot fit application x: task group request map[memory:9 vcore:4001] larger "
-        "than max queue allocation map[memory:9 vcore:4000]",
+        f"rejected x: queue root.top.low {LARGER} map[memory:9 vcore:4001] larger than max queue allocation {MOST}",
     ),
 ]
 
@@ -59,7 +61,7 @@ def test_a_gang_needs_a_queue_that_sorts_fifo_and_can_hold_it(
     queue: str, path: str, total: dict[str, int], said: str
 ) -> None:
     b = Gangs(1, text=config(queue))  # the size of the cluster does not count
-    assert b.gang(queue=path, **total) == [said]
+    assert b.gang(queue=path, amounts=total) == [said]
     assert ("x" in b.partition.applications) == said.startswith("accepted")
 
 
@@ -247,7 +249,7 @@ def test_the_application_goes_while_one_is_in_flight(seed: bool) -> None:
     assert b.confirm("p1") == []
 
 
-def apart(**more: object) -> Gangs:
+def apart(**more: Any) -> Gangs:
     """p1 on n1 is being replaced by r1 on n2."""
     b = started(10, holds=lambda key, node, _: key[0] == "p" or node != "n1", **more)
     b.node("n2", vcore=10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gangs.gang import TIMEOUT, Gangs
@@ -13,7 +15,7 @@ OVER = "ResourceReservationTimeout"
 MINUTES = 15 * 60
 
 
-def waiting(style: str, *, seed: bool = False, timeout_ms: int = 0, **more: object) -> Gangs:
+def waiting(style: str, *, seed: bool = False, timeout_ms: int = 0, **more: Any) -> Gangs:
     """A gang of three placeholders, two of them placed; a real ask waits, another one has no task group."""
     b = Gangs(4, seed_dialect=seed)
     b.gang(total=6, style=style, timeout_ms=timeout_ms, **more)

@@ -85,17 +85,18 @@ def replace_one(partition: Partition, sums: Sums) -> bool:
         if not app.queue.leaf:
             continue
         asks = [ask for ask in sums.asks_in_order(app) if waits(ask)]
-        rest: list[tuple[Ask, Ask]] = []
+        rest: list[Ask] = []
         for ask in asks:
             found = _own(partition, ask)
             if found is not None and found[1]:
                 _link(partition, ask, found[0], found[0].node)
                 return True
             if found is not None:
-                rest.append((ask, found[0]))
-        for ask, place in rest:
-            node = _other_node(partition, sums, ask, place)
-            if node is not None:
+                rest.append(ask)
+        for ask in rest:
+            place = next((p for p in places(app, ask.task_group) if fits(p.amounts, ask.amounts)), None)
+            node = None if place is None else _other_node(partition, sums, ask, place)
+            if place is not None and node is not None:
                 _link(partition, ask, place, node)
                 return True
     return False
@@ -118,9 +119,9 @@ def _own(partition: Partition, ask: Ask) -> tuple[Ask, bool] | None:
         first = first or place
         node = place.node
         assert node is not None
-        if (not ask.required or ask.required == node.id) and meets(ask, node):
-            if partition.predicate is None or partition.predicate(ask.key, node.id, False):
-                return place, True
+        refused = partition.predicate is not None and not partition.predicate(ask.key, node.id, False)
+        if (not ask.required or ask.required == node.id) and meets(ask, node) and not refused:
+            return place, True
     return None if first is None else (first, False)
 
 
@@ -130,9 +131,9 @@ def _other_node(partition: Partition, sums: Sums, ask: Ask, place: Ask) -> Node 
             continue
         if ask.required and ask.required != node.id:
             continue
-        if fits(sums.free(node), ask.amounts) and meets(ask, node):
-            if partition.predicate is None or partition.predicate(ask.key, node.id, True):
-                return node
+        refused = partition.predicate is not None and not partition.predicate(ask.key, node.id, True)
+        if fits(sums.free(node), ask.amounts) and meets(ask, node) and not refused:
+            return node
     return None
 
 
@@ -174,9 +175,9 @@ def ended(partition: Partition, alloc: Ask, termination: Termination, *, echo: b
         gone(partition, app)
         return
     rest = list(app.allocations.values())
-    if rest and all(a.placeholder for a in rest) and not app.asks and not app.gang.flying:
-        if app.state != "Completing":
-            life.fire(partition, app, life.COMPLETE)
+    idle = rest and all(a.placeholder for a in rest) and not app.asks and not app.gang.flying
+    if idle and app.state != "Completing":
+        life.fire(partition, app, life.COMPLETE)
     life.emptied(partition, app)
 
 
@@ -238,9 +239,8 @@ def unlink(real: Ask) -> None:
 def node_lost(partition: Partition, node: Node) -> None:
     """With all that is there, in the order in which it came (section 14)."""
     here = [a for a in partition.allocations() if a.node is node]
-    here += [
-        r for app in partition.apps.values() for r in app.gang.flying if r.node is node and r.place.node is not node
-    ]
+    flying = [real for app in partition.apps.values() for real in app.gang.flying if real.node is node]
+    here += [real for real in flying if real.place is not None and real.place.node is not node]
     for alloc in sorted(here, key=lambda a: a.placed):
         if alloc in alloc.app.gang.flying:
             unlink(alloc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from licorne.si.messages import Output, Released, RejectedApplication, Termination, UpdatedApplication
+from licorne.si.messages import Output, RejectedApplication, Released, Termination, UpdatedApplication
 from reference import gangs
 
 if TYPE_CHECKING:

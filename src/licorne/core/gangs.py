@@ -253,7 +253,7 @@ class Gangs:
         group: TaskGroup = gang.groups[ask.task_group]
         group.waiting.pop(ask, None)
 
-    def dropped(self, app: Application, ask: Ask, timed_out: bool = False) -> None:
+    def dropped(self, app: Application, ask: Ask, *, timed_out: bool = False) -> None:
         """A pending placeholder ask is gone, with all that was left of it."""
         gang: Gang = app.gang
         group: TaskGroup = gang.groups[ask.task_group]
@@ -384,9 +384,7 @@ class Gangs:
         alloc: Ask
         if not lifecycle.fire(app, ApplicationEvent.FAIL, OVER):
             return
-        keys: dict[str, None] = {}
-        for alloc in self.desk.replacement.abandon(app):
-            keys[alloc.key] = None
+        keys = dict.fromkeys([each.key for each in self.desk.replacement.abandon(app)])
         for alloc in list(app.allocations.values()):
             self._release(alloc, PLACED_OVER)
         for alloc in app.requests.in_order():
@@ -418,7 +416,7 @@ class Gangs:
     def _drop(self, app: Application, ask: Ask) -> None:
         self.desk.drop_ask(app, ask, counted=False)
         if ask.placeholder:
-            self.dropped(app, ask, True)
+            self.dropped(app, ask, timed_out=True)
         self._say_dropped(app, ask.key)
 
     def _say_dropped(self, app: Application, key: str) -> None:
