@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from core.bench import config
 from gangs.gang import REPLACED, TIMEOUT, Gangs
-from licorne.core import compiled, gangs, replacement
+from licorne.core import compiled, gangs, gangtimeout, replacement
 from licorne.core.validate import InvariantError
 from licorne.si.messages import NewAllocation, NodeAction, Released, Termination, UpdatedApplication
 
@@ -239,8 +239,8 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "real asks are not woken": (gangs.Gangs, "settle", _nothing),
     "a dropped placeholder is not counted": (gangs.Gangs, "dropped", _nothing),
     "the clock never runs": (gangs.Gangs, "_start_clock", _nothing),
-    "a hard gang is left alone": (gangs.Gangs, "_fail", _nothing),
-    "pending placeholders stay": (gangs.Gangs, "_drop_pending", _nothing),
+    "a hard gang is left alone": (gangtimeout, "_fail", _nothing),
+    "pending placeholders stay": (gangtimeout, "_drop_pending", _nothing),
     "one in flight stays on a node": (replacement.Replacement, "_off_node", _nothing),
     "one in flight is forgotten": (replacement.Replacement, "_unlink", _nothing),
     "a placeholder is taken for gone": (gangs.TaskGroup, "has_place", _no),

@@ -42,15 +42,18 @@ class GangSteps:
     def _gang(self, manager: Manager, partition: Partition) -> list[Input]:
         """An application that announces some placeholders, and asks for them at once."""
         rng = self.rng
-        number = rng.choice([1, 2, 2, 3, 4])
+        number = rng.choice([1, 2, 2, 3, 4, 8])
         amounts = self._amounts()
         add: AddApplication = self.scenario._app_add(manager, partition)
         add.application_id = self.scenario._name("gang")
+        fifo = [q.path for q in partition.root.walk() if q.leaf and q.settings.sort_policy != "fair" and not q.maximum]
+        if fifo and rng.random() < 0.8:
+            add.queue = rng.choice(fifo)
         add.placeholder_ask = {name: amount * number for name, amount in amounts.items()}
         if rng.random() < 0.2:
             add.placeholder_ask = rng.choice([{}, {"vcore": 9}])
         add.gang_style = rng.choice(["Hard", "Soft", ""])
-        add.execution_timeout_ms = rng.choice([0, 5000, 20000, 60000])
+        add.execution_timeout_ms = rng.choice([0, 3000, 5000, 20000])
         add.timeout_is_running_time = manager.seed_dialect
         return [add, *(self._ask(manager, partition, add.application_id, amounts, place=True) for _ in range(number))]
 
@@ -62,7 +65,7 @@ class GangSteps:
     ) -> Allocation:
         rng = self.rng
         tags: dict[str, str] = {}
-        if rng.random() < (0.05 if place else 0.3):
+        if rng.random() < (0.05 if place else 0.4):
             selector = rng.choice([{"nodeSelector": {"zone": "z1"}}, {"nodeSelector": {"zone": "z2"}}])
             tags[TAG_NODE_CONSTRAINTS] = json.dumps(selector)
         return Allocation(

@@ -171,8 +171,8 @@ class Pass:
                 return result
             unschedulable += not ask.required
         # Section 6 marks asks one by one. As in the product, a look at all of them is an attempt at each.
-        for ask in app.asks.values():
-            ask.attempted = True  # an ask that waits for a placeholder is not inspected
+        for ask in [*app.asks.values(), *app.gang.flying]:
+            ask.attempted = True
         return ""
 
     # -- nodes (section 7) -------------------------------------------------------------------------------

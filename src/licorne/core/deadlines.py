@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import gangtimeout
+
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
@@ -47,7 +49,7 @@ def _reservation(partition: Partition, ask: Ask) -> None:
 
 
 def _placeholder(partition: Partition, app: Application) -> None:
-    partition.gangs.time_over(app)
+    gangtimeout.time_over(partition, app)
 
 
 def _timeout(partition: Partition, alloc: Ask) -> None:

@@ -1,7 +1,8 @@
-"""Gangs with placeholders: task groups, their counters, admission and timeout (spec scheduling.md, section 9).
+"""Gangs with placeholders: task groups, their counters, admission and clock (spec scheduling.md, section 9).
 
 An application that wants several pods at once first asks for *placeholders*, which are asks like others and hold room
-until real asks of the same task group take it over (`licorne.core.replacement`). What is kept of that is a `Gang`; an
+until real asks of the same task group take it over (`licorne.core.replacement`) or their time is over
+(`licorne.core.gangtimeout`). What is kept of that is a `Gang`; an
 application that never heard of placeholders has none, and its asks pay one look at their task group.
 
 **Who waits.** A real ask whose task group has placeholders that live (pending, placed, or about to be released) waits for
@@ -18,7 +19,7 @@ from typing import Any
 import cython
 
 from licorne.si.constants import TAG_APPLICATION_CREATION_TIME
-from licorne.si.messages import AddApplication, Released, Termination
+from licorne.si.messages import AddApplication
 
 from .states import PLACEHOLDER_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS, ApplicationEvent, ApplicationState
 from .tags import tag
@@ -46,18 +47,12 @@ STARTING = ApplicationState.STARTING
 RUNNING = ApplicationState.RUNNING
 COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING
-FAILING = ApplicationState.FAILING
 RUN = ApplicationEvent.RUN
 COMPLETE = ApplicationEvent.COMPLETE
-TIMEOUT = Termination.TIMEOUT
 # Why an ask is parked, as in `asks`: C constants belong to their module.
 AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)
 MILLISECOND_NS = cython.declare(cython.longlong, 1_000_000)
 UNLIMITED = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-OVER = "ResourceReservationTimeout"  # what the resource manager reads with the state; the texts are the original's
-PLACED_OVER = "releasing allocated placeholders on placeholder timeout"
-PENDING_OVER = "releasing pending placeholders on placeholder timeout"
-COMPLETE_OVER = "releasing placeholders on app complete"
 
 
 @cython.cclass
@@ -185,7 +180,7 @@ class Gangs:
         limits = {names[d]: amount for d, amount in enumerate(most.values()) if amount != UNLIMITED}
         return (
             f"queue {queue.path} cannot fit application {message.application_id}: task group request "
-            f"{as_map(wanted.named(self.books.types))} larger than max queue allocation {as_map(limits)}"
+            f"{_as_map(wanted.named(self.books.types))} larger than max queue allocation {_as_map(limits)}"
         )
 
     def admitted(self, app: Application, message: AddApplication, timeout_ns: int) -> None:
@@ -341,10 +336,12 @@ class Gangs:
         gang.placed -= 1
         self.settle(app, group)
         if gang.placed == 0:
-            self._none_placed(app, gang)
+            self.none_placed(app)
 
-    @cython.cfunc
-    def _none_placed(self, app: Application, gang: Gang) -> cython.void:
+    @cython.ccall
+    def none_placed(self, app: Application) -> cython.void:
+        """No placeholder is placed any more."""
+        gang: Gang = app.gang
         lifecycle: Any = self.desk.lifecycle
         self._stop_clock(gang)
         if app.state is RESUMING and (app.asks_pending or app.allocations):
@@ -356,79 +353,25 @@ class Gangs:
             lifecycle.fire(app, RUN)  # members that took over before the others timed out run
         lifecycle.emptied(app)
 
-    # -- time (section 9.5) ----------------------------------------------------------------------------
+    # -- what may be replaced --------------------------------------------------------------------------
 
-    def time_over(self, app: Application) -> None:
-        """The placeholders have waited long enough."""
+    @cython.ccall
+    def has_more(self, app: Application) -> cython.bint:
+        """Are there a real ask and a placeholder of one task group?"""
         gang: Gang = app.gang
-        gang.timer = None
-        whole: bool = gang.whole or app.placeholder_ask.zero()
-        if app.state is FAILING or app.state is RESUMING:
-            return
-        if app.state is COMPLETING or (app.state is not ACCEPTED and (whole or not gang.hard)):
-            self._release_placed(app, PLACED_OVER)
-            self._drop_pending(app)
-        elif gang.hard:
-            self._fail(app)
-        else:
-            gang.fallen = True
-            self.desk.lifecycle.fire(app, ApplicationEvent.RESUME, OVER)  # the seed's dialect knows no such state
-            self._release_placed(app, PLACED_OVER)
-            self._drop_pending(app)
-            if gang.placed == 0:
-                self._none_placed(app, gang)
+        group: TaskGroup
+        for group in gang.groups.values():
+            if group.waiting and group.has_place():
+                return True
+        return False
 
-    def _fail(self, app: Application) -> None:
-        """Hard style: nothing of it stays, whatever was placed or replaced until now."""
-        lifecycle: Any = self.desk.lifecycle
-        alloc: Ask
-        if not lifecycle.fire(app, ApplicationEvent.FAIL, OVER):
-            return
-        keys = dict.fromkeys([each.key for each in self.desk.replacement.abandon(app)])
-        for alloc in list(app.allocations.values()):
-            self._release(alloc, PLACED_OVER)
-        for alloc in app.requests.in_order():
-            keys.pop(alloc.key, None)
-            self._drop(app, alloc)
-        for key in keys:
-            self._say_dropped(app, key)
-        lifecycle.emptied(app)
+    def stir(self, app: Application) -> None:
+        """A placeholder has another size: what did not fit may."""
+        if self.has_more(app):
+            self.stuck.pop(app, None)
+            self.due[app] = None
 
-    def _release_placed(self, app: Application, message: str) -> None:
-        alloc: Ask
-        for alloc in list(app.allocations.values()):
-            if alloc.placeholder:
-                self._release(alloc, message)
-
-    def _release(self, alloc: Ask, message: str) -> None:
-        """Ask the resource manager to end it, once; it is counted until that is confirmed."""
-        if not alloc.released and not alloc.preempted:
-            alloc.released = True
-            self.desk.say_released(alloc, TIMEOUT, message)
-
-    def _drop_pending(self, app: Application) -> None:
-        """Placeholders that were not placed in time are not wanted any more; real asks stay (soft style)."""
-        ask: Ask
-        for ask in app.requests.in_order():
-            if ask.placeholder:
-                self._drop(app, ask)
-
-    def _drop(self, app: Application, ask: Ask) -> None:
-        self.desk.drop_ask(app, ask, counted=False)
-        if ask.placeholder:
-            self.dropped(app, ask, timed_out=True)
-        self._say_dropped(app, ask.key)
-
-    def _say_dropped(self, app: Application, key: str) -> None:
-        self.desk.out.append(Released(key, app.id, TIMEOUT, PENDING_OVER, self.desk.name, "", True))
-
-    def release_rest(self, app: Application) -> bool:
-        """It has been Completing for its time: placeholders that are left are to end first. Are there any?"""
-        gang: Gang = app.gang
-        if gang.placed == 0:
-            return False
-        self._release_placed(app, COMPLETE_OVER)
-        return True
+    # -- the end --------------------------------------------------------------------------------------
 
     def forget(self, app: Application) -> None:
         """The application goes."""
@@ -439,6 +382,6 @@ class Gangs:
         self.stuck.pop(app, None)
 
 
-def as_map(amounts: dict[str, int]) -> str:
+def _as_map(amounts: dict[str, int]) -> str:
     """Amounts as the original's texts have them (spec events.md, section 2)."""
     return "map[" + " ".join(f"{name}:{amounts[name]}" for name in sorted(amounts)) + "]"

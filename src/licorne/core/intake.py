@@ -255,7 +255,7 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     if preempted:
         partition.books.preempting(app, alloc)
     if app.gang is not None:
-        partition.replacement.stir(app)
+        partition.gangs.stir(app)
 
 
 def _placed_outside(

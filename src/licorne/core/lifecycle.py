@@ -12,6 +12,7 @@ import cython
 
 from licorne.si.messages import Termination, UpdatedApplication
 
+from .gangtimeout import release_rest
 from .states import (
     RUNNING_STATES,
     STATE_TIMERS,
@@ -265,7 +266,7 @@ class Lifecycle:
         """Its state has lasted its time (states.md, section 1.6)."""
         app.timer = None
         if app.state is COMPLETING:
-            if app.gang is None or not self.desk.gangs.release_rest(app):
+            if app.gang is None or not release_rest(self.desk, app):
                 self._fire(app, COMPLETE, "")
         elif app.state is STARTING:
             self._fire(app, RUN, "")

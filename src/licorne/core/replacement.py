@@ -97,18 +97,9 @@ class Replacement:
             if made >= limit:
                 break
             del gangs.due[app]
-            if self.has_more(app):
+            if gangs.has_more(app):
                 gangs.stuck[app] = None
         return made
-
-    def has_more(self, app: Application) -> bool:
-        """Are there a real ask and a placeholder of one task group?"""
-        gang: Gang = app.gang
-        group: TaskGroup
-        for group in gang.groups.values():
-            if group.waiting and group.has_place():
-                return True
-        return False
 
     @cython.cfunc
     def _run_in(self, app: Application, limit: cython.longlong) -> cython.longlong:
@@ -221,6 +212,7 @@ class Replacement:
         key: str = ask.key
         if self.desk.seed_dialect:
             real = self.desk.split(ask)
+            real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
         else:
             self.books.unpend(app, ask)
         real.node = node
@@ -412,12 +404,6 @@ class Replacement:
         if node is not place.node:
             self._on_node(real, node)
         return True
-
-    def stir(self, app: Application) -> None:
-        """A placeholder has another size: what did not fit may."""
-        if self.has_more(app):
-            self.gangs.stuck.pop(app, None)
-            self.gangs.due[app] = None
 
 
 def _arrival(app: Application) -> int:
