@@ -195,13 +195,15 @@ class PartitionEvents:
 
     def _watch_release(self, message: Release) -> Watcher:
         named = self._allocations_named(message)
-        taking = {alloc: alloc.app.gang.replacing.get(alloc) for alloc in named if alloc.placeholder}
+        taking: dict[Ask, Ask] = {
+            a: a.app.gang.replacing[a] for a in named if a.placeholder and a in a.app.gang.replacing
+        }
         yield
         for alloc in named:
             if alloc.app.allocations.get(alloc.id) is alloc:
                 continue
             self._records.allocation_off_application(alloc, message.termination)
-            real = taking.get(alloc)
+            real: Ask | None = taking.get(alloc)
             if real is not None and alloc.app.allocations.get(real.id) is real:
                 self._in_place = real.key if real.node is alloc.node else ""  # then the node keeps what it has
                 self._read_outputs()
