@@ -61,6 +61,8 @@ HOT = [
     "licorne.core.hunt",
     "licorne.core.parking",
     "licorne.core.accounting",
+    "licorne.core.gangs",
+    "licorne.core.replacement",
     "licorne.core.descent",
     "licorne.core.intake",
     "licorne.core.lifecycle",

@@ -6,8 +6,6 @@ from typing import Any
 
 from licorne.core.partition import Partition
 
-ABOVE = ("guaranteed", "required-node")
-
 
 def flags(rm_id: str, size: int, flavour: int, more: int) -> dict[str, Any]:
     """Of an ask of 1.9's dialect; the seed's knows nothing of the kind."""
@@ -24,7 +22,7 @@ def check(partition: Partition) -> None:
     """Evictions of this moment: by whom, of whom, and what is left to the queue of the victim."""
     new = [each for each in partition.evictions if each.at_ns == partition.now]
     for each in new:
-        assert each.kind in ABOVE and each.missing, f"invariant 11: {each.victim} was evicted without a reason"
+        assert each.missing, f"invariant 11: {each.victim} was evicted without a reason"
         app = partition.applications.get(each.victim_application)
         alloc = None if app is None else app.allocations.get(each.victim)
         if app is None or alloc is None or not alloc.preempted:

@@ -26,6 +26,7 @@ from licorne.si.messages import (
 )
 from reference import preempting
 from reference.cluster import ReferenceCluster
+from reference.gangclusters import GangSteps
 from reference.model import SECOND_NS, App, Ask, Partition
 from reference.squeezes import squeeze, squeezes
 from reference.trees import USERS, Trees
@@ -78,6 +79,7 @@ class Scenario:
         self.planned: list[Step] = []
         self.texts = {manager.rm_id: manager.texts[0] for manager in self.managers}
         self.load = load
+        self.gangs = GangSteps(seed, self)
         self.steps_left = self.rng.randint(30, 50)
         self.now_ns = START_NS + self.rng.randrange(SECOND_NS)
 
@@ -111,6 +113,9 @@ class Scenario:
         rng = self.rng
         manager = rng.choice(self.managers)
         partition = rng.choice(list(self.reference.managers[manager.rm_id].values()))
+        gang = self.gangs.step(manager, partition)
+        if gang is not None:
+            return ("submit", manager.rm_id, gang)
         draws: list[tuple[float, Callable[[Manager, Partition], list[Input]]]] = [
             (8, self._asks),
             (2, lambda m, p: [self._app_add(m, p)]),

@@ -220,7 +220,7 @@ class Comparison:
         held["reference"] = self._reservations()
         if any(each != held["reference"] for each in held.values()):
             self._fail("different reservations", held)
-        self.situations.said(said["reference"])
+        self.situations.said(self.reference, said["reference"])
         return said["reference"]
 
     def _reservations(self) -> dict[str, list[str]]:

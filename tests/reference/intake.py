@@ -32,8 +32,8 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
-from reference import quotas
-from reference.life import RUN, drop_ask, emptied, end, fire, say_released, unreserve
+from reference import gangs, quotas
+from reference.life import RUN, drop_ask, emptied, end, fire, unreserve, watch_queues
 from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, pruned
 from reference.queues import create_dynamic, find
 from reference.scheduler import next_uuid, place
@@ -80,12 +80,17 @@ def add_application(partition: Partition, message: AddApplication) -> None:
         return
     if not queue.managed:
         _quota_of_tags(queue, message.tags)
+    if not gangs.admissible(queue, message):
+        partition.out.append(RejectedApplication(message.application_id, ""))
+        watch_queues(partition)
+        return
     number = partition.number("app")
     created = _seconds(message.tags.get(TAG_APPLICATION_CREATION_TIME))
     if created is None:  # difference 7: moments of creation are unique
         created = partition.last_moment_ns = max(partition.now_ns, partition.last_moment_ns + 1)
     app = App(message.application_id, number, created, queue, message.user, message.groups or (message.user,))
-    if message.timeout_is_running_time and message.execution_timeout_ms > 0:
+    gangs.admit(partition, app, message)
+    if message.timeout_is_running_time and message.execution_timeout_ms > 0 and not app.gang.announced:
         app.running_timeout_ns = message.execution_timeout_ms * MILLISECOND_NS
     partition.apps[app.id] = app
     partition.out.append(AcceptedApplication(app.id))
@@ -122,6 +127,8 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         return False
     if app is None or app.state == "Failing":  # difference 52
         return False
+    if app.state == "Resuming" and message.placeholder and message.task_group:
+        return False
     pending = app.asks.get(message.key)
     alloc = app.allocations.get(message.uuid or message.key)
     if message.node_id:
@@ -132,6 +139,8 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
             pending.repeats = message.max_allocations
     elif alloc is not None:
         _resize(partition, alloc, message)
+    elif flying := [real for real in app.gang.flying if real.key == message.key and not partition.seed_dialect]:
+        gangs.resize(partition, flying[0], pruned(message.resource))
     else:
         ask = _new_ask(partition, app, message)
         if app.state in ("New", "Completing"):
@@ -158,7 +167,11 @@ def _new_ask(partition: Partition, app: App, message: Allocation) -> Ask:
         originator=message.originator,
         allow_self=message.allow_preempt_self,
         allow_other=message.allow_preempt_other,
+        task_group=message.task_group,
+        placeholder=message.placeholder and bool(message.task_group),
     )
+    if ask.placeholder:
+        gangs.arrived(partition, app, ask)
     if ask.created_ns < partition.now_ns:  # an application is as old as its oldest ask (section 2)
         app.submitted_ns = min(app.submitted_ns, ask.created_ns)
     return ask
@@ -185,6 +198,7 @@ def _placed_outside(
     if node is None:
         return False
     choose_group(partition, app)
+    app.gang.flying = [real for real in app.gang.flying if real.key != message.key or partition.seed_dialect]
     if pending is not None and not partition.seed_dialect:
         drop_ask(pending)
         new = pending
@@ -195,7 +209,7 @@ def _placed_outside(
             new.id = message.uuid or next_uuid(partition)
     if app.state in ("New", "Completing"):
         fire(partition, app, RUN)
-    place(partition, new, node)
+    place(partition, new, node, recovered=True)
     quotas.forced(partition, app.queue, {}, new.amounts)
     return True
 
@@ -210,17 +224,18 @@ def _release(partition: Partition, message: Release) -> None:
     app = partition.apps.get(message.application_id)
     if app is None:
         return
+    if message.what == "ask" or (message.what == "both" and message.termination is not Termination.TIMEOUT):
+        app.gang.flying = [real for real in app.gang.flying if message.key not in ("", real.key)]
     if message.what != "ask":
         wanted = message.uuid if message.what == "allocation" else message.key
         for alloc in [a for a in app.allocations.values() if wanted in ("", a.id)]:
-            del app.allocations[alloc.id]
-            if message.termination not in CONFIRMATIONS:
-                say_released(partition, alloc, Termination.STOPPED_BY_RM)
-            emptied(partition, app)
+            echo = message.termination not in CONFIRMATIONS
+            gangs.ended(partition, alloc, message.termination, echo=echo)
     if message.what == "ask" or (message.what == "both" and message.termination is not Termination.TIMEOUT):
         asks = [ask for ask in app.asks.values() if message.key in ("", ask.key)]
         for ask in asks:
             drop_ask(ask)
+            gangs.stop_clock(app)
         if asks:
             emptied(partition, app)
 
@@ -267,10 +282,7 @@ def _remove_node(partition: Partition, node: Node) -> None:
     for ask in list(node.reserved_by):
         unreserve(ask)
     del partition.nodes[node.id]
-    for alloc in sorted((a for a in partition.allocations() if a.node is node), key=lambda a: a.placed):
-        del alloc.app.allocations[alloc.id]
-        say_released(partition, alloc, Termination.STOPPED_BY_RM)
-        emptied(partition, alloc.app)
+    gangs.node_lost(partition, node)
 
 
 def _foreign(partition: Partition, message: Allocation) -> None:

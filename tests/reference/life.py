@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from licorne.si.messages import Released, Termination, UpdatedApplication
+from reference import gangs
 from reference.model import SECOND_NS, App, Ask, Partition, Queue
 
 RUN, COMPLETE, FAIL = "runApplication", "completeApplication", "failApplication"
+RESUME: Final = "resumeApplication"
 RUNNING_STATES: Final = ("Starting", "Running")
 LENGTH_S: Final = {"Starting": 300, "Completing": 30}
 """How long a state lasts at most; what then follows is the event below."""
@@ -16,7 +18,11 @@ CLEAN_INTERVAL_NS: Final = 10 * SECOND_NS
 
 
 def next_state(state: str, event: str, *, starting: bool) -> str | None:
-    """The tables of sections 1.3 and 1.4, without what placeholders need."""
+    """The tables of sections 1.3 and 1.4."""
+    if event == RESUME:
+        return {"New": "Resuming", "Accepted": "Resuming"}.get(state)
+    if event == RUN and state == "Resuming":
+        return "Accepted"
     if event == RUN:
         if state == "Accepted":
             return "Starting" if starting else "Running"
@@ -40,7 +46,7 @@ def next_state(state: str, event: str, *, starting: bool) -> str | None:
 def fire(partition: Partition, app: App, event: str, message: str = "") -> bool:
     """Fire an event; False, and nothing has changed, where the state has no transition for it."""
     old, new = app.state, next_state(app.state, event, starting=partition.starting)
-    if new is None:
+    if new is None or (event == RESUME and partition.seed_dialect):
         return False
     if new == old:
         return True
@@ -49,6 +55,8 @@ def fire(partition: Partition, app: App, event: str, message: str = "") -> bool:
 
     def over() -> None:
         if app.state_entered == entered and app in partition.apps.values():
+            if new == "Completing" and gangs.release_places(partition, app):
+                return
             fire(partition, app, FOLLOWS[new])
 
     if new in LENGTH_S:
@@ -91,6 +99,7 @@ def _running_time_over(partition: Partition, app: App) -> None:
     if app not in partition.apps.values() or app.state not in RUNNING_STATES:
         return
     fire(partition, app, FAIL, "ExecutionTimeout")
+    app.gang.flying.clear()
     for ask in list(app.asks.values()):
         drop_ask(ask)
     for alloc in list(app.allocations.values()):
@@ -103,6 +112,17 @@ def time_out(partition: Partition, alloc: Ask) -> None:
     if not alloc.released and not alloc.preempted:
         alloc.released = True
         say_released(partition, alloc, Termination.TIMEOUT)
+
+
+def watch_timeout(partition: Partition, alloc: Ask) -> None:
+    """Its execution timeout runs."""
+    app = alloc.app
+
+    def over() -> None:
+        if app in partition.apps.values() and app.allocations.get(alloc.id) is alloc:
+            time_out(partition, alloc)
+
+    partition.at(partition.now_ns + alloc.timeout_ns, over)
 
 
 def say_released(partition: Partition, alloc: Ask, termination: Termination) -> None:
@@ -128,6 +148,8 @@ def emptied(partition: Partition, app: App) -> None:
         return
     if app.state == "Failing":
         fire(partition, app, FAIL)
+    elif app.state == "Resuming":
+        fire(partition, app, RUN)
     elif app.state != "Completing":
         fire(partition, app, COMPLETE)
     if app.in_sets:
@@ -145,6 +167,7 @@ def leave_sets(app: App) -> None:
 
 def end(partition: Partition, app: App) -> None:
     """The application is gone, with all that it has."""
+    app.gang.flying.clear()
     for ask in list(app.asks.values()):
         drop_ask(ask)
     ended = list(app.allocations.values())

@@ -74,7 +74,10 @@ class Reservation:
 
 @dataclass(eq=False)
 class Ask:
-    """An ask, or with `node` an allocation. `arrived` counts arrivals, `placed` moments of coming to a node."""
+    """An ask, or with `node` an allocation. `arrived` counts arrivals, `placed` moments of coming to a node.
+
+    `place` is the placeholder of a real ask whose replacement is in flight, `since` numbers placeholders as they are placed.
+    """
 
     key: str
     app: App
@@ -99,6 +102,25 @@ class Ask:
     triggered: bool = False
     preempted: bool = False
     released: bool = False
+    task_group: str = ""
+    placeholder: bool = False
+    place: Ask | None = None
+    since: int = 0
+
+
+@dataclass
+class Gang:
+    """What an application has to do with placeholders (`reference.gangs`). `flying`: decided, and not confirmed yet."""
+
+    hard: bool = False
+    timeout_ns: int = 0  # 0: not a word of placeholders yet
+    created_ns: int | None = None  # as tagged
+    announced: Amounts = field(default_factory=dict)
+    gained: Amounts = field(default_factory=dict)
+    whole: bool = False
+    fallen: bool = False
+    clock: int = 0
+    flying: list[Ask] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -122,6 +144,7 @@ class App:
     group_chosen: bool = False
     in_sets: bool = False  # it counts among the applications of its user and group (section 11.1)
     running_timer: bool = False
+    gang: Gang = field(default_factory=Gang)
 
 
 @dataclass(eq=False)

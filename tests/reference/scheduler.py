@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from licorne.si.messages import NewAllocation, WaitingForResources
-from reference import preempting
-from reference.life import RUN, fire, time_out, unreserve
+from licorne.si.messages import WaitingForResources
+from reference import gangs, preempting
+from reference.life import RUN, fire, unreserve, watch_timeout
 from reference.model import (
     SECOND_NS,
     Amounts,
@@ -59,7 +59,11 @@ class Pass:
         root = self.partition.root
         if not self.sums.asks[root]:
             return ""
-        return self._reserved_pass() or self._regular_pass(root)
+        if reserved := self._reserved_pass():
+            return reserved
+        if gangs.replace_one(self.partition, self.sums):
+            return ALLOCATED
+        return self._regular_pass(root)
 
     def at_rest(self) -> bool:
         """Nothing can be placed: somebody may preempt. True if something can be placed now after all."""
@@ -132,6 +136,8 @@ class Pass:
             if settings.backoff and unschedulable >= settings.backoff:
                 app.backoff_until_ns = self.now_ns + settings.backoff_delay_ns
                 return ""
+            if gangs.waits(ask):
+                continue
             if not fits_limit(user_room, ask.amounts) or not fits_limit(room, ask.amounts):
                 continue
             ask.attempted = True
@@ -140,7 +146,7 @@ class Pass:
                 return result
             unschedulable += not ask.required
         # Section 6 marks asks one by one. As in the product, a look at all of them is an attempt at each.
-        for ask in app.asks.values():
+        for ask in [*app.asks.values(), *app.gang.flying]:
             ask.attempted = True
         return ""
 
@@ -235,33 +241,22 @@ class Pass:
         place(partition, alloc, node)
 
 
-def place(partition: Partition, alloc: Ask, node: Node) -> None:
+def place(partition: Partition, alloc: Ask, node: Node, *, recovered: bool = False) -> None:
     """The allocation is there: it counts everywhere from now on, and states and timeouts follow."""
     app = alloc.app
     alloc.node = node
     alloc.placed = partition.number("placed")
     app.allocations[alloc.id] = alloc
     app.in_sets = True
-    fire(partition, app, RUN)
-
-    def over() -> None:
-        if app in partition.apps.values() and app.allocations.get(alloc.id) is alloc:
-            time_out(partition, alloc)
-
+    if alloc.placeholder:
+        gangs.placed(partition, alloc)
+    elif app.state != "Resuming":
+        fire(partition, app, RUN)
     if alloc.timeout_ns > 0:
-        partition.at(partition.now_ns + alloc.timeout_ns, over)
-    partition.out.append(
-        NewAllocation(
-            alloc.key,
-            app.id,
-            node.id,
-            alloc.amounts,
-            partition=partition.name,
-            queue=app.queue.path,
-            priority=alloc.priority,
-            uuid="" if alloc.id == alloc.key else alloc.id,
-        )
-    )
+        watch_timeout(partition, alloc)
+    if alloc.placeholder and recovered and app.state in ("Running", "Starting", "Completing"):
+        gangs.start_clock(partition, app)
+    gangs.announce(partition, alloc)
 
 
 def next_uuid(partition: Partition) -> str:
@@ -283,7 +278,7 @@ def inspect(partition: Partition) -> None:
             for ask in sums.asks_in_order(app):
                 room = sums.queue_headroom(leaf, more=more)
                 fit = fits_limit(room, ask.amounts) and fits_limit(sums.user_headroom(app, more=more), ask.amounts)
-                if not ask.attempted or not fit:
+                if not ask.attempted or not fit or gangs.waits(ask):
                     continue
                 owners: list[Queue | Key] = [*leaf.lineage(), *trackers(app)]
                 for owner in owners:

@@ -24,6 +24,7 @@ from licorne.si.messages import (
     UpdatedApplication,
     WaitingForResources,
 )
+from reference import gangsituations
 from reference.cluster import ReferenceCluster
 from reference.model import App, Ask, Node, Partition, Queue, fits_limit, rest
 from reference.quotatrees import QUOTAS
@@ -104,6 +105,7 @@ WANTED: Final = (
     *QUOTAS,
     "deadline followed",
     "slept until a deadline",
+    *gangsituations.WANTED,
 )
 
 
@@ -323,8 +325,9 @@ class Situations:
 
     # -- outputs -----------------------------------------------------------------------------------------
 
-    def said(self, said: list[tuple[str, Output]]) -> None:
+    def said(self, reference: ReferenceCluster, said: list[tuple[str, Output]]) -> None:
         """Both have said this."""
+        gangsituations.count(self, reference, said)
         for _, output in said:
             match output:
                 case Released(termination=Termination.TIMEOUT):

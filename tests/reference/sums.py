@@ -63,6 +63,9 @@ class Sums:
         for alloc in app.allocations.values():
             assert alloc.node is not None
             self.on_node[alloc.node] = plus(self.on_node[alloc.node], alloc.amounts)
+        for ask in app.gang.flying:  # on another node than its placeholder's it counts there, and nowhere else
+            if ask.node is not None and ask.place is not None and ask.node is not ask.place.node:
+                self.on_node[ask.node] = plus(self.on_node[ask.node], ask.amounts)
 
     # -- quotas and limits (sections 8.1, 10, 11) --------------------------------------------------------
 
@@ -188,7 +191,9 @@ class Sums:
         if self.stateaware(leaf):
             return age
         priority = app_priority(other) - app_priority(one)
-        policy = compare_shares(real(one), real(other), leaf.guaranteed) if settings.sort_policy == "fair" else age
+        policy = (
+            compare_shares(members(one), members(other), leaf.guaranteed) if settings.sort_policy == "fair" else age
+        )
         return priority or policy if settings.sort_by_priority else policy or priority
 
     @staticmethod
@@ -227,6 +232,14 @@ def real(app: App) -> Amounts:
     total: Amounts = {}
     for alloc in app.allocations.values():
         total = plus(total, alloc.amounts)
+    return total
+
+
+def members(app: App) -> Amounts:
+    """The same without placeholders, which do not count in the order of applications (section 5.1)."""
+    total: Amounts = {}
+    for alloc in app.allocations.values():
+        total = total if alloc.placeholder else plus(total, alloc.amounts)
     return total
 
 

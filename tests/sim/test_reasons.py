@@ -30,6 +30,7 @@ from licorne.sim.runner import simulate
         ([explain.RequiredNode("n1", "unknown", {})], "the node that it requires: unknown"),
         ([explain.Reserved("n1", 0)], "waits for the node that is reserved for it"),
         ([explain.Backoff(5)], "its application backs off after too many asks that fit no node"),
+        ([explain.Placeholder("g", 2)], "waits for a placeholder of its task group"),
         ([explain.NotTried()], "not tried yet"),
         (
             [explain.QueueQuota("root", {"a": 1}), explain.QueueQuota("root", {"a": 2}), explain.Reserved("n", 1)],

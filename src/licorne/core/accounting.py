@@ -7,6 +7,8 @@ mended on the way up. What is given back wakes who waits for it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 
 if cython.compiled:
@@ -30,6 +32,8 @@ else:
     from .usage import Tracker
     from .vectors import Types, Vec, new_vec
 
+AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)  # as in `asks`: C constants belong to their module
+
 
 @cython.cclass
 class Books:
@@ -38,12 +42,14 @@ class Books:
     parking: Parking
     index: NodeIndex
     types: Types
+    gangs: Any  # licorne.core.gangs.Gangs, which is built upon this module
     asks_seen: cython.longlong
 
     def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
         self.parking = parking
         self.index = index
         self.types = types
+        self.gangs = None
         self.asks_seen = 0
 
     @cython.ccall
@@ -86,6 +92,8 @@ class Books:
         shape.waiting += 1
         if not ask.required:
             self.parking.joined(ask)
+        if ask.task_group:
+            self.gangs.joined(ask)
         app.high.raise_to(amounts)
         app.asks_pending += 1
         self._pending(app, amounts, ask.repeats)
@@ -129,6 +137,8 @@ class Books:
 
     @cython.cfunc
     def _forget_parked(self, ask: Ask) -> cython.void:
+        if ask.parked == AWAITS_PLACEHOLDER:
+            self.gangs.left(ask)
         ask.parked = 0
         self.parking.refused.pop(ask, None)
         if ask.required:

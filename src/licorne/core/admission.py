@@ -47,6 +47,12 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.parking.wake_blocked(queue.blocked)
+    if message.placeholder_ask:
+        fault = partition.gangs.fault(queue, message, partition.types.vector(message.placeholder_ask))
+        if fault:
+            partition.watch_empty_queues()
+            _reject(partition, message, fault)
+            return False
     app = _new(partition, message, queue, user, groups)
     app.forced = forced
     queue.apps[app.id] = app
@@ -98,6 +104,8 @@ def _new(
     timeout = timeout_ns(message.execution_timeout_ms)
     if message.timeout_is_running_time and app.placeholder_ask.zero():
         app.running_timeout_ns = timeout
+    else:
+        partition.gangs.admitted(app, message, timeout)
     return app
 
 
@@ -127,6 +135,9 @@ def remove_application(partition: Partition, message: RemoveApplication) -> None
 
 def end_application(partition: Partition, app: Application, message: str) -> None:
     """Drop its asks, release its allocations, and take it out of its queue and the partition."""
+    if app.gang is not None:
+        partition.gangs.forget(app)
+        partition.replacement.abandon(app)
     for ask in list(app.asks.values()):
         partition.drop_ask(app, ask)
     allocations = list(app.allocations.values())

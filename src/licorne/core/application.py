@@ -75,6 +75,7 @@ class Application(Ranked):
     forced: cython.bint
     running_timeout_ns: cython.longlong
     placeholder_ask: Vec
+    gang: Any  # what it has to do with placeholders (`licorne.core.gangs.Gang`); None: nothing
     timer: Timer | None  # of the state that it is in
     running_timer: Timer | None
     table: ApplicationTable  # the state machine of its dialect
@@ -116,6 +117,7 @@ class Application(Ranked):
         self.forced = False
         self.running_timeout_ns = 0
         self.placeholder_ask = Vec()
+        self.gang = None
         self.timer = None
         self.running_timer = None
         self.table = {}

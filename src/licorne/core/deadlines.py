@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import gangtimeout
+
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
@@ -51,6 +53,10 @@ def _preemption(partition: Partition, watch: Watch) -> None:
     partition.guaranteed.due(watch)
 
 
+def _placeholder(partition: Partition, app: Application) -> None:
+    gangtimeout.time_over(partition, app)
+
+
 def _timeout(partition: Partition, alloc: Ask) -> None:
     if alloc.node is not None and alloc in alloc.node.allocations:
         partition.lifecycle.time_out(alloc)
@@ -69,6 +75,7 @@ ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "reservation": _reservation,  # is too old
     "preemption": _preemption,  # an ask below the guarantee of its queue is old enough, or may try again
     "quota": _quota,  # a queue that uses more than its lowered max gives it back
+    "placeholder": _placeholder,  # the placeholders of an application have waited for their time
     "timeout": _timeout,  # the execution timeout of an allocation
 }
 

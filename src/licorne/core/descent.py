@@ -23,6 +23,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.accounting import Books
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.gangs import Gangs
     from cython.cimports.licorne.core.nodeindex import NodeIndex
     from cython.cimports.licorne.core.nodes import Node
     from cython.cimports.licorne.core.parking import Parking
@@ -37,6 +38,7 @@ else:
     from .accounting import Books
     from .application import Application
     from .asks import Ask, Shape
+    from .gangs import Gangs
     from .nodeindex import NodeIndex
     from .nodes import Node
     from .parking import Parking
@@ -48,6 +50,7 @@ ACCEPTED = ApplicationState.ACCEPTED
 RUNNING = ApplicationState.RUNNING
 STOPPED = ObjectState.STOPPED
 NO_LIMIT = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)  # as in `asks`
 NOTHING = cython.declare(cython.int, 0)  # what a visit came to
 ALLOCATED = cython.declare(cython.int, 1)
 RESERVED = cython.declare(cython.int, 2)
@@ -61,6 +64,7 @@ class Descent:
     books: Books
     parking: Parking
     index: NodeIndex
+    gangs: Gangs
     nodes: dict[str, Node]
     desk: Any
     partition: str  # its name
@@ -78,6 +82,7 @@ class Descent:
         self.books = books
         self.parking = books.parking
         self.index = books.index
+        self.gangs = desk.gangs
         self.nodes = nodes
         self.desk = desk
         self.partition = desk.name
@@ -107,6 +112,10 @@ class Descent:
                 if self.desk.reservations.try_all():
                     made += 1
                     continue
+            if self.gangs.due or self.gangs.stuck:
+                made += self.desk.replacement.run(most - made)
+                if made >= most:
+                    break
             result = NOTHING if self.parking.idle() else self.regular_pass()
             if result == ALLOCATED:
                 made += 1
@@ -224,7 +233,7 @@ class Descent:
             if app.queue.backoff and unschedulable >= app.queue.backoff:
                 self.desk.back_off(app)
                 return NOTHING
-            if not self.room.holds(ask.shape.amounts):
+            if ask.parked >= AWAITS_PLACEHOLDER or not self.room.holds(ask.shape.amounts):
                 continue
             result = self.attempt(app, ask)
             if result != NOTHING:
@@ -351,7 +360,7 @@ class Descent:
             self.books.unpend(app, ask)
         alloc.bound_ns = self.parking.now
         self.books.take(app, alloc, node)
-        if app.state is not RUNNING or alloc.timeout_ns > 0:
+        if app.state is not RUNNING or alloc.timeout_ns > 0 or alloc.placeholder:
             self.desk.allocated(app, alloc)
         self.announce(app, alloc)
 

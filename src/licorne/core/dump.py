@@ -125,9 +125,28 @@ def _application(app: Application) -> Map:
         "usedResource": app.allocated_resource(),
         "placeholderResource": app.placeholders.named(app.queue.types),
         "pendingResource": app.pending_resource(),
+        "placeholderData": _placeholder_data(app),
         "requests": [_ask(ask) | {"repeats": ask.repeats} for ask in _by_arrival(app.asks.values())],
         "allocations": [_ask(alloc) | _bound(alloc) for alloc in _by_arrival(app.allocations.values())],
     }
+
+
+def _placeholder_data(app: Application) -> list[Map]:
+    """By task group, in the order in which they came; `inFlight` are real asks whose placeholder is being ended."""
+    if app.gang is None:
+        return []
+    flying = [ask.task_group for ask in app.gang.replacing.values()]
+    return [
+        {
+            "taskGroupName": group.name,
+            "count": group.created,
+            "replaced": group.replaced,
+            "timedout": group.timed_out,
+            "released": group.released,
+            "inFlight": flying.count(group.name),
+        }
+        for group in app.gang.groups.values()
+    ]
 
 
 def _ask(ask: Ask) -> Map:

@@ -93,6 +93,7 @@ class PartitionEvents:
         self._told = len(partition.out)  # so many of the partition's outputs have been read
         self._inside = False  # an input is being handled
         self._dropped: list[Ask] = []
+        self._in_place = ""  # the key of a real ask that takes its placeholder's place on the same node
         self._queues: dict[str, _QueueFacts] = {}
         self._watchers: dict[type, Callable[[Any], Watcher]] = {
             AddApplication: self._watch_new_application,
@@ -204,12 +205,21 @@ class PartitionEvents:
 
     def _watch_release(self, message: Release) -> Watcher:
         named = self._allocations_named(message)
+        taking: dict[Ask, Ask] = {
+            a: a.app.gang.replacing[a] for a in named if a.placeholder and a in a.app.gang.replacing
+        }
         yield
         for alloc in named:
             if alloc.app.allocations.get(alloc.id) is alloc:
                 continue
             self._records.allocation_off_application(alloc, message.termination)
-            self._records.allocation_off_node(alloc)
+            real: Ask | None = taking.get(alloc)
+            if real is not None and alloc.app.allocations.get(real.id) is real:
+                self._in_place = real.key if real.node is alloc.node else ""  # then the node keeps what it has
+                self._read_outputs()
+            if not self._in_place:
+                self._records.allocation_off_node(alloc)
+            self._in_place = ""
             if message.termination is not Termination.TIMEOUT and not self._partition.seed_dialect:
                 self._dropped.append(alloc)  # 1.9's ask lives as long as its allocation
         for ask in self._dropped:
@@ -238,7 +248,7 @@ class PartitionEvents:
         capacity = None if before is None else before.capacity
         allocations: list[Ask] = []
         if before is not None and action is NodeAction.DECOMISSION:
-            allocations = list(before.allocations)
+            allocations = [alloc for alloc in before.allocations if alloc.app.allocations.get(alloc.id) is alloc]
             self._records.schedulable(node_id, False)
         yield
         now = nodes.get(node_id)
@@ -290,7 +300,8 @@ class PartitionEvents:
 
     def _new_allocation(self, output: NewAllocation) -> None:
         key, resource = output.key, output.resource
-        self._records.node(output.node_id, _ADD, ChangeDetail.NODE_ALLOC, key, resource=resource)
+        if key != self._in_place:
+            self._records.node(output.node_id, _ADD, ChangeDetail.NODE_ALLOC, key, resource=resource)
         self._records.app(output.application_id, _ADD, ChangeDetail.APP_ALLOC, key, output.queue, resource=resource)
 
     def _new_state(self, output: UpdatedApplication) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .asks import AWAITS_PLACEHOLDER
 from .states import ApplicationState
 from .vectors import UNLIMITED
 
@@ -93,6 +94,13 @@ class Preemption(msgspec.Struct, tag="preemption", frozen=True):
     next_ns: int | None
 
 
+class Placeholder(msgspec.Struct, tag="placeholder", frozen=True):
+    """Placeholders of its task group live, so many; it replaces one of them, or is tried when they are gone."""
+
+    task_group: str
+    live: int
+
+
 class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
     """It has not been its turn yet."""
 
@@ -107,6 +115,7 @@ Reason = (
     | RequiredNode
     | Reserved
     | Preemption
+    | Placeholder
     | NotTried
 )
 
@@ -117,6 +126,8 @@ Counted = dict["Shape", Nodes | None]
 def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted | None = None) -> list[Reason]:
     """All that keeps the ask waiting now; empty never."""
     found: list[Reason] = []
+    if ask.parked == AWAITS_PLACEHOLDER:  # neither quotas nor nodes are asked
+        return [Placeholder(ask.task_group, app.gang.groups[ask.task_group].live())]
     found += _application(partition, app)
     found += _quotas(partition, app, ask.shape.amounts)
     if ask.reserved is not None:

@@ -44,6 +44,7 @@ Partition = Any  # licorne.core.partition.Partition, which is built upon this mo
 ACTIVE = ObjectState.ACTIVE
 NEW = ApplicationState.NEW
 COMPLETING = ApplicationState.COMPLETING
+RESUMING = ApplicationState.RESUMING
 FAILING = ApplicationState.FAILING
 REPEATS_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
 PRIORITY_LOWEST = cython.declare(cython.longlong, -0x80000000)
@@ -135,8 +136,8 @@ class Intake:
                 return f"failed to find application {message.application_id}"
         elif message.independent and not app.independent:
             return f"allocationKey: {message.key!r}: an application has this ID"
-        elif app.state is FAILING:
-            return f"application {message.application_id} is failing"
+        elif app.state is FAILING or (app.state is RESUMING and message.placeholder and message.task_group):
+            return f"application {message.application_id} is {app.state.lower()}"
         if not message.resource:
             return "allocation contains no resources"
         found: cython.int = self.types.read(message.resource, self.amounts)
@@ -175,7 +176,7 @@ class Intake:
             _change_ask(self.desk, app, pending, message)
         elif alloc is not None:
             _resize(self.desk, app, alloc, message)
-        else:
+        elif app.gang is None or not self.desk.replacement.resize(app, message.key, self.amounts, message.resource):
             ask: Ask = self.make(app, message, need)
             self.submitted_with(app, ask)
             if app.state is NEW or app.state is COMPLETING:
@@ -210,8 +211,11 @@ class Intake:
             ask.required = tags.get(TAG_REQUIRED_NODE, "")
             ask.tags = tags
         ask.repeats = message.max_allocations
-        ask.task_group = message.task_group
-        ask.placeholder = message.placeholder and message.task_group != ""
+        if message.task_group:
+            ask.task_group = message.task_group
+            ask.placeholder = message.placeholder
+            if ask.placeholder:
+                self.desk.gangs.arrived(app, ask, 1 if message.node_id else ask.repeats)
         ask.originator = message.originator
         ask.allow_self = message.allow_preempt_self
         ask.allow_other = message.allow_preempt_other
@@ -228,6 +232,8 @@ def _change_ask(partition: Partition, app: Application, ask: Ask, message: Alloc
         return
     partition.books.unpend(app, ask)
     ask.shape = new
+    if ask.placeholder:
+        partition.gangs.arrived(app, ask, repeats - ask.repeats)
     ask.repeats = repeats
     ask.aging = False
     partition.books.pend(app, ask)
@@ -253,6 +259,8 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
         partition.books.preempting(app, alloc)
     if partition.config.quota_preemption_enabled:
         partition.quotas.usage_forced(app.queue, more)
+    if app.gang is not None:
+        partition.gangs.stir(app)
 
 
 def _placed_outside(
@@ -268,8 +276,10 @@ def _placed_outside(
         return f"failed to find node {message.node_id}"
     if not app.group_chosen:
         partition.limits.attach(app)
+    if app.gang is not None:
+        partition.replacement.placed_outside(app, message.key)
     if pending is not None and pending.repeats == 1 and not partition.seed_dialect:
-        partition.drop_ask(app, pending)
+        partition.drop_ask(app, pending, counted=False)
         new = pending
         new.shape = partition.books.shape(message.resource, need)
     else:
@@ -286,6 +296,8 @@ def _placed_outside(
     if node.reservations:
         partition.parking.reserved_stale = True  # one more that can make room for an ask that requires the node
     partition.allocated(app, new)
+    if new.placeholder:
+        partition.gangs.recovered(app)
     partition.descent.announce(app, new)
     return ""
 

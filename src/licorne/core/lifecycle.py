@@ -12,6 +12,7 @@ import cython
 
 from licorne.si.messages import Termination, UpdatedApplication
 
+from .gangtimeout import release_rest
 from .states import (
     RUNNING_STATES,
     STATE_TIMERS,
@@ -203,7 +204,9 @@ class Lifecycle:
 
     def allocated(self, app: Application, alloc: Ask) -> None:
         """A new allocation: a real one makes it run; placeholders do when all that were announced are there."""
-        if not alloc.placeholder or (not app.placeholder_ask.zero() and app.placeholders.same(app.placeholder_ask)):
+        if alloc.placeholder:
+            self.desk.gangs.placed(app, alloc)
+        elif app.state is not RESUMING:  # which ends with the last placeholder
             self._fire(app, RUN, "")
 
     def emptied(self, app: Application) -> None:
@@ -242,6 +245,8 @@ class Lifecycle:
         """It is to end: drop its asks, ask the resource manager to end its allocations with TIMEOUT."""
         if not self._fire(app, FAIL, message):
             return
+        if app.gang is not None:
+            self.desk.replacement.abandon(app)
         for ask in list(app.asks.values()):
             self.desk.drop_ask(app, ask)
         for alloc in list(app.allocations.values()):
@@ -261,7 +266,8 @@ class Lifecycle:
         """Its state has lasted its time (states.md, section 1.6)."""
         app.timer = None
         if app.state is COMPLETING:
-            self._fire(app, COMPLETE, "")
+            if app.gang is None or not release_rest(self.desk, app):
+                self._fire(app, COMPLETE, "")
         elif app.state is STARTING:
             self._fire(app, RUN, "")
         else:

@@ -167,6 +167,9 @@ def remove_node(partition: Partition, node: Node) -> None:
         del partition.foreign[key]
     for alloc in list(node.allocations):
         app = alloc.app
+        if app.gang is not None:
+            partition.replacement.node_lost(app, alloc, f"Node {node.id} Removed")
+            continue
         partition.books.give_back(app, alloc)
         partition.say_released(alloc, Termination.STOPPED_BY_RM, f"Node {node.id} Removed")
         partition.lifecycle.emptied(app)

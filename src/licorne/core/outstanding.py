@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .asks import AWAITS_PLACEHOLDER
 from .states import SECOND_NS
 from .vectors import UNLIMITED, Vec
 
@@ -34,6 +35,8 @@ def _walk(partition: Partition, queue: Queue, used: dict[str, Vec]) -> Iterator[
         return
     for app in sorted(queue.apps.values(), key=lambda a: a.seq):
         for ask in app.requests.in_order():
+            if ask.parked == AWAITS_PLACEHOLDER:
+                continue  # what it will use is held for it already
             attempted = ask.attempted or ask.seq <= app.visited_seq
             if not attempted or not _fits(app, ask, used):
                 continue

@@ -13,8 +13,7 @@ its asks then waits for one of these, and the event that can help is told to wak
 * age: an ask that fits no node may reserve one when it is old enough; a timer wakes it;
 * a predicate of the resource manager (`REFUSED`), whose answer may change unseen: the next call.
 
-A wake-up too many costs a look; one too few would leave an ask pending that could run, so that every rule here errs
-on the side of waking.
+A wake-up too many costs a look; one too few would leave an ask pending that could run: in doubt, rules wake.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ else:
     from .vectors import Vec
 
 NEVER = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-# Why an ask is parked, as in `asks`: C constants belong to their module, and Python's are slower to compare with.
-NO_NODE = cython.declare(cython.int, 1)
+NO_NODE = cython.declare(cython.int, 1)  # as in `asks`: C constants belong to their module, Python's are slower
 REFUSED = cython.declare(cython.int, 2)
 AWAITS_NODE = cython.declare(cython.int, 3)
 CANDIDATES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more of them a search of all nodes is quicker
@@ -58,10 +56,10 @@ class Parking:
     """The waiting asks and applications of one partition.
 
     `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off.
-    `reserved_stale`: something has happened that may let a reserved ask run. What has failed, shapes and `Need.failed`,
-    has no room on any node but the candidates, and those that are `freed` or `opened`. `restless` counts the
-    applications that are awake for another reason than a candidate; those that are awake for one may stay so when it
-    holds nothing more, for the next candidate may wake them again.
+    `reserved_stale`: something has happened that may let a reserved ask run; `stirred`: so for a stuck replacement. What
+    has failed, shapes and `Need.failed`, has no room on any node but the candidates, and those that are `freed` or
+    `opened`. `restless` counts the applications that are awake for another reason than a candidate; those that are awake
+    for one may stay so when it holds nothing more, for the next candidate may wake them again.
     """
 
     now: cython.longlong
@@ -77,6 +75,7 @@ class Parking:
     refused: dict[Ask, None]
     on_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
     reserved_stale: cython.bint
+    stirred: cython.bint
     reservations: cython.longlong  # how many there are
     enabled: cython.bint
     wakeups: cython.longlong
@@ -95,6 +94,7 @@ class Parking:
         self.refused = {}
         self.on_node = {}
         self.reserved_stale = True
+        self.stirred = False
         self.reservations = 0
         self.wakeups = 0
         self.enabled = True
@@ -249,9 +249,9 @@ class Parking:
 
     @cython.ccall
     def retry(self, ask: Ask) -> cython.void:
-        """Try this ask again."""
+        """Try this ask again, unless it waits for the members of its gang."""
         app: Application = cython.cast(Application, ask.app)
-        if ask.block is not None:
+        if ask.block is not None and ask.parked <= AWAITS_NODE:
             app.requests.unpark(ask)
             self.wake(app)
 
@@ -301,6 +301,7 @@ class Parking:
         node: Node
         if not self.freed and not self.opened:
             return
+        self.stirred = True
         if self.on_node:
             for node in [*self.freed, *self.opened]:
                 self._wake_required(node)
@@ -404,8 +405,7 @@ class Parking:
         i: cython.Py_ssize_t
         for i in range(len(nodes)):
             node = cython.cast(Node, nodes[i])
-            # A node that opened may also be reserved: what counts is its size.
-            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.opened
+            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.opened  # it may be reserved
             rooms.append(node.capacity if by_size else node.free)
             most.raise_to(cython.cast(Vec, rooms[i]))
             self._not_failed(cython.cast(Vec, rooms[i]))

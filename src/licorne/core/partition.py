@@ -9,6 +9,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | asks and allocations | `intake`, `releases` |
 | nodes, foreign allocations | `nodechanges` |
 | decisions | `descent`, `parking`, `reservations` |
+| gangs with placeholders | `gangs`, `replacement`, `gangtimeout` |
 | preemption | `preemption`, `guaranteed` (`guarantees`, `hunt`, `victims`, `herds`), `evictions` |
 | lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
 | sums | `accounting` |
@@ -36,6 +37,7 @@ from .asks import Ask
 from .descent import Descent
 from .events import PartitionEvents
 from .evictions import EVICTIONS_MAX, Eviction
+from .gangs import Gangs
 from .guaranteed import Guaranteed
 from .intake import Intake
 from .lifecycle import Lifecycle
@@ -47,6 +49,7 @@ from .parking import Parking
 from .placement import PlacementConfigError, Placer
 from .queue import Queue
 from .quotastart import QuotaChanges
+from .replacement import Replacement
 from .reservations import Reservations
 from .settings import Settings
 from .states import SECOND_NS, TIME_MAX_NS, ObjectState
@@ -105,8 +108,10 @@ class Partition:
         self.index = NodeIndex(self._score_policy(config))
         self.needs = Needs(self.index)
         self.books = Books(self.parking, self.index, types)
+        self.gangs = self.books.gangs = Gangs(self)
         self.tree = Tree(config.root, types, stateaware=self.starting)  # else it is fifo (spec states.md)
         self.placer = Placer.first(config.placement_rules)
+        self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
         self.descent.uuids = seed_dialect
         self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
@@ -336,11 +341,13 @@ class Partition:
         self._last_moment = max(self.now, self._last_moment + 1)
         return self._last_moment
 
-    def drop_ask(self, app: Application, ask: Ask) -> None:
-        """The ask is gone, and with it its reservation."""
+    def drop_ask(self, app: Application, ask: Ask, *, counted: bool = True) -> None:
+        """The ask is gone, and with it its reservation. `counted`: as released, if it is a placeholder."""
         if ask.reserved is not None:
             self.reservations.cancel(ask)
         self.books.unpend(app, ask)
+        if counted and ask.placeholder:
+            self.gangs.dropped(app, ask)
         if self.events is not None:
             self.events.dropped(ask)
 

@@ -32,6 +32,8 @@ def release(partition: Partition, message: Release) -> None:
     app = partition.applications.get(app_id) if app_id else _owner(partition, message)
     if app is None:
         return
+    if app.gang is not None:
+        partition.replacement.withdraw(app, message)
     if message.what != "ask":
         wanted = message.uuid if message.what == "allocation" else message.key
         if wanted:
@@ -62,6 +64,9 @@ def _owner(partition: Partition, message: Release) -> Application | None:
 
 def end_allocation(partition: Partition, app: Application, alloc: Ask, termination: Termination) -> None:
     """Free what it uses; echoed unless it confirms a release that the core asked for."""
+    if app.gang is not None:
+        partition.replacement.ended(app, alloc, termination)
+        return
     books: Books = partition.books
     books.give_back(app, alloc)
     if termination not in _CONFIRMATIONS:

@@ -51,7 +51,19 @@ class Holds(msgspec.Struct, tag="holds", frozen=True):
     allocations: int
 
 
-Chapter = Submitted | EnteredState | Ended | Holds
+class Placeholders(msgspec.Struct, tag="placeholders", frozen=True):
+    """What became of the placeholders of a task group until now, by number; `live` is the rest."""
+
+    at_ns: int
+    task_group: str
+    created: int
+    replaced: int
+    timed_out: int
+    released: int
+    live: int
+
+
+Chapter = Submitted | EnteredState | Ended | Holds | Placeholders
 
 
 class AllocationStory(msgspec.Struct, frozen=True):
@@ -87,6 +99,10 @@ def application_story(partition: Partition, application_id: str) -> list[Chapter
         return []
     story: list[Chapter] = [Submitted(app.submitted, app.queue.path, app.user, app.groups)]
     story += [EnteredState(at, name) for at, name in app.state_log]
+    at = app.finished_ns or partition.now
+    for group in () if app.gang is None else app.gang.groups.values():
+        counts = (group.created, group.replaced, group.timed_out, group.released, group.live())
+        story.append(Placeholders(at, group.name, *counts))
     if app.finished_ns:
         story.append(Ended(app.finished_ns, app.message))
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import gangcheck
 from .states import ApplicationState, ObjectState
 from .vectors import Vec
 
@@ -39,6 +40,7 @@ def validate(partition: Partition) -> None:
         _total(partition)
         for app in partition.applications.values():
             _application(partition, app)
+            gangcheck.check(partition, app)
         for queue in partition.tree.queues():
             _queue(partition, queue)
         _reservations(partition)
@@ -78,7 +80,8 @@ def _node(partition: Partition, node: Node) -> None:
         _expect(alloc.node is node, 6, f"allocation {alloc.id} on node {node.id} thinks it is elsewhere")
         app = partition.applications.get(alloc.app.id)
         _expect(app is alloc.app, 6, f"orphan allocation {alloc.id} on node {node.id}")
-        _expect(alloc.app.allocations.get(alloc.id) is alloc, 6, f"allocation {alloc.id} unknown to its application")
+        known = alloc.app.allocations.get(alloc.id) is alloc or gangcheck.in_flight(alloc)
+        _expect(known, 6, f"allocation {alloc.id} unknown to its application")
     for key in node.foreign:
         _expect(partition.foreign.get(key) is node, 6, f"foreign allocation {key}")
 
@@ -139,7 +142,8 @@ def _application_state(app: Application) -> None:
     if state in idle or state is ApplicationState.NEW:
         _expect(not app.asks, 8, f"application {app.id} is {state} with pending asks")
     if state in idle:
-        _expect(not app.allocations, 8, f"application {app.id} is {state} with allocations")
+        real = [a for a in app.allocations.values() if state is not ApplicationState.COMPLETING or not a.placeholder]
+        _expect(not real, 8, f"application {app.id} is {state} with allocations")
     ended = (ApplicationState.COMPLETED, ApplicationState.FAILED, ApplicationState.REJECTED, ApplicationState.EXPIRED)
     _expect(state not in ended, 8, f"application {app.id} has ended ({state}) but is listed")
 

@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from licorne.core import explain
+from licorne.core.asks import AWAITS_PLACEHOLDER
 from licorne.core.partition import Partition
 
 LOOKS_MAX = 1_000_000
@@ -37,6 +38,7 @@ def waiting(partition: Partition) -> Iterator[tuple[str, str]]:
                 tuple(app.groups),
                 app.state,
                 app.backoff_until,
+                ask.parked == AWAITS_PLACEHOLDER and ask.task_group,
             )
             text = known.get(alike)
             if text is None:
@@ -77,6 +79,8 @@ def _describe(reason: explain.Reason) -> str:
             return f"the node that it requires: {reason.state}{missing}"
         case explain.Reserved():
             return "waits for the node that is reserved for it"
+        case explain.Placeholder():
+            return "waits for a placeholder of its task group"
         case explain.NotTried():
             return "not tried yet"
 
