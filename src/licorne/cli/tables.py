@@ -109,10 +109,15 @@ def _evictions(result: Result) -> Table:
     table = _table("evictions, and the work lost to them", "from queue", "for", "why", "pods", "pod time", "work lost",
                    left=3)  # fmt: skip
     for row in result.evictions[:_ROWS]:
-        lost = (f"{amount(name, value / _HOUR_S)} h" for name, value in row.lost.items() if name != "pods")
+        lost = (_times_hours(name, value / _HOUR_S) for name, value in row.lost.items() if name != "pods")
         table.add_row(row.queue, row.wanted_by, row.kind, f"{row.pods:,}", duration(row.lost_pod_s), ", ".join(lost))
     _more(table, len(result.evictions) - _ROWS, "queues")
     return table
+
+
+def _times_hours(resource: str, value: float) -> str:
+    unit = "" if resource in ("vcore", "memory") else f" {resource}"
+    return f"{amount(resource, value)}{unit} h"
 
 
 def _utilisation(result: Result) -> Table:
