@@ -269,6 +269,81 @@ def test_a_refusal_names_the_field(line: dict[str, Any], meta: dict[str, Any], c
     assert str(refusal.value).startswith(complaint)
 
 
+# -- gangs in a scheduler --------------------------------------------------------------------------------
+
+
+def pair(*lines: dict[str, Any], reals: int = 2, duration_s: int = 20, **more: Any) -> Workload:
+    """A gang of two pods of 1,000 each that comes at 5, on a node of 2,000; what else there is comes before it."""
+    groups = [{"name": "worker", "min": 2, "res": {"vcore": 1000}}]
+    app = {"t": "app", "id": "g", "queue": "root.a", "user": "u", "at": 5, "gang": groups, **more}
+    asks = [ask(f"r{i}", 5, app="g", group="worker", duration_s=duration_s) for i in range(reals)]
+    return workload(NODE, SPARE, APP, *lines, app, *asks)
+
+
+def waited(result: Result) -> tuple[int, int, int, float]:
+    (row,) = result.gangs
+    return row.gangs, row.started, row.timed_out, row.longest_s
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_gang_runs_at_once_where_there_is_room(atomic: bool) -> None:
+    result = simulate(pair(atomic=atomic))
+    assert (result.asks, result.placed, result.ended, result.placeholders) == (2, 2, 2, 0 if atomic else 2)
+    assert waited(result) == (1, 1, 0, 0.0)
+    assert result.simulated_s == 25.0
+    assert [(row.queue, row.placed) for row in result.waiting_times] == [("root.a", 2)]
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_gang_waits_until_all_of_it_fits(atomic: bool) -> None:
+    result = simulate(pair(ask("k", 0, duration_s=100), atomic=atomic))
+    assert waited(result) == (1, 1, 0, 95.0)
+    assert (result.placed, result.waiting_times[0].longest_s, result.simulated_s) == (3, 95.0, 120.0)
+
+
+def test_a_hard_gang_that_is_too_late_runs_nothing() -> None:
+    """One placeholder runs from 5 on, and its time is over at 15."""
+    result = simulate(pair(ask("k", 0, duration_s=100), style="Hard", ph_timeout_ms=10_000))
+    assert waited(result) == (1, 0, 1, 0.0)
+    assert (result.asks, result.placed, result.never_placed, result.placeholders) == (3, 1, 2, 1)
+    assert [(row.reason, row.asks) for row in result.reasons] == [
+        ("rejected: its gang failed: ResourceReservationTimeout", 2)
+    ]
+    assert result.timed_out == 0, "a placeholder is no pod"
+
+
+def test_a_soft_gang_that_is_too_late_runs_one_by_one() -> None:
+    """From 15 on its pods are like any others: one beside what runs, the other after it."""
+    result = simulate(pair(ask("k", 0, duration_s=100), style="Soft", ph_timeout_ms=10_000))
+    assert waited(result) == (1, 0, 1, 0.0)
+    assert (result.placed, result.never_placed, result.simulated_s) == (3, 0, 100.0)
+    assert result.waiting_times[0].longest_s == 30.0
+
+
+def test_placeholders_that_nothing_replaces_end_by_their_timeout() -> None:
+    result = simulate(pair(reals=1, ph_timeout_ms=60_000))
+    assert (result.asks, result.placed, result.placeholders, result.timed_out) == (1, 1, 2, 0)
+    assert waited(result) == (1, 0, 0, 0.0)
+
+
+def test_a_gang_without_any_room_waits_for_what_its_placeholders_wait_for() -> None:
+    """Its placeholders' time runs from the first that is placed, and none ever is."""
+    result = simulate(pair(ask("k", 0, vcore=2000)))
+    assert (result.asks, result.placed, result.never_placed) == (3, 1, 2)
+    assert [(row.asks, row.example) for row in result.reasons] == [(2, "r0")]
+    assert result.reasons[0].reason.startswith("waits for the placeholders of its gang: no node will do (")
+
+
+def test_an_evicted_placeholder_is_not_created_again() -> None:
+    """A daemon takes half of the node at 40, while both placeholders wait for asks that never come."""
+    daemon = ask("d", 40, app="daemon", tags=ON_N1, prio=5, duration_s=10)
+    given = pair(reals=0)
+    given.lines += workload(DAEMON, daemon).lines
+    result = simulate(given)
+    assert (result.asks, result.placed, result.preempted, result.resubmitted) == (1, 1, 1, 0)
+    assert [(row.pods, row.placeholders, row.lost_pod_s, row.lost) for row in result.evictions] == [(1, 1, 0.0, {})]
+
+
 # -- the outputs of a scheduler, without one ---------------------------------------------------------------
 
 

@@ -381,7 +381,8 @@ class ResourceManager:
         elif isinstance(output, messages.RejectedApplication):
             self.counts["applications rejected"] += 1
             self.rejected_apps[output.application_id] = output.reason
-            self._give_up(output.application_id, output.reason.replace(output.application_id, "…"))
+            if output.application_id not in self._queue_of:  # else it is there, and was handed in once more
+                self._give_up(output.application_id, output.reason.replace(output.application_id, "…"))
         elif isinstance(output, messages.UpdatedApplication):
             if output.application_id in self.gangs.known:
                 answers += self._hand_in_kept(self.gangs.entered(output.application_id, output.state, output.message))
