@@ -15,8 +15,9 @@ import msgspec
 from licorne.sim.boundary import BoundaryName
 from licorne.sim.generate import Options
 
-Kind = Literal["speed", "blocked", "churn"]
-"""speed: allocations per second; blocked: the same, and once more without the blocked asks; churn: and releases"""
+Kind = Literal["speed", "blocked", "churn", "contest"]
+"""speed: allocations per second; blocked: the same, and once more without the blocked asks; churn: and releases;
+contest: evictions, or members of gangs, per second"""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -90,6 +91,10 @@ def _table() -> dict[str, Case]:
         ),
         Case(name="constraints", workload="constraints", targets=_rate(80_000)),
         Case(name="tree", workload="tree", targets=_rate(60_000)),
+        *(
+            Case(name=name, workload=name, kind="contest", targets=(Target(figure, value),))
+            for name, figure, value in _CONTESTS
+        ),
         Case(
             name="x",
             workload="x",
@@ -106,6 +111,11 @@ def _table() -> dict[str, Case]:
     return {case.name: case for case in cases}
 
 
+_CONTESTS = (
+    ("preempt", "evictions_per_s", 1_000.0),
+    ("gangs", "members_per_s", 20_000.0),
+    ("gangs-atomic", "members_per_s", 20_000.0),
+)
 _BYTES: tuple[BoundaryName, ...] = ("bytes", "seed-bytes")
 
 
@@ -121,6 +131,9 @@ def _variants() -> list[Case]:
             variants.append(
                 Case(name=row, workload=name, shape=shape, appsort=appsort, nodesort=nodesort, targets=half)
             )
+    for (name, figure, value), shape in product(_CONTESTS, ("app", "same")):
+        half = (Target(figure, value / 2),)
+        variants.append(Case(name=f"{name}-{shape}", workload=name, kind="contest", shape=shape, targets=half))
     return variants
 
 

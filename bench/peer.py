@@ -54,6 +54,8 @@ def measure_pairs(
     case: Case, driver: Path, *, pairs: int, cap_s: float, told: Callable[[Pair], None] | None = None
 ) -> CaseResult:
     """Run both programs in turn on a case. Raises BenchError if one of them fails."""
+    if case.kind == "contest":
+        raise BenchError(f"{case.name} is for licorne alone: the driver of the peer hands asks in, and answers nothing")
     made: list[Pair] = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "workload.jsonl"

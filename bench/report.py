@@ -19,6 +19,8 @@ _FIGURES = {
     "decide_ratio": "times the decisions without blocked asks",
     "submit_us_per_ask": "µs an ask to hand in",
     "release_us": "µs a release",
+    "evictions_per_s": "evictions/s",
+    "members_per_s": "members of gangs/s",
     "idle_cycle_us": "µs an idle cycle",
     "peak_rss_bytes": "GB, the whole process",
     "pending_ask_bytes": "bytes a pending ask",
@@ -33,7 +35,10 @@ def show(report: Report, console: Console | None = None) -> None:
         console.width = max(console.width, 160)  # whoever reads it in a file should not find words cut off
     for line in head(report):
         console.print(line, markup=False)
-    alone = [result for result in report.cases if not result.pairs]
+    contests = [result for result in report.cases if result.contest is not None]
+    if contests:
+        console.print(_contests(contests))
+    alone = [result for result in report.cases if not result.pairs and result.contest is None]
     if alone:
         console.print(_alone(alone))
         for result in alone:
@@ -72,6 +77,9 @@ def warnings(report: Report) -> Iterator[str]:
         run = main_run(result)
         if run is not None and run.expected and run.expected != run.allocations:
             yield f"{result.case.name}: {run.allocations:,} allocations, where the workload expects {run.expected:,}"
+        contest = result.contest
+        if contest is not None and contest.placed != contest.expected:
+            yield f"{result.case.name}: {contest.placed:,} pods run in the end, where {contest.expected:,} should"
 
 
 def other_cores(result: CaseResult) -> float:
@@ -82,6 +90,8 @@ def other_cores(result: CaseResult) -> float:
         seen.append(result.blocked.without.other_cores)
     if result.churn is not None:
         seen.append(result.churn.other_cores)
+    if result.contest is not None:
+        seen.append(result.contest.other_cores)
     for pair in result.pairs:
         seen += [pair.licorne.other_cores, pair.peer.other_cores]
     return max((cores for cores in seen if cores is not None), default=0.0)
@@ -132,6 +142,40 @@ def _alone(results: list[CaseResult]) -> Table:
     table.caption = (
         "in: handing in; idle: a cycle with nothing to do; peak: above the loaded workload, what is handed out included; "
         "B/ask, B/alloc: bytes for a pending ask, for an allocation; others: processors that others kept busy"
+    )
+    return table
+
+
+def _contests(results: list[CaseResult]) -> Table:
+    table = _columns(
+        "case", "counted", "a second", "least", "most", "deciding only", "evictions", "pods placed", "in s", "deciding s",
+        "answers s", "virtual s", "others",
+    )  # fmt: skip
+    for result in results:
+        contest = result.contest
+        if contest is None:
+            continue
+        rates = [
+            (run.evictions if contest.counted == "evictions" else run.placed) / run.seconds for run in contest.runs
+        ]
+        table.add_row(
+            result.case.name,
+            contest.counted,
+            f"{contest.per_s:,.0f}",
+            f"{min(rates):,.0f}",
+            f"{max(rates):,.0f}",
+            f"{contest.decided_per_s:,.0f}",
+            f"{contest.evictions:,}",
+            f"{contest.placed:,}",
+            f"{contest.submit_s:.3f}",
+            f"{contest.decide_s:.3f}",
+            f"{contest.answer_s:.3f}",
+            f"{contest.virtual_s:,.1f}",
+            f"{other_cores(result):.2f}",
+        )
+    table.caption = (
+        "deciding only: a second of calls that decide; in: handing in; answers: what the resource manager confirms, and "
+        "hands in when a gang runs; virtual: virtual time that passed; others: processors that others kept busy"
     )
     return table
 

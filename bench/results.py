@@ -16,6 +16,7 @@ from bench.cases import Case, Target
 from bench.ratio import Ratio, Spread, spread
 from licorne.sim.bench import BenchResult, Blocked
 from licorne.sim.churn import ChurnResult
+from licorne.sim.contest import ContestResult
 from licorne.sim.footprint import Footprint
 from licorne.sim.machine import Meter, cpu_model
 
@@ -74,6 +75,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     speed: BenchResult | None = None
     blocked: Blocked | None = None
     churn: ChurnResult | None = None
+    contest: ContestResult | None = None
     memory: Footprint | None = None
     pairs: list[Pair] = []
     ratios: Spread | None = None
@@ -95,9 +97,9 @@ class Report(msgspec.Struct, kw_only=True):
     def add(self, result: CaseResult) -> None:
         """Take in the result of a case."""
         self.cases.append(result)
-        speed = main_run(result)
-        if speed is not None:
-            self.compiled = speed.compiled
+        run = main_run(result) or result.contest
+        if run is not None:
+            self.compiled = run.compiled
 
 
 def new_report(peer: str = "") -> Report:
@@ -152,6 +154,8 @@ def figures(result: CaseResult) -> dict[str, float]:
         found["decide_ratio"] = result.blocked.decide_ratio
     if result.churn is not None:
         found["release_us"] = result.churn.release_us_mean
+    if result.contest is not None:
+        found[f"{result.contest.counted}_per_s"] = result.contest.per_s
     if result.memory is not None:
         found["pending_ask_bytes"] = result.memory.pending_ask_bytes
         found["allocation_bytes"] = result.memory.allocation_bytes

@@ -16,10 +16,11 @@ from bench.results import CaseResult, judged, main_run
 from bench.worker import Task, What
 from licorne.sim.bench import BenchResult, Blocked
 from licorne.sim.churn import ChurnResult
+from licorne.sim.contest import ContestResult
 from licorne.sim.footprint import Footprint
 
 ROOT = Path(__file__).resolve().parent.parent
-Kind = TypeVar("Kind", BenchResult, Blocked, ChurnResult, Footprint)
+Kind = TypeVar("Kind", BenchResult, Blocked, ChurnResult, ContestResult, Footprint)
 
 
 class BenchError(Exception):
@@ -29,6 +30,9 @@ class BenchError(Exception):
 def measure_case(case: Case, *, repeat: int, interpreted: bool = False, memory: bool = True) -> CaseResult:
     """Measure a case in all the ways that it asks for. Raises BenchError if something fails."""
     result = CaseResult(case=case)
+    if case.kind == "contest":
+        contest = apart(task_of(case, "contest", repeat=repeat), ContestResult, interpreted=interpreted)
+        return judged(msgspec.structs.replace(result, contest=contest), compiled=contest.compiled)
     if case.kind == "blocked":
         task = task_of(case, "blocked", repeat=repeat)
         result = msgspec.structs.replace(result, blocked=apart(task, Blocked, interpreted=interpreted))

@@ -17,12 +17,14 @@ from licorne import RegistrationError
 from licorne.sim.bench import BenchResult, Blocked, measure, measure_blocked
 from licorne.sim.boundary import BoundaryName
 from licorne.sim.churn import ChurnResult, churn
+from licorne.sim.contended import contended
+from licorne.sim.contest import ContestResult, measure_contest
 from licorne.sim.footprint import Footprint, footprint
 from licorne.sim.generate import Options, benchmark
 from licorne.sim.workload import Workload, WorkloadError, read_workload
 
-What = Literal["speed", "blocked", "churn", "memory"]
-Outcome = BenchResult | Blocked | ChurnResult | Footprint
+What = Literal["speed", "blocked", "churn", "contest", "memory"]
+Outcome = BenchResult | Blocked | ChurnResult | ContestResult | Footprint
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 def perform(task: Task) -> Outcome:
     """Measure. Raises WorkloadError for what cannot be measured."""
+    if task.what == "contest":
+        return measure_contest(contended(task.workload, task.options), repeat=task.repeat)
     workload = _workload(task)
     match task.what:
         case "speed":

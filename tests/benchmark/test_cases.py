@@ -8,7 +8,10 @@ from bench.results import CaseResult, figures
 from bench.worker import prepared
 
 from licorne.config import load
+from licorne.sim.contended import CONTENDED
 from licorne.sim.generate import CASES as GENERATED
+
+CONTENDED_ORDER = ("preempt", "gangs", "gangs-atomic")
 
 
 def names(*wanted: str) -> list[str]:
@@ -39,7 +42,7 @@ def test_an_unknown_name_is_refused() -> None:
 
 
 def test_the_variants_are_all_other_shapes_and_policies_at_half_the_target() -> None:
-    variants = chosen(("variants",))
+    variants = [case for case in chosen(("variants",)) if case.kind == "speed"]
     kinds = {(case.workload, case.shape, case.appsort, case.nodesort) for case in variants}
     listed = {(name, "unique", "fifo", nodesort) for name in BIG for nodesort in ("fair", "binpacking")}
     assert len(variants) == len(kinds) == 3 * 12 - len(listed)
@@ -50,13 +53,22 @@ def test_the_variants_are_all_other_shapes_and_policies_at_half_the_target() -> 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
 def test_a_case_can_be_made_and_its_targets_are_of_known_figures(case: Case) -> None:
-    assert case.workload in GENERATED
+    assert case.workload in (CONTENDED if case.kind == "contest" else GENERATED)
     case.options()
     known = {
         "allocations_per_s", "ratio", "decide_ratio", "submit_us_per_ask", "release_us", "idle_cycle_us",
-        "peak_rss_bytes", "pending_ask_bytes", "allocation_bytes",
+        "evictions_per_s", "members_per_s", "peak_rss_bytes", "pending_ask_bytes", "allocation_bytes",
     }  # fmt: skip
     assert {target.figure for target in case.targets} <= known
+
+
+def test_contests_have_their_other_shapes_as_variants() -> None:
+    variants = {case.name: case for case in chosen(("variants",)) if case.kind == "contest"}
+    assert list(variants) == [f"{name}-{shape}" for name in CONTENDED_ORDER for shape in ("app", "same")]
+    for case in variants.values():
+        (target,), (full,) = case.targets, CASES[case.workload].targets
+        assert (target.figure, target.value) == (full.figure, full.value / 2)
+    assert set(CONTENDED) == set(CONTENDED_ORDER) <= set(names())
 
 
 def test_a_target_is_reached_from_its_side() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -13,13 +14,17 @@ import pytest
 from bench.cases import CASES, Target
 from bench.peer import version
 from bench.ratio import Ratio
-from bench.report import peer_rate, sentence, warnings
-from bench.results import CaseResult, Pair, PeerRun, Report, Verdict
+from bench.report import peer_rate, sentence, show, warnings
+from bench.results import CaseResult, Machine, Pair, PeerRun, Report, Verdict, judged
 from bench.worker import Task, perform
+from rich.console import Console
 
 from licorne.sim.bench import BenchResult
 from licorne.sim.boundary import FEEDS, BoundaryName
+from licorne.sim.contended import contended
+from licorne.sim.contest import measure_contest
 from licorne.sim.footprint import Footprint
+from licorne.sim.generate import Options, Size
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -160,3 +165,31 @@ def peer_run(*, other_cores: float) -> PeerRun:
 
 def test_the_version_of_the_peer_is_that_of_its_module() -> None:
     assert version() == "yunikorn-core v1.9.0"
+
+
+def test_a_contest_has_a_table_and_verdicts() -> None:
+    workload = contended("gangs-atomic", Options(), Size(10, 40, 4, 2))
+    contest = msgspec.structs.replace(measure_contest(workload), other_cores=None)
+    result = judged(CaseResult(case=CASES["gangs-atomic"], contest=contest), compiled=True)
+    assert [verdict.target.figure for verdict in result.verdicts] == ["members_per_s"]
+    report = msgspec.structs.replace(empty_report(), cases=[result])
+    stream = io.StringIO()
+    show(report, Console(file=stream, width=200))
+    assert "gangs-atomic" in stream.getvalue()
+    assert "members of gangs/s" in stream.getvalue()
+    assert list(warnings(report)) == []
+    missing = msgspec.structs.replace(contest, placed=39)
+    report.cases = [CaseResult(case=CASES["gangs-atomic"], contest=missing)]
+    assert list(warnings(report)) == ["gangs-atomic: 39 pods run in the end, where 40 should"]
+    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+
+
+def empty_report() -> Report:
+    machine = Machine(cpu="", processors=1, memory_bytes=0, system="", other_cores=0.0)
+    return Report(made="", licorne="", python="", compiled=True, machine=machine)
+
+
+def test_a_contest_is_not_for_the_peer(tmp_path: Path) -> None:
+    driver = fake_driver(tmp_path / "driver", 200, capped=False)
+    arguments = ("peer", "preempt", "--pairs", 1, "--driver", driver, "--out", tmp_path / "o.json")
+    assert "preempt is for licorne alone" in bench(*arguments, status=1).stderr

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from licorne.sim.contended import CONTENDED
 from licorne.sim.workload import read_workload
 
 Command = Callable[..., Any]
@@ -30,3 +33,12 @@ def test_the_week_takes_a_seed(licorne: Command, tmp_path: Path) -> None:
     path = tmp_path / "week.jsonl"
     assert licorne("generate", "week", path, "--seed", "2").status == 0
     assert read_workload(path).name == "week-s2"
+
+
+@pytest.mark.parametrize("case", CONTENDED)
+def test_contests_are_cases_of_the_command_too(licorne: Command, case: str) -> None:
+    """Only how a wrong option is refused is seen here: the cases themselves are big."""
+    outcome = licorne("generate", case, "--appsort", "fair")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert f"the case {case} has no options but shape and seed" in outcome.err
+    assert f"python -m bench run {case}" in licorne("bench", case).err

@@ -114,3 +114,26 @@ def test_bench_takes_a_file(licorne: Command, tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     licorne("generate", "t", path)
     assert json.loads(licorne("bench", path, "--json").out)["allocations"] == 200
+
+
+def test_evictions_have_a_table_and_options(licorne: Command, tmp_path: Path) -> None:
+    """A daemon comes at 40 and wants the node on which a pod runs; the second node is there for root's quota."""
+    lines = WORKLOAD.splitlines(keepends=True)[:-1]
+    lines.insert(3, '{"t":"node","id":"n2","res":{"vcore":2000},"drain":true}\n')
+    lines.append(
+        '{"t":"ask","key":"d","app":"app","res":{"vcore":1500},"at":40,"duration_s":60,'
+        '"tags":{"yunikorn.apache.org/requiredNode":"n1"}}\n'
+    )
+    path = tmp_path / "evicting.jsonl"
+    path.write_text("".join(lines))
+    shown = licorne("simulate", path).out
+    for words in ("evictions, and the work lost to them", "required-node", "41 s", "created again after that"):
+        assert words in shown
+    (row,) = json.loads(licorne("simulate", path, "--json", "--grace", "10", "--no-resubmit").out)["evictions"]
+    assert (row["pods"], row["lost_pod_s"], row["lost"]) == (1, 50.0, {"vcore": 75_000.0})
+
+
+def test_what_did_not_happen_has_no_table(licorne: Command, small: Path) -> None:
+    shown = licorne("simulate", small).out
+    assert "evictions" not in shown
+    assert "gangs" not in shown

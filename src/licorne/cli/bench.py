@@ -12,6 +12,7 @@ from licorne.cli.common import CommandError, print_json
 from licorne.cli.progress import progress_bar
 from licorne.sim.bench import BenchResult, measure
 from licorne.sim.boundary import BoundaryName
+from licorne.sim.contended import CONTENDED
 from licorne.sim.generate import CASES, Options, benchmark
 from licorne.sim.workload import Workload, WorkloadError, read_workload
 
@@ -84,6 +85,8 @@ def bench(
 
 
 def _workload(case_or_file: str, options: Options) -> Workload:
+    if case_or_file in CONTENDED:
+        raise CommandError(f"the case {case_or_file} is measured by `python -m bench run {case_or_file}`")
     if case_or_file in CASES:
         return benchmark(case_or_file, options)
     if options != Options():

@@ -12,13 +12,31 @@ from typing import Annotated, BinaryIO, Literal, cast
 from cyclopts import Parameter, validators
 
 from licorne.cli.common import CommandError
+from licorne.sim.contended import CONTENDED, contended
 from licorne.sim.generate import Options, benchmark, write
 from licorne.sim.week import week
 from licorne.sim.workload import Workload, WorkloadError
 
 
 def generate(
-    case: Literal["a", "b", "c", "d", "e1", "e2", "e3", "t", "x", "churn", "constraints", "tree", "week"],
+    case: Literal[
+        "a",
+        "b",
+        "c",
+        "d",
+        "e1",
+        "e2",
+        "e3",
+        "t",
+        "x",
+        "churn",
+        "constraints",
+        "tree",
+        "week",
+        "gangs",
+        "gangs-atomic",
+        "preempt",
+    ],
     out: Path | None = None,
     /,
     *,
@@ -35,7 +53,8 @@ def generate(
     e1 60,000 asks of which quotas let 10,000 through; e2 and e3 10,000 that fit behind many of higher priority that do
     not; t 10, 200; churn 10,000 nodes that are full, and about 50,000 smaller asks left over; constraints 5,000, 100,000,
     where each ask names one of 50 classes of nodes, or one in ten a set of them; tree 5,000, 100,000 that fit, and 20,000
-    applications in 2,000 queues, five levels deep. And week: the sample of the demonstration, 60 nodes and a busy week.
+    applications in 2,000 queues, five levels deep. With times: gangs 5,000, 50,000 in 1,000 gangs with placeholders,
+    gangs-atomic the same without; preempt 5,000 full nodes, and 5,000 asks of a queue below its guarantee. And week: the sample of the demonstration, 60 nodes and a busy week.
 
     Parameters
     ----------
@@ -74,6 +93,8 @@ def generate(
 
 def make(case: str, options: Options) -> Workload:
     """The workload of a case; the week takes nothing but a seed."""
+    if case in CONTENDED:
+        return contended(case, options)
     if case != "week":
         return benchmark(case, options)
     if options != Options(seed=options.seed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from licorne import RegistrationError
 from licorne.cli.common import CommandError, pairs, print_json, read_text
@@ -29,6 +29,8 @@ def simulate(
     as_: Annotated[Literal["recorded", "fill"] | None, Parameter(name="--as")] = None,
     load: float | None = None,
     setting: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=9_000_000_000))] = None,
+    resubmit: bool | None = None,
     strict: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -53,6 +55,10 @@ def simulate(
         [default: 0.9].
     setting
         A setting of the scheduler, as KEY=VALUE; may be given several times.
+    grace
+        Seconds until an evicted pod is gone, in place of what the workload says [default there: 1].
+    resubmit
+        Whether an evicted pod is created again, in place of what the workload says [default there: it is].
     strict
         Leave with exit status 2 if an ask was never placed.
     json
@@ -62,6 +68,10 @@ def simulate(
     text = _configuration(config) if config is not None else None
     with progress_bar("reading") as progress:
         workload = _read(input, as_, load, progress)
+    if grace is not None:
+        workload.grace_s = grace
+    if resubmit is not None:
+        workload.resubmit = resubmit
     try:
         with progress_bar("simulating") as progress:
             result = run(workload, config=text, settings=settings, decisions=decisions, progress=progress)

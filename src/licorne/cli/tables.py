@@ -28,6 +28,10 @@ def show(result: Result, console: Console | None = None) -> None:
         console.print(_reasons(result))
     if result.waiting_times:
         console.print(_waits(result))
+    if result.gangs:
+        console.print(_gangs(result))
+    if result.evictions:
+        console.print(_evictions(result))
     if result.utilisation:
         console.print(_utilisation(result))
     if result.queues:
@@ -58,6 +62,8 @@ def _summary(result: Result) -> Table:
         ("ended by themselves", result.ended, False),
         ("ended by a timeout", result.timed_out, False),
         ("preempted", result.preempted, False),
+        ("created again after that", result.resubmitted, False),
+        ("placeholders", result.placeholders, False),
         ("reported as running already", result.recovered, False),
         ("applications accepted", result.applications_accepted, True),
         ("applications rejected", result.applications_rejected, False),
@@ -86,6 +92,32 @@ def _waits(result: Result) -> Table:
         table.add_row("all" if row.queue == "*" else row.queue, f"{row.placed:,}", *waits)
     _more(table, left_out, "queues")
     return table
+
+
+def _gangs(result: Result) -> Table:
+    table = _table("gangs, from submission until all their members run", "queue", "kind", "gangs", "started",
+                   "too late", "p50", "p95", "longest", left=2)  # fmt: skip
+    for row in result.gangs[:_ROWS]:
+        waits = [duration(wait) for wait in (row.p50_s, row.p95_s, row.longest_s)] if row.started else ["-"] * 3
+        table.add_row(row.queue, row.kind, f"{row.gangs:,}", f"{row.started:,}", f"{row.timed_out:,}", *waits)
+    _more(table, len(result.gangs) - _ROWS, "queues")
+    return table
+
+
+def _evictions(result: Result) -> Table:
+    """Who lost pods to whom; what was lost is in pods times time, and for each resource in amounts times hours."""
+    table = _table("evictions, and the work lost to them", "from queue", "for", "why", "pods", "pod time", "work lost",
+                   left=3)  # fmt: skip
+    for row in result.evictions[:_ROWS]:
+        lost = (_times_hours(name, value / _HOUR_S) for name, value in row.lost.items() if name != "pods")
+        table.add_row(row.queue, row.wanted_by, row.kind, f"{row.pods:,}", duration(row.lost_pod_s), ", ".join(lost))
+    _more(table, len(result.evictions) - _ROWS, "queues")
+    return table
+
+
+def _times_hours(resource: str, value: float) -> str:
+    unit = "" if resource in ("vcore", "memory") else f" {resource}"
+    return f"{amount(resource, value)}{unit} h"
 
 
 def _utilisation(result: Result) -> Table:

@@ -190,14 +190,15 @@ def application_request(workload: Workload) -> v19.ApplicationRequest:
 
 def allocation_requests(workload: Workload) -> list[v19.AllocationRequest]:
     """All asks, in batches."""
-    asks = [_ask(line) for line in workload.lines if isinstance(line, Ask)]
+    asks = [ask_message(line) for line in workload.lines if isinstance(line, Ask)]
     return [
         v19.AllocationRequest(rm_id=RM_ID, allocations=asks[start : start + ASKS_A_CALL])
         for start in range(0, len(asks), ASKS_A_CALL)
     ]
 
 
-def _ask(line: Ask) -> v19.Allocation:
+def ask_message(line: Ask) -> v19.Allocation:
+    """An ask, or with a node an allocation that exists already."""
     policy = None
     if line.pre_self or line.pre_other:
         policy = v19.PreemptionPolicy(allow_preempt_self=line.pre_self, allow_preempt_other=line.pre_other)
@@ -208,6 +209,7 @@ def _ask(line: Ask) -> v19.Allocation:
         resource_per_alloc=line.res,
         priority=line.prio,
         allocation_tags=line.tags or {},
+        node_id=line.node,
         task_group_name=line.group,
         placeholder=line.ph,
         preemption_policy=policy,

@@ -111,7 +111,13 @@ def write(workload: Workload, stream: IO[bytes]) -> None:
 
 def head(workload: Workload, version: int) -> Iterator[Line]:
     """The lines that come before all others: the name of the workload, and the configuration if there is one."""
-    yield Meta(name=workload.name, expect=workload.expect, version=version)
+    yield Meta(
+        name=workload.name,
+        expect=workload.expect,
+        version=version,
+        grace_s=workload.grace_s,
+        resubmit=workload.resubmit,
+    )
     if workload.config is not None:
         yield Config(yaml=workload.config, extra=workload.extra)
 

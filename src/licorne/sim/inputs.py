@@ -12,6 +12,7 @@ from typing import Any
 
 from licorne.si import messages
 from licorne.sim import lines
+from licorne.sim.gangs import ATOMIC, TAG_GANG_SCHEDULING, TAG_TASK_GROUPS, placeholder_ask, task_groups
 
 PARTITION_ATTRIBUTE = "si/node-partition"
 FOREIGN_TAG = {"foreign": "default"}
@@ -41,17 +42,26 @@ def application(line: lines.App) -> messages.AddApplication:
 
     The message has one field for both (as the dialects have), so the other of the two counts for nothing
     (spec scheduling.md 16.9: an application with a placeholder ask has no limit of its running time).
+
+    A gang carries its groups as a tag; what its placeholders ask for together follows from them.
     """
-    gang = bool(line.ph_ask)
+    tags, placeholders = line.tags or {}, line.ph_ask or {}
+    if line.gang:
+        tags = {**tags, TAG_TASK_GROUPS: task_groups(line.gang)}
+        if line.atomic:
+            tags[TAG_GANG_SCHEDULING] = ATOMIC
+        else:
+            placeholders = placeholder_ask(line.gang)
+    gang = bool(placeholders)
     return messages.AddApplication(
         application_id=line.id,
         queue=line.queue,
         user=line.user,
         groups=line.groups,
-        tags=line.tags or {},
+        tags=tags,
         execution_timeout_ms=line.ph_timeout_ms if gang else line.timeout_ms,
         timeout_is_running_time=not gang and line.timeout_ms > 0,
-        placeholder_ask=line.ph_ask or {},
+        placeholder_ask=placeholders,
         gang_style=line.style,
     )
 

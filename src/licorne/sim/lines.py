@@ -40,11 +40,17 @@ class Line(
 
 
 class Meta(Line, tag="meta"):
-    """The first line: name of the workload, version of the format, allocations expected at the end (0: unknown)."""
+    """The first line: name of the workload, version of the format, allocations expected at the end (0: unknown).
+
+    What evictions mean in a timed file: `grace_s` seconds pass until an evicted pod is gone, and if `resubmit` is true
+    it is then created again, with its full duration.
+    """
 
     name: str = ""
     expect: Integer64 = 0
     version: int = 1
+    grace_s: Seconds = 1
+    resubmit: bool = True
 
 
 class Config(Line, tag="config"):
@@ -95,8 +101,20 @@ class NodeRemove(Line, tag="node-remove"):
     id: Name
 
 
+class TaskGroup(msgspec.Struct, kw_only=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of a gang: at least `min` pods of the resources `res` must run at once. Asks name it as their `group`."""
+
+    name: Name
+    min: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    res: Resources
+
+
 class App(Line, tag="app"):
-    """A new application. `timeout_ms` limits its running time, `ph_timeout_ms` the wait of its placeholders."""
+    """A new application. `timeout_ms` limits its running time, `ph_timeout_ms` the wait of its placeholders.
+
+    `gang`: the application is a gang of these groups, for which the simulator does what a resource manager does. It
+    creates the placeholders, and hands the asks in when the application runs; an `atomic` gang has no placeholders.
+    """
 
     id: Name
     queue: str = ""
@@ -107,6 +125,17 @@ class App(Line, tag="app"):
     ph_timeout_ms: Milliseconds = 0
     ph_ask: Resources | None = None
     style: str = ""
+    gang: tuple[TaskGroup, ...] = ()
+    atomic: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.atomic and not self.gang:
+            raise ValueError("atomic: needs a gang")
+        if self.gang and self.ph_ask:
+            raise ValueError("ph_ask: follows from the gang")
+        if len({group.name for group in self.gang}) < len(self.gang):
+            raise ValueError("gang: two groups have the same name")
 
 
 class ReleaseApp(Line, tag="release-app"):

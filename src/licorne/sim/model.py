@@ -1,8 +1,10 @@
 """A model of a resource manager: what it hands in, what it remembers, and how it answers the scheduler.
 
 Like a real one it knows its pods: when each arrived, where it runs, when it ends by itself. It confirms a release
-that the scheduler starts (a timeout, a preempted victim) by sending the same release back, at the same moment of
-virtual time; in scripts it does not, for there a victim stays until a line of the script names it.
+that the scheduler starts (a timeout, a replaced placeholder) by sending the same release back, at the same moment of
+virtual time; a victim of preemption has some time of grace first, and is then created again, as a controller would.
+In scripts it does neither, for there a victim stays until a line of the script names it. What it does for gangs is in
+`gangs.py`.
 
 Answers of the core are collected while a call runs and taken after it has returned, so that nothing is handed in
 while the core is at work.
@@ -20,8 +22,10 @@ import msgspec
 from licorne import ConfigurationError, SchedulerAPI
 from licorne.si import messages, v19
 from licorne.sim import lines
+from licorne.sim.evictions import EvictionBook, cause
+from licorne.sim.gangs import Gangs
 from licorne.sim.inputs import CONVERSIONS
-from licorne.sim.measure import Gauge, Share
+from licorne.sim.use import Use
 from licorne.sim.workload import Workload, WorkloadError
 
 RM_ID = "simulator"
@@ -45,6 +49,7 @@ class Observer(Protocol):
 class Pod(msgspec.Struct, gc=False):
     """What the resource manager remembers of an ask. A duration of -1: it stays until something ends it."""
 
+    ask: lines.Ask
     app: str
     arrived_ns: int
     duration_ns: int
@@ -53,12 +58,13 @@ class Pod(msgspec.Struct, gc=False):
 
 
 class Running(msgspec.Struct, gc=False):
-    """An allocation that lives: of which pod, and which of its incarnations."""
+    """An allocation that lives: of which pod, which of its incarnations, and since when."""
 
     key: str
     pod: Pod
     uuid: str
     number: int
+    since_ns: int
 
 
 class ResourceManager:
@@ -87,17 +93,18 @@ class ResourceManager:
         self.keys_of: defaultdict[str, list[str]] = defaultdict(list)
         self.running: dict[str, Running] = {}
         self.ends: list[tuple[int, int, str]] = []
+        self.going: list[tuple[int, int, Running]] = []
+        self.grace_ns = lines.to_ns(workload.grace_s)
+        self.resubmits = workload.resubmit
+        self.evictions = EvictionBook()
+        self.gangs = Gangs()
         self.counts: Counter[str] = Counter()
         self.rejections: Counter[tuple[str, str]] = Counter()
         self.rejected_apps: dict[str, str] = {}
         self.waits_ns: defaultdict[str, list[int]] = defaultdict(list)
-        self.share = Share(0)
-        self.gauges: dict[str, Gauge] = {}
         self._numbered = 0
         self._outputs: list[messages.Output] = []
         self._queue_of: dict[str, Any] = {}
-        self._dirty: set[Any] = set()
-        self._capacity_changed = True
         request = v19.RegisterResourceManagerRequest(
             rm_id=RM_ID,
             version="1",
@@ -110,7 +117,7 @@ class ResourceManager:
         except KeyError:
             message = f"the configuration has no partition {PARTITION!r}, where a workload's applications go"
             raise WorkloadError(message) from None
-        self._root: Any = next(iter(self.partition.queues()))
+        self.use = Use(next(iter(self.partition.queues())))
 
     # -- what goes in ----------------------------------------------------------------------------------------
 
@@ -121,6 +128,8 @@ class ResourceManager:
             kind = type(line)
             if kind is lines.Ask:
                 self._note_ask(line)  # type: ignore[arg-type]
+                if self.follows and self.gangs.known and self.gangs.keeps(line):  # type: ignore[arg-type]
+                    continue
             elif kind is lines.Reload:
                 self._submit(batch)
                 batch = []
@@ -128,7 +137,9 @@ class ResourceManager:
                 continue
             elif kind is lines.Run:
                 continue
-            elif kind is not lines.App:
+            elif kind is lines.App:
+                self.gangs.submitted(line, self.now_ns)  # type: ignore[arg-type]
+            else:
                 self._note_other(line)
             batch.append(CONVERSIONS[kind](line))
         self._submit(batch)
@@ -143,7 +154,7 @@ class ResourceManager:
             return str(error)
         finally:
             self._take(deciding=False)
-        self._dirty.update(self._queue_of.values())
+        self.use.queues_changed(self._queue_of.values())
         self.changed_ns = self.now_ns
         return None
 
@@ -167,6 +178,21 @@ class ResourceManager:
         self._submit(batch)
         return len(batch)
 
+    def end_evicted(self) -> int:
+        """Confirm the evictions whose grace is over, and create those pods again; how many there were."""
+        batch: list[messages.Input] = []
+        number = 0
+        while self.going and self.going[0][0] <= self.now_ns:
+            self._gone(heappop(self.going)[2], batch)
+            number += 1
+        self._submit(batch)
+        return number
+
+    def next_end_ns(self) -> int | None:
+        """When the next pod ends, by itself or because its grace is over."""
+        moments = [heap[0][0] for heap in (self.ends, self.going) if heap]
+        return min(moments) if moments else None
+
     def _submit(self, batch: list[messages.Input]) -> None:
         if batch:
             self.api.submit(RM_ID, batch, now_ns=self.now_ns)
@@ -184,15 +210,17 @@ class ResourceManager:
 
     def _note_ask(self, line: lines.Ask) -> None:
         """Remember a new ask; a known key only changes resources."""
-        if line.key in self.pods:
+        known = self.pods.get(line.key)
+        if known is not None:
+            known.ask = msgspec.structs.replace(known.ask, res=line.res)
             queue = self._queue_of.get(line.app)
             if queue is not None:
-                self._dirty.add(queue)
+                self.use.changed(queue)
             return
         duration_ns = -1 if line.duration_s is None else lines.to_ns(line.duration_s)
-        self.pods[line.key] = Pod(line.app, self.now_ns, duration_ns, line.max)
+        self.pods[line.key] = Pod(line, line.app, self.now_ns, duration_ns, line.max)
         self.keys_of[line.app].append(line.key)
-        if not line.node:
+        if not line.node and not line.ph:
             self.counts["asked"] += line.max
 
     def _note_other(self, line: lines.Line) -> None:
@@ -201,14 +229,16 @@ class ResourceManager:
             pod = self.pods.get(line.key)
             if pod is not None and pod.app == line.app:
                 del self.pods[line.key]
+            self.gangs.forget(line.app, line.key)
             if not line.key:
                 self._forget(line.app)
         elif isinstance(line, lines.ReleaseApp):
             self._forget(line.app)
         else:
-            self._capacity_changed = True
+            self.use.resized()
 
     def _forget(self, app: str) -> None:
+        self.gangs.forget(app, "")
         for key in self.keys_of.pop(app, ()):
             pod = self.pods.get(key)
             if pod is not None and pod.app == app:
@@ -221,35 +251,37 @@ class ResourceManager:
         self._outputs += outputs
 
     def _take(self, *, deciding: bool) -> bool:
-        """Take what the core has said, and confirm what it wants confirmed; whether there was any such thing."""
+        """Take what the core has said, and answer what wants an answer; whether there was any such thing."""
         confirmed = False
         while self._outputs:
             outputs, self._outputs = self._outputs, []
             for observer in self.observers:
                 observer.take(outputs, deciding=deciding)
-            confirmations: list[messages.Input] = []
+            answers: list[messages.Input] = []
             for output in outputs:
                 if isinstance(output, messages.NewAllocation):
                     self._allocated(output, deciding)
                 elif isinstance(output, messages.Released):
-                    self._released(output, confirmations)
+                    self._released(output, answers)
                 else:
-                    self._other(output)
-            if confirmations:
+                    self._other(output, answers)
+            if answers:
                 confirmed = True
-                self.api.submit(RM_ID, confirmations, now_ns=self.now_ns)
+                self.api.submit(RM_ID, answers, now_ns=self.now_ns)
         return confirmed
 
     def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
         self.changed_ns = self.now_ns
         queue = self._queue_of.get(new.application_id)
         if queue is not None:
-            self._dirty.add(queue)
+            self.use.changed(queue)
         pod = self.pods.get(new.key)
         if pod is None:
             return
         pod.placed += 1
-        if deciding:
+        if pod.ask.ph:
+            self.counts["placeholders"] += 1
+        elif deciding:
             self.counts["placed"] += 1
             self.waits_ns[queue.path if queue is not None else new.queue].append(self.now_ns - pod.arrived_ns)
         else:
@@ -257,68 +289,123 @@ class ResourceManager:
         if self.follows:
             self._numbered += 1
             name = new.uuid or new.key
-            self.running[name] = Running(new.key, pod, new.uuid, self._numbered)
+            self.running[name] = Running(new.key, pod, new.uuid, self._numbered, self.now_ns)
+            self.gangs.placed(pod.ask, self.now_ns)
             if pod.duration_ns >= 0:
                 heappush(self.ends, (self.now_ns + pod.duration_ns, self._numbered, name))
 
-    def _released(self, released: messages.Released, confirmations: list[messages.Input]) -> None:
+    def _released(self, released: messages.Released, answers: list[messages.Input]) -> None:
         self.changed_ns = self.now_ns
         queue = self._queue_of.get(released.application_id)
         if queue is not None:
-            self._dirty.add(queue)
+            self.use.changed(queue)
         if not self.follows or released.ask:
             return
         run = self.running.pop(released.uuid or released.key, None)
         if run is None:
             return
+        self.gangs.ended(run.pod.ask)
+        if released.termination is messages.Termination.PREEMPTED_BY_SCHEDULER:
+            self._evicted(run, released.message)
+            if self.grace_ns:
+                heappush(self.going, (self.now_ns + self.grace_ns, run.number, run))
+            else:
+                self._gone(run, answers)
+            return
         if run.pod.wanted == 1 and self.pods.get(run.key) is run.pod:
             del self.pods[run.key]
         if released.termination in CONFIRMED:
-            self.counts[released.termination.name.lower()] += 1
-            confirmations.append(self._release(run, released.termination))
+            if not run.pod.ask.ph:
+                self.counts[released.termination.name.lower()] += 1
+            answers.append(self._release(run, released.termination))
 
-    def _other(self, output: messages.Output) -> None:
+    def _evicted(self, run: Running, message: str) -> None:
+        """Take down who is evicted, for whom, and what is lost."""
+        self.counts["preempted_by_scheduler"] += 1
+        kind, wanted_by = cause(message)
+        if kind != "quota-change":
+            wanting = self.pods.get(wanted_by)
+            wanted_by = self._path(wanting.app) if wanting is not None else ""
+        ask = run.pod.ask
+        self.evictions.evicted(
+            kind,
+            self._path(run.pod.app),
+            wanted_by,
+            held=ask.res,
+            ran_ns=self.now_ns + self.grace_ns - run.since_ns,
+            real=not ask.ph,
+        )
+
+    def _path(self, app: str) -> str:
+        queue = self._queue_of.get(app)
+        return queue.path if queue is not None else ""
+
+    def _gone(self, run: Running, batch: list[messages.Input]) -> None:
+        """A pod that was evicted is gone: confirm it; its controller creates it again, unless it was taken back."""
+        batch.append(self._release(run, messages.Termination.PREEMPTED_BY_SCHEDULER))
+        if self.pods.get(run.key) is not run.pod:
+            return
+        line = run.pod.ask
+        if run.pod.wanted == 1:
+            del self.pods[run.key]
+        if line.ph or not self.resubmits:
+            return
+        if run.pod.wanted > 1 or line.node:
+            key = line.key if run.pod.wanted == 1 else f"{line.key}~{run.number}"
+            line = msgspec.structs.replace(line, key=key, max=1, node="")
+        self.counts["resubmitted"] += 1
+        self._note_ask(line)
+        batch.append(CONVERSIONS[lines.Ask](line))
+
+    def _hand_in_kept(self, asks: list[lines.Ask]) -> list[messages.Input]:
+        """What was kept back goes in now, if it is still wanted."""
+        return [CONVERSIONS[lines.Ask](ask) for ask in asks if ask.key in self.pods]
+
+    def _give_up(self, app: str, reason: str) -> None:
+        """The application is no more: what was kept back for it counts as rejected."""
+        for ask in self.gangs.given_up(app):
+            if self.pods.pop(ask.key, None) is not None:
+                self.rejections[(reason, ask.key)] += ask.max
+
+    def _other(self, output: messages.Output, answers: list[messages.Input]) -> None:
         if isinstance(output, messages.AcceptedApplication):
             self.counts["applications accepted"] += 1
             application = self.partition.applications.get(output.application_id)
             if application is not None:
                 self._queue_of[output.application_id] = application.queue
+                if self.follows:
+                    placeholders = self.gangs.accepted(output.application_id, application.queue.path)
+                    for ask in placeholders:
+                        self._note_ask(ask)
+                    answers += [CONVERSIONS[lines.Ask](ask) for ask in placeholders]
         elif isinstance(output, messages.RejectedApplication):
             self.counts["applications rejected"] += 1
             self.rejected_apps[output.application_id] = output.reason
+            if output.application_id not in self._queue_of:  # else it is there, and was handed in once more
+                self._give_up(output.application_id, output.reason.replace(output.application_id, "…"))
+        elif isinstance(output, messages.UpdatedApplication):
+            if output.application_id in self.gangs.known:
+                answers += self._hand_in_kept(self.gangs.entered(output.application_id, output.state, output.message))
+                if output.state in ("Failing", "Failed"):
+                    self._give_up(output.application_id, f"its gang failed: {output.message}")
         elif isinstance(output, messages.RejectedNode):
             self.counts["nodes rejected"] += 1
         elif isinstance(output, messages.RejectedAllocation):
             pod = self.pods.get(output.key)
             if pod is not None and pod.app == output.application_id and not pod.placed:
                 del self.pods[output.key]
+                if pod.ask.ph:
+                    return
                 reason = self.rejected_apps.get(output.application_id, output.reason)
                 self.rejections[(_general(reason, output), output.key)] += pod.wanted
 
     def unsettled(self) -> bool:
         """Whether a deadline can still change what a result says: an ask waits, or an allocation lives."""
-        return bool(self.running) or self.counts["placed"] < self.counts["asked"]
-
-    # -- what is observed ------------------------------------------------------------------------------------
+        return bool(self.running or self.going) or self.counts["placed"] < self.counts["asked"]
 
     def observe(self) -> None:
         """Read what has changed at this moment: how much the queues hold, how large the cluster is."""
-        if not self._dirty and not self._capacity_changed:
-            return
-        changed = {self._root}
-        for leaf in self._dirty:
-            queue = leaf
-            while queue is not None and queue not in changed:
-                changed.add(queue)
-                queue = queue.parent
-        self._dirty.clear()
-        self._capacity_changed = False
-        for queue in changed:
-            gauge = self.gauges.get(queue.path)
-            if gauge is None:
-                gauge = self.gauges[queue.path] = Gauge(self.now_ns)
-            gauge.set(self.now_ns, queue.allocated_resource())
-        self.share.set(self.now_ns, self._root.allocated_resource(), self._root.max_resource() or {})
+        self.use.observe(self.now_ns)
 
 
 def _general(reason: str, output: messages.RejectedAllocation) -> str:

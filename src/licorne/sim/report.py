@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from licorne.core import compiled
+from licorne.sim.evictions import Evictions
+from licorne.sim.gangs import GangWaits
 from licorne.sim.measure import percentiles
 from licorne.sim.reasons import waiting
 from licorne.sim.workload import Mode, Workload
@@ -67,10 +69,11 @@ class QueueUsage(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a workload.
 
-    `asks` counts an ask that repeats as often as it does; `placed` the allocations that the scheduler decided for
-    them; `never_placed` the rest, each with a reason. `recovered` allocations were reported, not decided. `ended` pods
-    came to their end; `timed_out`, `preempted` ones were ended by the scheduler. `digest` is SHA-256 over the decision
-    lines (`ask<TAB>node<LF>`).
+    `asks` counts an ask that repeats as often as it does, and one that was created again after an eviction
+    (`resubmitted`) as another; `placed` the allocations that the scheduler decided for them; `never_placed` the rest,
+    each with a reason. `recovered` allocations were reported, not decided. `ended` pods came to their end; `timed_out`,
+    `preempted` ones were ended by the scheduler. Placeholders count for themselves: `placeholders` were allocated.
+    `digest` is SHA-256 over the decision lines (`ask<TAB>node<LF>`).
     """
 
     workload: str
@@ -86,8 +89,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     ended: int
     timed_out: int
     preempted: int
+    resubmitted: int
+    placeholders: int
     reasons: list[ReasonCount]
     waiting_times: list[QueueWaits]
+    gangs: list[GangWaits]
+    evictions: list[Evictions]
     utilisation: list[Utilisation]
     queues: list[QueueUsage]
     simulated_s: float
@@ -114,8 +121,12 @@ def summarise(workload: Workload, manager: ResourceManager, *, digest: str, real
         ended=counts["ended"],
         timed_out=counts["timeout"],
         preempted=counts["preempted_by_scheduler"],
+        resubmitted=counts["resubmitted"],
+        placeholders=counts["placeholders"],
         reasons=reasons,
         waiting_times=_waiting_times(manager),
+        gangs=manager.gangs.rows(),
+        evictions=manager.evictions.rows(),
         utilisation=_utilisation(manager),
         queues=_queues(manager),
         simulated_s=manager.changed_ns / NANOSECONDS,
@@ -141,10 +152,18 @@ def _reasons(manager: ResourceManager) -> list[ReasonCount]:
         text = f"rejected: {reason}"
         counts[text] += number
         examples.setdefault(text, key)
+    gangs: dict[str, str] = {}  # why the first waiting placeholder of an application waits
     for key, text in waiting(manager.partition):
         pod = manager.pods.get(key)
+        if pod is not None and pod.ask.ph:
+            gangs.setdefault(pod.app, text)
+            continue
         counts[text] += pod.wanted - pod.placed if pod is not None else 1
         examples.setdefault(text, key)
+    for app, ask in manager.gangs.kept_back():
+        text = f"waits for the placeholders of its gang: {gangs.get(app, 'not all are there yet')}"
+        counts[text] += ask.max
+        examples.setdefault(text, ask.key)
     left = manager.counts["asked"] - manager.counts["placed"] - counts.total()
     if left > 0:
         counts["taken back before it was placed"] = left
@@ -165,15 +184,15 @@ def _waiting_times(manager: ResourceManager) -> list[QueueWaits]:
 
 
 def _utilisation(manager: ResourceManager) -> list[Utilisation]:
-    end_ns = manager.changed_ns
-    manager.share.finish(end_ns)
-    used = manager.share.used.over(0, end_ns)
+    end_ns, share = manager.changed_ns, manager.use.share
+    share.finish(end_ns)
+    used = share.used.over(0, end_ns)
     rows: list[Utilisation] = []
-    for name, capacity in manager.share.capacity.over(0, end_ns).items():
+    for name, capacity in share.capacity.over(0, end_ns).items():
         level = used.get(name)
         mean, peak = (level.mean, level.peak) if level is not None else (0.0, 0)
-        share = mean / capacity.mean if capacity.mean > 0 else 0.0
-        rows.append(Utilisation(name, capacity.mean, mean, peak, share, manager.share.peak(name, lasting=end_ns > 0)))
+        part = mean / capacity.mean if capacity.mean > 0 else 0.0
+        rows.append(Utilisation(name, capacity.mean, mean, peak, part, share.peak(name, lasting=end_ns > 0)))
     return rows
 
 
@@ -183,8 +202,9 @@ def _queues(manager: ResourceManager) -> list[QueueUsage]:
     queues: list[Any] = list(manager.partition.queues())
     known = {queue.path: queue for queue in queues}
     rows: list[QueueUsage] = []
-    for path in sorted(manager.gauges.keys() | known.keys(), key=str.encode):
-        gauge, queue = manager.gauges.get(path), known.get(path)
+    gauges = manager.use.gauges
+    for path in sorted(gauges.keys() | known.keys(), key=str.encode):
+        gauge, queue = gauges.get(path), known.get(path)
         levels = gauge.over(0, end_ns) if gauge is not None else {}
         guaranteed = (queue.guaranteed_resource() or {}) if queue is not None else {}
         limit = (queue.max_resource() or {}) if queue is not None else {}

@@ -2,8 +2,8 @@
 
 Time is an argument of the core, so a week takes as long as its decisions: the clock jumps from one moment at which
 something happens to the next. Such moments are the lines' own times, the ends of pods, and the deadlines that the
-core names (`next_deadline_ns`). At each moment pods that are over end first, then the lines of that moment are handed
-in, then the scheduler decides; so a pod that ends and one that arrives at the same moment can share a place, and the
+core names (`next_deadline_ns`). At each moment pods that are over end first, evicted ones too when their grace is over,
+then the lines of that moment are handed in, then the scheduler decides; so a pod that ends and one that arrives at the same moment can share a place, and the
 order does not depend on how the file was written.
 
 When nothing is left to hand in or to end, deadlines alone go on: a back-off may let an ask through, a timeout may
@@ -152,6 +152,7 @@ class _Clock:
         self.done = 0
         self.total = len(lines) + sum(type(line) is Ask and line.duration_s is not None for line in lines)
         longest_ms = max((line.timeout_ms for line in lines if isinstance(line, App | Ask)), default=0)
+        longest_ms = max(longest_ms, max((line.ph_timeout_ms for line in lines if isinstance(line, App)), default=0))
         self.quiet_ns = QUIET_NS + longest_ms * 1_000_000
 
     def run(self) -> None:
@@ -168,7 +169,7 @@ class _Clock:
                     break
             moments = [moment for moment in (own_ns, deadline_ns) if moment is not None]
             manager.now_ns = min(moments)
-            ended = manager.end_due()
+            ended = manager.end_due() + manager.end_evicted()
             handed_in = self._hand_in()
             made = manager.decide()
             manager.observe()
@@ -185,8 +186,9 @@ class _Clock:
         if self.next < len(self.lines):
             at = self.lines[self.next].at
             moments.append(self.manager.now_ns if at is None else to_ns(at))
-        if self.manager.ends:
-            moments.append(self.manager.ends[0][0])
+        end_ns = self.manager.next_end_ns()
+        if end_ns is not None:
+            moments.append(end_ns)
         return min(moments) if moments else None
 
     def _deadline(self) -> int | None:

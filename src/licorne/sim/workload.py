@@ -6,8 +6,8 @@ step: msgspec builds the object of the right class from the bytes of a line and 
 allow; only what spans lines (order of kinds, time, version) is checked here.
 
 Two versions are read (`spec/workload-format.md`). Version 1 knows five kinds of line, submitted kind by kind.
-Version 2 is a script, executed line by line; and if any of its lines says when (`at`) or how long (`duration_s`), it
-is a timed one: the clock moves and decisions are made as time passes.
+Version 2 is a script, executed line by line; and if any of its lines says when (`at`) or how long (`duration_s`), or
+names a gang, it is a timed one: the clock moves and decisions are made as time passes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FIELD = re.compile(r"\s*- at `(?:key in )?\$\.?(.*)`$")
 _NAMED = re.compile(r"(?:missing required|contains unknown) field `([^`]*)`")
 _VERSION_2_FIELDS: dict[type[Line], tuple[str, ...]] = {
     Ask: ("at", "node", "duration_s", "max", "timeout_ms", "originator"),
-    App: ("at", "timeout_ms", "ph_timeout_ms", "ph_ask", "style"),
+    App: ("at", "timeout_ms", "ph_timeout_ms", "ph_ask", "style", "gang", "atomic"),
 }
 
 
@@ -56,7 +56,8 @@ class Workload(msgspec.Struct, kw_only=True):
     """What a simulation is fed: the configuration, and the lines in the order in which they are handed in.
 
     `config` is None where the file has none: the scheduler's built-in configuration then counts. `notes` are
-    sentences for whoever reads the result, such as what the workload does not model.
+    sentences for whoever reads the result, such as what the workload does not model. `grace_s` and `resubmit` are
+    what the meta line says of evictions.
     """
 
     name: str
@@ -66,6 +67,8 @@ class Workload(msgspec.Struct, kw_only=True):
     expect: int = 0
     lines: list[Line]
     notes: list[str] = []
+    grace_s: float = 1
+    resubmit: bool = True
 
 
 def read_workload(path: Path | str, *, progress: Progress | None = None) -> Workload:
@@ -143,6 +146,8 @@ class _Reader:
         elif type(line) is Meta or type(line) is Config:
             self.head(number, line)
             return
+        elif type(line) is App and line.gang:
+            self.timed = True
         if self.meta is None:
             raise self.fault(number, "t", 'the first line must be of kind "meta"')
         if self.meta.version == 1:
@@ -172,6 +177,8 @@ class _Reader:
             if line.version not in (1, 2):
                 raise self.fault(number, "version", f"{line.version} is unknown; versions 1 and 2 can be read")
             self.meta = line
+            if line.version == 1 and (line.grace_s != 1 or not line.resubmit):
+                raise self.fault(number, "grace_s" if line.resubmit else "resubmit", 'needs "version":2 in meta')
             if line.version == 1:
                 self.decode = self.version_1.decode
             return
@@ -201,7 +208,7 @@ class _Reader:
             return
         for name in _VERSION_2_FIELDS.get(type(line), ("at", "drain")):
             value = getattr(line, name)
-            unset = (None,) if name in ("at", "duration_s") else (None, "", 1 if name == "max" else 0)
+            unset = (None,) if name in ("at", "duration_s") else (None, "", (), 1 if name == "max" else 0)
             if value not in unset:
                 raise self.fault(number, name, 'needs "version":2 in meta')
 
@@ -232,6 +239,8 @@ class _Reader:
             extra=self.config.extra if self.config is not None else {},
             expect=self.meta.expect,
             lines=lines,
+            grace_s=self.meta.grace_s,
+            resubmit=self.meta.resubmit,
         )
 
 

@@ -1,0 +1,50 @@
+"""How much the queues hold and how large the cluster is, read from the core as time passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from licorne.sim.measure import Gauge, Share
+
+
+class Use:
+    """Gauges of the queues, and of the whole cluster; read only where something has changed."""
+
+    def __init__(self, root: Any) -> None:
+        self.share = Share(0)
+        self.gauges: dict[str, Gauge] = {}
+        self._root = root
+        self._changed: set[Any] = set()
+        self._resized = True
+
+    def changed(self, leaf: Any) -> None:
+        """Something has begun or ended in this queue."""
+        self._changed.add(leaf)
+
+    def queues_changed(self, leaves: Iterable[Any]) -> None:
+        """Something may have changed in all of these."""
+        self._changed.update(leaves)
+
+    def resized(self) -> None:
+        """The cluster may have another size."""
+        self._resized = True
+
+    def observe(self, now_ns: int) -> None:
+        """Read what has changed until this moment."""
+        if not self._changed and not self._resized:
+            return
+        changed = {self._root}
+        for leaf in self._changed:
+            queue = leaf
+            while queue is not None and queue not in changed:
+                changed.add(queue)
+                queue = queue.parent
+        self._changed.clear()
+        self._resized = False
+        for queue in changed:
+            gauge = self.gauges.get(queue.path)
+            if gauge is None:
+                gauge = self.gauges[queue.path] = Gauge(now_ns)
+            gauge.set(now_ns, queue.allocated_resource())
+        self.share.set(now_ns, self._root.allocated_resource(), self._root.max_resource() or {})
