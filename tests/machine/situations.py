@@ -22,7 +22,6 @@ WANTED = (
     "reservation expired",
     "allocated to a required node",
     "made room on a required node",
-    "made room for a guarantee",
     "drained with allocations",
     "node removed with allocations",
     "re-registered with pending asks",
