@@ -24,7 +24,6 @@ WANTED = (
     "made room on a required node",
     "quota enforced",
     "quota enforced below a parent",
-    "made room for a guarantee",
     "drained with allocations",
     "node removed with allocations",
     "re-registered with pending asks",

@@ -32,7 +32,7 @@ class Trees:
 
     def __init__(self, rng: random.Random, load: Callable[[str], Configuration]) -> None:
         self.rng = rng
-        self.more = random.Random(rng.getrandbits(32))
+        self.more = random.Random(str(rng.getstate()[1][:4]))  # beside the other, which it leaves as it is
         self.load = load
 
     @classmethod

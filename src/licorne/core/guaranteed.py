@@ -73,6 +73,7 @@ class Guaranteed:
         self.seen: dict[Application, int] = {}  # the number of its newest ask that has been looked at
         self._ready: dict[Queue, None] = {}
         self._failed: dict[Queue, None] = {}  # with asks that can try again when something has changed
+        self.watchful = False  # a leaf is to be visited, or will be when something has changed
         self._changes = 0
         self._skipped: dict[Application, None] = {}  # which were not to be tried when they were due
         self._ledger: Ledger | None = None
@@ -91,6 +92,7 @@ class Guaranteed:
         self._ready.clear()
         self._failed.clear()
         self._skipped.clear()
+        self.watchful = False
         self._forget()
         partition.index.changes += 1
         partition.descent.hungry = {} if enabled else None
@@ -105,12 +107,14 @@ class Guaranteed:
         if self._failed and partition.index.changes != self._changes:
             self._something_changed()
         if not self._ready:
+            self.watchful = bool(self._failed)
             return False
         self._changes = partition.index.changes
         cancelled = False
         for leaf in self._ready_in_order(partition.tree.root, self._above_ready()):
             cancelled = self._visit(self.watches[leaf]) or cancelled
         self._ready.clear()
+        self.watchful = bool(self._failed)
         return cancelled
 
     def due(self, watch: Watch) -> None:
@@ -118,6 +122,7 @@ class Guaranteed:
         watch.timer = None
         if self.watches.get(watch.leaf) is watch:
             self._ready[watch.leaf] = None
+            self.watchful = True
 
     def _look_at_the_hungry(self) -> None:
         partition = self._partition

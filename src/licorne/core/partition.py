@@ -266,7 +266,7 @@ class Partition:
         self.reservations.retry_refused()
         before = len(self.out)
         made: int = self.descent.decide(limit)
-        while made < limit and self.at_rest():
+        while (self.descent.hungry or self.guaranteed.watchful) and made < limit and self.at_rest():
             made += self.descent.decide(limit - made)
         if made or len(self.out) > before:
             self.changed = True
@@ -282,7 +282,7 @@ class Partition:
 
     def at_rest(self) -> bool:
         """Nothing more can be placed: what is left to try then. True if something may be placed now after all."""
-        return self.descent.hungry is not None and self.guaranteed.at_rest()
+        return self.guaranteed.at_rest()
 
     # what the decision loop asks of its desk
 
