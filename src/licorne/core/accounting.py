@@ -31,6 +31,9 @@ else:
     from .vectors import Types, Vec, new_vec
 
 
+AWAITS_GANG = cython.declare(cython.int, 5)  # why an ask is parked, as in `asks`: C constants belong to their module
+
+
 @cython.cclass
 class Books:
     """The sums of one partition."""
@@ -84,7 +87,10 @@ class Books:
         if shape.waiting == 0:
             shape.need.waiting += 1
         shape.waiting += 1
-        if not ask.required:
+        if app.atomic is not None:
+            app.requests.park(ask, AWAITS_GANG)
+            app.atomic.changed()
+        elif not ask.required:
             self.parking.joined(ask)
         app.high.raise_to(amounts)
         app.asks_pending += 1
@@ -129,6 +135,8 @@ class Books:
 
     @cython.cfunc
     def _forget_parked(self, ask: Ask) -> cython.void:
+        if ask.parked == AWAITS_GANG:
+            cython.cast(Application, ask.app).gang_changed()
         ask.parked = 0
         self.parking.refused.pop(ask, None)
         if ask.required:

@@ -15,6 +15,7 @@ from licorne.si.messages import (
 )
 
 from .application import Application
+from .atomic import gang_of, own_fault
 from .nodechanges import amounts_fault
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
 from .states import SECOND_NS, TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
@@ -45,10 +46,16 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if not queue.is_leaf:
         _reject(partition, message, f"failed to find queue {placed.queue} for application {message.application_id}")
         return False
+    gang, fault = gang_of(partition, message, queue)
+    if fault:
+        _reject(partition, message, fault)
+        partition.watch_empty_queues()  # that of the application may be new
+        return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.parking.wake_blocked(queue.blocked)
     app = _new(partition, message, queue, user, groups)
     app.forced = forced
+    app.atomic = gang
     queue.apps[app.id] = app
     partition.applications[app.id] = app
     partition.out.append(AcceptedApplication(app.id))
@@ -80,7 +87,7 @@ def _fault(partition: Partition, message: AddApplication) -> str:
     if app_id in partition.applications:
         return f"adding application {app_id} to partition {partition.name}, but application already existed"
     wrong = amounts_fault(partition, message.placeholder_ask)
-    return f"placeholderAsk: {wrong}" if wrong else ""
+    return f"placeholderAsk: {wrong}" if wrong else own_fault(message)
 
 
 def _new(

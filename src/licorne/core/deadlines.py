@@ -51,6 +51,10 @@ def _timeout(partition: Partition, alloc: Ask) -> None:
         partition.lifecycle.time_out(alloc)
 
 
+def _hold(partition: Partition, hold: Any) -> None:
+    partition.atomic.backfill.due(hold)
+
+
 ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "clean": _clean,  # dynamic and draining queues that are empty go
     "state": _state,  # it has lasted its time
@@ -58,6 +62,7 @@ ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "backoff": _backoff,  # is over
     "aged": _aged,  # an ask may reserve a node
     "reservation": _reservation,  # is too old
+    "hold": _hold,  # of nodes for a gang is too old, or the gang may hold some again
     "timeout": _timeout,  # the execution timeout of an allocation
 }
 

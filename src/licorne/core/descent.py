@@ -112,6 +112,8 @@ class Descent:
                 self.parking.dismiss()
                 if not (self.parking.reserved_stale and self.parking.reservations):
                     break
+            elif result < 0:  # a gang, all of it
+                made -= result
         return made
 
     @cython.cfunc
@@ -190,6 +192,8 @@ class Descent:
             self.parking.surrender(app)
             self.parking.sleep(app)
             return NOTHING
+        if app.atomic is not None:
+            return cython.cast(cython.int, self.desk.atomic.visit(app))
         self.headroom(app)
         if app.queue.backoff or not self.parking.enabled:
             self.parking.surrender(app)

@@ -176,6 +176,8 @@ class Intake:
         elif alloc is not None:
             _resize(self.desk, app, alloc, message)
         else:
+            if message.placeholder and app.atomic is not None:
+                return f"placeholder: application {app.id} is placed as a whole and has none"
             ask: Ask = self.make(app, message, need)
             self.submitted_with(app, ask)
             if app.state is NEW or app.state is COMPLETING:
@@ -279,6 +281,9 @@ def _placed_outside(
     if node.reservations:
         partition.parking.reserved_stale = True  # one more that can make room for an ask that requires the node
     partition.allocated(app, new)
+    if app.atomic is not None:  # a member that runs already
+        app.atomic.changed()
+        partition.parking.wake(app)
     partition.descent.announce(app, new)
     return ""
 

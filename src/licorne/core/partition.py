@@ -9,6 +9,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | asks and allocations | `intake`, `releases` |
 | nodes, foreign allocations | `nodechanges` |
 | decisions | `descent`, `parking`, `reservations`, `preemption` |
+| gangs that start as a whole | `atomic`, `backfill` |
 | sums | `accounting` |
 | users and groups | `limits` |
 | states and timers of applications | `lifecycle` |
@@ -30,6 +31,7 @@ from . import deadlines, explain, outstanding
 from .accounting import Books
 from .application import Application
 from .asks import Ask
+from .atomic import AtomicGangs
 from .descent import Descent
 from .events import PartitionEvents
 from .intake import Intake
@@ -103,6 +105,7 @@ class Partition:
         self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.reservations = Reservations(self)
+        self.atomic = AtomicGangs(self)
         self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
         self._applications_seen = 0
         self._last_moment = now - 1
@@ -244,8 +247,12 @@ class Partition:
         self.settle_size()
         self.parking.retry_refused()
         self.reservations.retry_refused()
+        self.atomic.begin()
         before = len(self.out)
         made: int = self.descent.decide(limit)
+        while made < limit and self.at_rest(limit - made):
+            made += self.atomic.backfill.take_made()
+            made += self.descent.decide(limit - made)
         if made or len(self.out) > before:
             self.changed = True
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
@@ -257,6 +264,10 @@ class Partition:
                     ask.reported = True
                     self.out.append(WaitingForResources(ask.key, app.id))
         return made
+
+    def at_rest(self, limit: int) -> bool:
+        """Nothing more can be placed: what remains to be done then. May something run now, or was it placed?"""
+        return self.atomic.backfill.at_rest(limit)
 
     # what the decision loop asks of its desk
 

@@ -106,8 +106,8 @@ class Reservations:
             partition.events.reservation(ask, node, made=False)
 
     def mend_open(self, node: Node) -> None:
-        """Whether asks in general may use the node: it is schedulable and not reserved."""
-        node.open = node.schedulable and not node.reservations
+        """Whether asks in general may use the node: it is schedulable and neither reserved nor held for a gang."""
+        node.open = node.schedulable and not node.reservations and not self._partition.atomic.backfill.holds(node)
         self._partition.index.mend(node)
 
     def cancel_ordinary(self, node: Node) -> None:

@@ -75,6 +75,10 @@ def _describe(reason: explain.Reason) -> str:
             return f"the node that it requires: {reason.state}{missing}"
         case explain.Reserved():
             return "waits for the node that is reserved for it"
+        case explain.Gang(ready=False):
+            return "its gang is not complete"
+        case explain.Gang():
+            return "its gang waits to start as a whole"
         case explain.NotTried():
             return "not tried yet"
 
