@@ -252,3 +252,21 @@ def test_another_allocation_is_no_reason_to_try_again() -> None:
     b.ask("x", "x0", vcore=1)
     b.run()
     assert b.application("g").atomic.trials == 1
+
+
+def test_room_that_is_freed_while_a_quota_is_short_is_not_forgotten() -> None:
+    b = GangBench(4, 4, text=config("a resources: {max: {vcore: 4m}}", "b"))
+    b.app("x", "root.b")
+    for number in range(2):
+        b.ask("x", f"x{number}", vcore=4)
+    b.run()
+    b.gang("g", 2, 2)  # fits its quota, and no node
+    assert b.run() == ""
+    b.app("y")
+    b.ask("y", "y0", node="n1", vcore=1)
+    b.run()
+    b.release("x", "x0")
+    b.release("x", "x1")
+    assert b.run() == ""
+    b.release("y", "y0")
+    assert b.run() == "g0@n1 g1@n2"

@@ -32,7 +32,8 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
-from reference.life import RUN, drop_ask, emptied, end, fire, say_released, unreserve
+from reference import gangs
+from reference.life import RUN, drop_ask, emptied, end, fire, say_released, unreserve, watch_queues
 from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, pruned
 from reference.queues import create_dynamic, find
 from reference.scheduler import next_uuid, place
@@ -44,6 +45,11 @@ CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termin
 
 def take(partition: Partition, message: Input) -> None:
     """One message."""
+    _take(partition, message)
+    gangs.watch(partition)
+
+
+def _take(partition: Partition, message: Input) -> None:
     match message:
         case AddApplication():
             add_application(partition, message)
@@ -68,14 +74,15 @@ def add_application(partition: Partition, message: AddApplication) -> None:
     """Place it in the queue that it names, which is created where it is missing; everybody may submit."""
     path = message.queue.lower()
     queue = find(partition.root, path)
-    if message.application_id in partition.apps:
+    if message.application_id in partition.apps or gangs.refused(message, None):
         queue = None
     elif queue is None:
         queue = create_dynamic(partition.root, path)
     elif not queue.leaf or queue.draining:
         queue = None
-    if queue is None:
+    if queue is None or gangs.refused(message, queue):
         partition.out.append(RejectedApplication(message.application_id, ""))
+        watch_queues(partition)
         return
     if not queue.managed:
         _quota_of_tags(queue, message.tags)
@@ -84,6 +91,7 @@ def add_application(partition: Partition, message: AddApplication) -> None:
     if created is None:  # difference 7: moments of creation are unique
         created = partition.last_moment_ns = max(partition.now_ns, partition.last_moment_ns + 1)
     app = App(message.application_id, number, created, queue, message.user, message.groups or (message.user,))
+    app.gang = gangs.gang_of(message, queue)
     if message.timeout_is_running_time and message.execution_timeout_ms > 0:
         app.running_timeout_ns = message.execution_timeout_ms * MILLISECOND_NS
     partition.apps[app.id] = app
@@ -126,6 +134,8 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
     if message.node_id:
         return _placed_outside(partition, app, message, pending, alloc)
     if pending is not None:
+        if pending.amounts != pruned(message.resource) or pending.repeats != message.max_allocations:
+            gangs.changed(app)
         pending.amounts = pruned(message.resource)
         if partition.seed_dialect:
             pending.repeats = message.max_allocations
@@ -136,6 +146,7 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         if app.state in ("New", "Completing"):
             fire(partition, app, RUN)
         app.asks[ask.key] = ask
+        gangs.changed(app)
     return True
 
 
@@ -156,6 +167,7 @@ def _new_ask(partition: Partition, app: App, message: Allocation) -> Ask:
         timeout_ns=max(0, message.timeout_ms) * MILLISECOND_NS,
         originator=message.originator,
         allow_self=message.allow_preempt_self,
+        task_group=message.task_group,
     )
     if ask.created_ns < partition.now_ns:  # an application is as old as its oldest ask (section 2)
         app.submitted_ns = min(app.submitted_ns, ask.created_ns)
@@ -193,6 +205,7 @@ def _placed_outside(
     if app.state in ("New", "Completing"):
         fire(partition, app, RUN)
     place(partition, new, node)
+    gangs.changed(app)
     return True
 
 

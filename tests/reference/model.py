@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from licorne.config.model import PartitionConfig, TemplateConfig
 from licorne.config.properties import QueueProperties, parse_properties
@@ -97,6 +98,8 @@ class Ask:
     triggered: bool = False
     preempted: bool = False
     released: bool = False
+    task_group: str = ""
+    bound_ns: int = 0
 
 
 @dataclass(eq=False)
@@ -120,6 +123,8 @@ class App:
     group_chosen: bool = False
     in_sets: bool = False  # it counts among the applications of its user and group (section 11.1)
     running_timer: bool = False
+    running_due_ns: int = 0
+    gang: Any = None  # `reference.gangs`, until it has started
 
 
 @dataclass(eq=False)
@@ -218,6 +223,7 @@ class Partition:
     deadlines: list[Deadline] = field(default_factory=list)
     out: list[Output] = field(default_factory=list)
     inspected_ns: int = 0
+    gangs: Any = None
     last_moment_ns: int = 0
     cleaner_due: bool = False
     numbers: dict[str, int] = field(default_factory=dict)

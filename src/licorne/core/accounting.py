@@ -42,12 +42,14 @@ class Books:
     index: NodeIndex
     types: Types
     asks_seen: cython.longlong
+    asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
     def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
         self.parking = parking
         self.index = index
         self.types = types
         self.asks_seen = 0
+        self.asked_to_end = 0
 
     @cython.ccall
     def shape(self, resource: dict[str, int], need: Need) -> Shape:
@@ -292,6 +294,7 @@ class Books:
         """The allocation is a victim now; it is counted as such until it ends."""
         queue: Queue | None = app.queue
         alloc.preempted = True
+        self.asked_to_end += 1
         while queue is not None:
             queue.preempting.plus(alloc.shape.amounts)
             queue = queue.parent

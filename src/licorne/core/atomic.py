@@ -163,9 +163,8 @@ class AtomicGangs:
         self.backfill = Backfill(partition)
         self._refused: dict[Application, None] = {}
 
-    def begin(self) -> None:
+    def retry_refused(self) -> None:
         """A new call: predicates may say something else now."""
-        self.backfill.begin()
         for app in self._refused:
             gang = app.atomic
             if gang is not None and gang.refused:
@@ -173,6 +172,18 @@ class AtomicGangs:
                 gang.stale = True
                 self._partition.parking.wake(app)
         self._refused.clear()
+
+    def at_rest(self, limit: int) -> int:
+        """Everything that could be placed has been, and gangs wait for nodes: the number of allocations made all the same.
+
+        Holds follow what has changed, and work runs in front of a gang; after that there may be something to decide.
+        """
+        made = 0
+        self.backfill.begin()
+        while made < limit and self.backfill.at_rest(limit - made):
+            made += self.backfill.take_made()
+            made += self._partition.descent.decide(limit - made)
+        return made
 
     def visit(self, app: Application) -> int:
         """The application's turn: minus the number of allocations made, 0 for none.
@@ -187,14 +198,14 @@ class AtomicGangs:
             return 0
         placing: Placing | None = None
         if members is None:
-            parking.gangs.pop(app, None)
+            self._waits_no_longer(app, gang)
         else:
             total = sum_of_members(members)
             levels = short_of(app, total)
             for level in levels:
                 level.blocked[app] = None
             if levels:
-                parking.gangs.pop(app, None)
+                self._waits_no_longer(app, gang)
             else:
                 parking.gangs[app] = None  # it waits for nodes
                 placing = self._try_nodes(gang, members, total) if gang.stale else None
@@ -205,6 +216,12 @@ class AtomicGangs:
             return 0
         self._start(app, placing)
         return -len(placing)
+
+    def _waits_no_longer(self, app: Application, gang: AtomicGang) -> None:
+        """It does not wait for nodes, and is not told of them; if it holds some, what is done at rest sees to that."""
+        gang.stale = True
+        if self.backfill.hold_of(gang) is None:
+            self._partition.parking.gangs.pop(app, None)
 
     def _try_nodes(self, gang: AtomicGang, members: list[Ask], total: Vec) -> Placing | None:
         """Room for all members; None, and nothing has changed, if there is none."""

@@ -41,7 +41,9 @@ def _gang(partition: Partition, app: Application) -> None:
     for name, asks in gang.pending(app).items():
         assert list(dict.fromkeys(asks)) == wanted[name], f"invariant 7: group {name} of gang {app.id}"
     waits = app in partition.parking.gangs
-    if waits and not gang.stale and app.state is not ApplicationState.FAILING:
+    held = partition.atomic.backfill.hold_of(gang) is not None
+    assert waits or not held, f"invariant 9: gang {app.id} holds nodes and is not among those that wait for some"
+    if waits and not held and not gang.stale and app.state is not ApplicationState.FAILING:
         assert gang.members(app), f"invariant 10: gang {app.id} waits for nodes and is not ready"
     if app.place < 0 and not waits:
         members = gang.members(app)

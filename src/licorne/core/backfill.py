@@ -55,7 +55,7 @@ class Backfill:
         self.hold: Hold | None = None
         self.made = 0
         self._planned = False  # in this call
-        self._planned_for: tuple[int, Vec] | None = None  # trials of the gang, and what was allocated, at its last plan
+        self._planned_for: tuple[int, int, Vec] | None = None  # what `_changed` compares, at the last plan
         self._filled_for: tuple[object, ...] | None = None
 
     def begin(self) -> None:
@@ -79,8 +79,6 @@ class Backfill:
 
     def at_rest(self, limit: int) -> bool:
         """Everything that could be placed has been. Is there something to decide again now?"""
-        if self.hold is None and not self._partition.parking.gangs:
-            return False
         if self._follow():
             return True
         self._fill(limit)
@@ -93,6 +91,8 @@ class Backfill:
             members = self._members(hold.app, hold.gang)
             if members is None:
                 self.give_up(hold.gang)
+                hold.gang.stale = True  # from now on it is not told of nodes
+                self._partition.parking.gangs.pop(hold.app, None)
                 self._partition.parking.wake(hold.app)
                 return True
             if self._planned or (not self._changed(hold) and hold.plan.holds(self._partition, members)):
@@ -138,9 +138,11 @@ class Backfill:
 
     def _changed(self, hold: Hold) -> bool:
         """May the plan be another than the one that was made last?"""
-        root = self._partition.tree.root
+        partition = self._partition
         known = self._planned_for
-        return known is None or known[0] != hold.gang.trials or not known[1].same(root.allocated)
+        if known is None or known[:2] != (hold.gang.trials, partition.books.asked_to_end):
+            return True
+        return not known[2].same(partition.tree.root.allocated)
 
     def _plan_again(self, hold: Hold, members: list[Ask]) -> bool:
         plan = make_plan(self._partition, members, hold.nodes)
@@ -158,7 +160,9 @@ class Backfill:
         return False
 
     def _note(self, hold: Hold) -> None:
-        self._planned_for = (hold.gang.trials, self._partition.tree.root.allocated.clone())
+        partition = self._partition
+        allocated = partition.tree.root.allocated.clone()
+        self._planned_for = (hold.gang.trials, partition.books.asked_to_end, allocated)
         self._filled_for = None
 
     def _begin_hold(self, app: Application, plan: Plan) -> None:

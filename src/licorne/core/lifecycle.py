@@ -253,6 +253,7 @@ class Lifecycle:
         if alloc.released or alloc.preempted:
             return
         alloc.released = True
+        self.desk.books.asked_to_end += 1
         self.desk.say_released(alloc, Termination.TIMEOUT, "execution timeout reached")
 
     # -- timers ----------------------------------------------------------------------------------------

@@ -247,12 +247,10 @@ class Partition:
         self.settle_size()
         self.parking.retry_refused()
         self.reservations.retry_refused()
-        self.atomic.begin()
         before = len(self.out)
         made: int = self.descent.decide(limit)
-        while made < limit and self.at_rest(limit - made):
-            made += self.atomic.backfill.take_made()
-            made += self.descent.decide(limit - made)
+        if self.parking.gangs:
+            made += self.atomic.at_rest(limit - made)
         if made or len(self.out) > before:
             self.changed = True
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
@@ -264,10 +262,6 @@ class Partition:
                     ask.reported = True
                     self.out.append(WaitingForResources(ask.key, app.id))
         return made
-
-    def at_rest(self, limit: int) -> bool:
-        """Nothing more can be placed: what remains to be done then. May something run now, or was it placed?"""
-        return self.atomic.backfill.at_rest(limit)
 
     # what the decision loop asks of its desk
 

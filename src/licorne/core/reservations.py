@@ -55,6 +55,7 @@ class Reservations:
         if partition.predicates is None:
             return
         partition.parking.reserved_stale = True
+        partition.atomic.retry_refused()
         refused = list(self._refused)
         self._refused.clear()
         for ask in refused:
