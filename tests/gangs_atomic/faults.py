@@ -4,6 +4,7 @@
 `validate()`, which the bench calls after each step.
 """
 
+# ruff: noqa: ARG005  what is replaced has these arguments
 from __future__ import annotations
 
 import random
@@ -23,6 +24,11 @@ def fault(plant: Callable[[], None]) -> Callable[[], None]:
     """Register it under its name."""
     FAULTS[plant.__name__] = plant
     return plant
+
+
+def _replace(where: Any, name: str, by: Any) -> None:
+    """Where it is looked up."""
+    setattr(where, name, by)
 
 
 @fault
@@ -46,13 +52,13 @@ def a_trial_leaves_one_member() -> None:
 
 @fault
 def quotas_are_not_asked() -> None:
-    atomic.short_of = lambda app, total: []  # type: ignore[assignment]
+    _replace(atomic, "short_of", lambda app, total: [])
 
 
 @fault
 def the_quota_of_one_member_is_asked() -> None:
-    real = atomic.short_of
-    atomic.short_of = lambda app, total: real(app, next(iter(app.asks.values())).shape.amounts)  # type: ignore[assignment]
+    real = plans.short_of
+    _replace(atomic, "short_of", lambda app, total: real(app, next(iter(app.asks.values())).shape.amounts))
 
 
 @fault
@@ -65,7 +71,7 @@ def members_are_not_parked() -> None:
         app.atomic = gang
         app.gang_changed()
 
-    Books.pend = pend  # type: ignore[assignment]
+    _replace(Books, "pend", pend)
 
 
 @fault
@@ -113,13 +119,13 @@ def _twice(real: Any) -> Any:
 
 @fault
 def what_ends_last_counts_first() -> None:
-    plans.end_of = lambda alloc: (alloc.bound_ns, alloc.seq, alloc.id)  # type: ignore[assignment]
+    _replace(plans, "end_of", lambda alloc: (alloc.bound_ns, alloc.seq, alloc.id))
 
 
 @fault
 def a_plan_may_move_later() -> None:
     plans.Plan.holds = lambda self, partition, members: False  # type: ignore[method-assign]
-    real = backfill.make_plan
+    real = plans.make_plan
     calls = [0]
 
     def make_plan(partition: Any, members: Any, held: Any) -> Any:
@@ -127,7 +133,7 @@ def a_plan_may_move_later() -> None:
         plan = real(partition, members, held)
         return plan if plan is None or calls[0] % 2 else plan._replace(placing=plan.placing[:1])
 
-    backfill.make_plan = make_plan  # type: ignore[assignment]
+    _replace(backfill, "make_plan", make_plan)
 
 
 @fault

@@ -33,7 +33,7 @@ class World:
         b = self.bench
         self.count += 1
         name = f"k{self.count}"
-        waiting = [id for id in self.gangs if id not in self.started]
+        waiting = [gang for gang in self.gangs if gang not in self.started]
         match kind:
             case "gang":
                 sizes = [1 + (x * (i + 3) + z) % 7 for i in range(1 + y % 4)] if x % 3 else [1 + z % 7] * (1 + y % 5)
@@ -56,7 +56,7 @@ class World:
             case "end" if self.running:
                 key = list(self.running)[x % len(self.running)]
                 b.release(self.running.pop(key), key)
-            case "change" if waiting := [id for id in waiting if self.gangs[id][1]]:
+            case "change" if waiting := [gang for gang in waiting if self.gangs[gang][1]]:
                 app = waiting[x % len(waiting)]
                 asks = self.gangs[app][1]
                 b.member(app, asks[y % len(asks)], 1 + z % 6)

@@ -36,8 +36,10 @@ def gang(scenario: Scenario, manager: Manager, partition: Partition) -> list[Inp
     alike = {"vcore": rng.randint(1, 5)}
     all_alike = rng.random() < 0.6
     for name, members in groups.items():
-        for _ in range(members - (rng.random() < 0.2) + (rng.random() < 0.1)):
-            found.append(_member(scenario, partition, add.application_id, name, alike if all_alike else None))
+        found += [
+            _member(scenario, partition, add.application_id, name, alike if all_alike else None)
+            for _ in range(members - (rng.random() < 0.2) + (rng.random() < 0.1))
+        ]
     return found
 
 
@@ -53,8 +55,8 @@ def latecomers(scenario: Scenario, manager: Manager, partition: Partition) -> li
             short.timeout_ms = rng.choice([1000, 3000, 20000])
             found.append(short)
     if rng.random() < 0.3:  # what may run in front of a gang
-        app = scenario._app_add(manager, partition)
-        found = [app, *(_member(scenario, partition, app.application_id, "", {"vcore": 1}) for _ in range(4))]
+        add = scenario._app_add(manager, partition)
+        found = [add, *(_member(scenario, partition, add.application_id, "", {"vcore": 1}) for _ in range(4))]
     return found[:5]
 
 

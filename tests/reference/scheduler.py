@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from licorne.si.messages import NewAllocation, Termination, WaitingForResources
-from reference import gangs
+from reference import gangplans, gangs
 from reference.life import RUN, fire, say_released, time_out, unreserve
 from reference.model import (
     SECOND_NS,
@@ -44,8 +44,8 @@ def schedule(partition: Partition, limit: int) -> int:
         made += turn.gang or result == ALLOCATED
         if not result:
             before = made
-            if not gangs.follow(partition):
-                for ask, node in gangs.in_front(partition):
+            if not gangplans.follow(partition):
+                for ask, node in gangplans.in_front(partition):
                     Pass(partition)._allocate(ask, node)
                     made += 1
                     if made >= limit:

@@ -46,7 +46,9 @@ def test_the_product_decides_as_the_reference() -> None:
         assert not situations.missing(), f"never met: {', '.join(situations.missing())}"
 
 
-@pytest.mark.parametrize("module", ["model", "sums", "life", "queues", "intake", "scheduler", "cluster"])
+@pytest.mark.parametrize(
+    "module", ["model", "sums", "life", "queues", "intake", "scheduler", "cluster", "gangs", "gangplans"]
+)
 def test_the_reference_shares_no_code_with_the_core(module: str) -> None:
     assert "licorne.core" not in (HERE / f"{module}.py").read_text(encoding="utf-8")
 
