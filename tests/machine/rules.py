@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from licorne.si import messages, v19
 from licorne.si.messages import NodeAction, Termination
-from machine import bad, configs, gangs
+from machine import atomic, bad, configs
 from machine.things import App, Node
 from machine.world import ATTRIBUTES, PASSES_NS, SIZES, World
 
@@ -129,7 +129,7 @@ class Machine(World):
 
     @rule(at=small, queue=small, user=small, count=small, size=small, then=small)
     def gang(self, at: int, queue: int, user: int, count: int, size: int, then: int) -> None:
-        gangs.arrive(self, at, queue, user, count, size)
+        atomic.arrive(self, at, queue, user, count, size)
         self.then(then)
 
     @rule(at=small, user=small, queue=small, size=st.integers(2, 11), flavour=small, more=small, then=small)

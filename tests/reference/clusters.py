@@ -70,7 +70,7 @@ class Scenario:
         self.rng = random.Random(seed)
         self.count = 0
         self.crowding = self.rng.choice([0.0, 0.2, 0.6])  # the part of all applications that come to one queue
-        self.gangs = self.rng.choice([0, 1, 7])  # how often gangs come
+        self.atomic = self.rng.choice([0, 1, 7])  # how often gangs come
         names = ["one", "two"] if self.rng.random() < 0.15 else ["one"]
         self.managers = [self._manager(name, Trees.drawn(f"{name} {seed // SHARED_BY}", load)) for name in names]
         self.reference = ReferenceCluster(load)
@@ -120,9 +120,9 @@ class Scenario:
             (1, self._foreign),
             (1.2, self._change),
             (0.8, self._existing),
-            (self.gangs, lambda m, p: gangdraws.gang(self, m, p)),
-            (self.gangs, lambda m, p: gangdraws.busy(self, m, p)),
-            (self.gangs, lambda m, p: gangdraws.latecomers(self, m, p)),
+            (self.atomic, lambda m, p: gangdraws.gang(self, m, p)),
+            (self.atomic, lambda m, p: gangdraws.busy(self, m, p)),
+            (self.atomic, lambda m, p: gangdraws.latecomers(self, m, p)),
         ]
         others = [(7.0, "schedule"), (3, "limited"), (4, "advance"), (2, "deadlines"), (1.5, "reload"), (0.3, "mood")]
         names: list[Any] = [draw for _, draw in draws] + [name for _, name in others]

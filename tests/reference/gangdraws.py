@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from licorne.si.messages import Allocation, Input
-from reference.gangs import FOREVER, GROUPS_TAG
+from reference.atomic import FOREVER, GROUPS_TAG
 from reference.model import Partition
 from reference.sums import Sums
 
@@ -48,8 +48,8 @@ def latecomers(scenario: Scenario, manager: Manager, partition: Partition) -> li
     rng = scenario.rng
     found: list[Input] = []
     for app in partition.apps.values():
-        if app.gang is not None and rng.random() < 0.5:
-            found.append(_member(scenario, partition, app.id, rng.choice([*app.gang.needs, "other", ""]), None))
+        if app.atomic is not None and rng.random() < 0.5:
+            found.append(_member(scenario, partition, app.id, rng.choice([*app.atomic.needs, "other", ""]), None))
         elif rng.random() < 0.4:
             short = _member(scenario, partition, app.id, "", None)
             short.timeout_ms = rng.choice([1000, 3000, 20000])
@@ -128,7 +128,7 @@ def held_by_reference(cluster: ReferenceCluster) -> dict[str, list[str]]:
         f"{rm}/{name} hold": [hold.app.id, *sorted(node.id for node in hold.nodes), _start(hold.last[0])]
         for rm, partitions in cluster.managers.items()
         for name, partition in partitions.items()
-        if (hold := partition.gangs.hold) is not None
+        if (hold := partition.atomic.hold) is not None
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reference.gangs import (
+from reference.atomic import (
     FOREVER,
     HOLD_NS,
     End,
@@ -88,7 +88,7 @@ def _still_good(partition: Partition, hold: Hold, asks: list[Ask]) -> bool:
 
 def _may_hold(partition: Partition, app: App, gang: Gang) -> list[Ask]:
     sums = Sums(partition)
-    if app.gang is not gang or partition.apps.get(app.id) is not app or not app.asks:
+    if app.atomic is not gang or partition.apps.get(app.id) is not app or not app.asks:
         return []
     asks = members(app) if gang.barred_ns <= partition.now_ns else None
     return asks if asks and fits_quota(sums, app, sum_of(asks)) and sums.may_run(app) else []
@@ -115,30 +115,30 @@ def _leaves(partition: Partition, queue: Queue) -> Iterator[Queue]:
 
 def follow(partition: Partition) -> bool:
     """Holds follow what has changed; True if something may be placed now."""
-    gangs = partition.gangs
-    hold = gangs.hold
+    atomic = partition.atomic
+    hold = atomic.hold
     if hold is not None:
         asks = _may_hold(partition, hold.app, hold.gang)
         if not asks:
-            gangs.hold = None
+            atomic.hold = None
             hold.gang.stale = True
             return True
-        if gangs.planned:
+        if atomic.planned:
             return False
-        gangs.planned = True
+        atomic.planned = True
         return _follow_plan(partition, hold, asks)
-    if gangs.planned:
+    if atomic.planned:
         return False
-    gangs.planned = True
+    atomic.planned = True
     for leaf in list(_leaves(partition, partition.root)):
         for app in Sums(partition).apps_in_order(leaf):
-            asks = _may_hold(partition, app, app.gang) if app.gang is not None else []
+            asks = _may_hold(partition, app, app.atomic) if app.atomic is not None else []
             plan = _plan(partition, asks, None) if asks else None
             if plan is None:
                 continue
             if plan[1][0] >= 0 and (nodes := _to_hold(partition, plan[0], [])):
-                assert app.gang is not None
-                _hold(partition, Hold(app, app.gang, *plan, nodes))
+                assert app.atomic is not None
+                _hold(partition, Hold(app, app.atomic, *plan, nodes))
                 return False
             if partition.predicate is None:
                 changed(app)
@@ -150,7 +150,7 @@ def _follow_plan(partition: Partition, hold: Hold, asks: list[Ask]) -> bool:
     plan = _plan(partition, asks, hold)
     good = _still_good(partition, hold, asks)
     if plan is None and not good:
-        partition.gangs.hold = None
+        partition.atomic.hold = None
         return True
     if plan is not None and plan[1][0] < 0 and partition.predicate is None:
         changed(hold.app)
@@ -165,11 +165,11 @@ def _follow_plan(partition: Partition, hold: Hold, asks: list[Ask]) -> bool:
 
 
 def _hold(partition: Partition, hold: Hold) -> None:
-    partition.gangs.hold = hold
+    partition.atomic.hold = hold
 
     def over() -> None:
-        if partition.gangs.hold is hold:
-            partition.gangs.hold = None
+        if partition.atomic.hold is hold:
+            partition.atomic.hold = None
             hold.gang.barred_ns = partition.now_ns + HOLD_NS
 
     partition.at(partition.now_ns + HOLD_NS, over)
@@ -180,14 +180,14 @@ def _hold(partition: Partition, hold: Hold) -> None:
 
 def in_front(partition: Partition) -> Iterator[tuple[Ask, Node]]:
     """Asks that may run on held nodes, one after the other; each is placed before the next one is looked for."""
-    hold = partition.gangs.hold
+    hold = partition.atomic.hold
     if hold is None or hold.last[0] == FOREVER:
         return
     taken: dict[Node, Amounts] = {}
     first: dict[Node, Amounts] = {}
     for leaf in _leaves(partition, partition.root):
         for app in Sums(partition).apps_in_order(leaf):
-            if app.gang is not None:
+            if app.atomic is not None:
                 continue
             choose_group(partition, app)
             if app.backoff_until_ns > partition.now_ns or not Sums(partition).may_run(app):

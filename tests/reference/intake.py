@@ -32,7 +32,7 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
-from reference import gangs
+from reference import atomic
 from reference.life import RUN, drop_ask, emptied, end, fire, say_released, unreserve, watch_queues
 from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, pruned
 from reference.queues import create_dynamic, find
@@ -46,7 +46,7 @@ CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termin
 def take(partition: Partition, message: Input) -> None:
     """One message."""
     _take(partition, message)
-    gangs.watch(partition)
+    atomic.watch(partition)
 
 
 def _take(partition: Partition, message: Input) -> None:
@@ -74,13 +74,13 @@ def add_application(partition: Partition, message: AddApplication) -> None:
     """Place it in the queue that it names, which is created where it is missing; everybody may submit."""
     path = message.queue.lower()
     queue = find(partition.root, path)
-    if message.application_id in partition.apps or gangs.refused(message, None):
+    if message.application_id in partition.apps or atomic.refused(message, None):
         queue = None
     elif queue is None:
         queue = create_dynamic(partition.root, path)
     elif not queue.leaf or queue.draining:
         queue = None
-    if queue is None or gangs.refused(message, queue):
+    if queue is None or atomic.refused(message, queue):
         partition.out.append(RejectedApplication(message.application_id, ""))
         watch_queues(partition)
         return
@@ -91,7 +91,7 @@ def add_application(partition: Partition, message: AddApplication) -> None:
     if created is None:  # difference 7: moments of creation are unique
         created = partition.last_moment_ns = max(partition.now_ns, partition.last_moment_ns + 1)
     app = App(message.application_id, number, created, queue, message.user, message.groups or (message.user,))
-    app.gang = gangs.gang_of(message, queue)
+    app.atomic = atomic.gang_of(message, queue)
     if message.timeout_is_running_time and message.execution_timeout_ms > 0:
         app.running_timeout_ns = message.execution_timeout_ms * MILLISECOND_NS
     partition.apps[app.id] = app
@@ -135,7 +135,7 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         return _placed_outside(partition, app, message, pending, alloc)
     if pending is not None:
         if pending.amounts != pruned(message.resource) or pending.repeats != message.max_allocations:
-            gangs.changed(app)
+            atomic.changed(app)
         pending.amounts = pruned(message.resource)
         if partition.seed_dialect:
             pending.repeats = message.max_allocations
@@ -146,7 +146,7 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         if app.state in ("New", "Completing"):
             fire(partition, app, RUN)
         app.asks[ask.key] = ask
-        gangs.changed(app)
+        atomic.changed(app)
     return True
 
 
@@ -205,7 +205,7 @@ def _placed_outside(
     if app.state in ("New", "Completing"):
         fire(partition, app, RUN)
     place(partition, new, node)
-    gangs.changed(app)
+    atomic.changed(app)
     return True
 
 

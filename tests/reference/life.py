@@ -115,8 +115,8 @@ def drop_ask(ask: Ask) -> None:
     """It is no longer pending, and its reservation is gone."""
     unreserve(ask)
     del ask.app.asks[ask.key]
-    if ask.app.gang is not None:
-        ask.app.gang.stale = True
+    if ask.app.atomic is not None:
+        ask.app.atomic.stale = True
 
 
 def unreserve(ask: Ask) -> None:

@@ -124,7 +124,7 @@ class App:
     in_sets: bool = False  # it counts among the applications of its user and group (section 11.1)
     running_timer: bool = False
     running_due_ns: int = 0
-    gang: Any = None  # `reference.gangs`, until it has started
+    atomic: Any = None  # `reference.atomic`, until it has started
 
 
 @dataclass(eq=False)
@@ -223,7 +223,7 @@ class Partition:
     deadlines: list[Deadline] = field(default_factory=list)
     out: list[Output] = field(default_factory=list)
     inspected_ns: int = 0
-    gangs: Any = None
+    atomic: Any = None
     last_moment_ns: int = 0
     cleaner_due: bool = False
     numbers: dict[str, int] = field(default_factory=dict)

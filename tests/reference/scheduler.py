@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from licorne.si.messages import NewAllocation, Termination, WaitingForResources
-from reference import gangplans, gangs
+from reference import atomic, gangplans
 from reference.life import RUN, fire, say_released, time_out, unreserve
 from reference.model import (
     SECOND_NS,
@@ -37,7 +37,7 @@ INSPECTION_NS = SECOND_NS
 def schedule(partition: Partition, limit: int) -> int:
     """Decide until nothing more is possible, or `limit` allocations are made (section 3)."""
     made = 0
-    gangs.begin(partition)
+    atomic.begin(partition)
     while made < limit:
         turn = Pass(partition)
         result = turn.run()
@@ -63,7 +63,7 @@ class Pass:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.now_ns = partition.now_ns
-        gangs.watch(partition)
+        atomic.watch(partition)
         self.sums = Sums(partition)
         self.gang = 0  # so many members were placed as a whole
 
@@ -161,14 +161,14 @@ class Pass:
         choose_group(self.partition, app)
         if not self.sums.may_run(app) or app.backoff_until_ns > self.now_ns:
             return ""
-        if app.gang is not None:
-            placing = gangs.visit(self, app)
+        if app.atomic is not None:
+            placing = atomic.visit(self, app)
             if placing is None:
                 return ""
             if placing:
                 self._start(app, placing)
                 return ALLOCATED
-            app.gang = None
+            app.atomic = None
         room = self.sums.queue_headroom(app.queue)
         user_room = self.sums.user_headroom(app)
         unschedulable = 0
@@ -208,7 +208,7 @@ class Pass:
     def _first_node(self, ask: Ask) -> Node | None:
         """The first that is schedulable and not reserved, and takes the ask (section 7.1)."""
         for node in self.sums.nodes_in_order:
-            closed = node.reserved_by or gangs.holds(self.partition, node)
+            closed = node.reserved_by or atomic.holds(self.partition, node)
             if node.schedulable and not closed and self._takes(node, ask):
                 return node
         return None
@@ -230,7 +230,7 @@ class Pass:
             for node in self.sums.nodes_in_order
             if node.schedulable
             and not node.reserved_by
-            and not gangs.holds(self.partition, node)
+            and not atomic.holds(self.partition, node)
             and node is not ask.shunned
             and fits(node.capacity, ask.amounts)
             and meets(ask, node)
@@ -254,10 +254,10 @@ class Pass:
         self._reserve(ask, node)
         return RESERVED
 
-    def _start(self, app: App, placing: gangs.Placing) -> None:
+    def _start(self, app: App, placing: atomic.Placing) -> None:
         """A gang, all of it."""
-        gangs.give_up(self.partition, app.gang)
-        app.gang = None
+        atomic.give_up(self.partition, app.atomic)
+        app.atomic = None
         for ask, node in placing:
             self._allocate(ask, node)
         self.gang = len(placing)

@@ -98,39 +98,39 @@ def _readable(text: str) -> bool:
 
 def watch(partition: Partition) -> None:
     """Where a node is new, was opened or changed, or something on it ended or changed, gangs are worth a trial again."""
-    seen, partition.gangs.seen = partition.gangs.seen, {}
+    seen, partition.atomic.seen = partition.atomic.seen, {}
     gained = False
     for node in partition.nodes.values():
         on_it = {a.id: (a.placed, dict(a.amounts)) for a in partition.allocations() if a.node is node}
         open_ = node.schedulable and not node.reserved_by and not holds(partition, node)
         now = (open_, on_it, dict(node.foreign), dict(node.capacity), dict(node.occupied), node.attributes)
-        partition.gangs.seen[node] = now
+        partition.atomic.seen[node] = now
         before = seen.get(node)
         opened = before is None or (open_ and not before[0]) or before[2:] != now[2:]
         gained = gained or opened or any(on_it.get(key) != what for key, what in before[1].items())
     if gained:
         for app in partition.apps.values():
-            if app.gang is not None:
-                app.gang.stale = True
+            if app.atomic is not None:
+                app.atomic.stale = True
 
 
 def changed(app: App) -> None:
     """An ask, or an allocation from outside, has come, changed or gone."""
-    if app.gang is not None:
-        app.gang.stale = True
+    if app.atomic is not None:
+        app.atomic.stale = True
 
 
 def begin(partition: Partition) -> None:
     """A new call: predicates may say something else."""
-    partition.gangs.planned = False
+    partition.atomic.planned = False
     for app in partition.apps.values():
-        if app.gang is not None and app.gang.refused:
-            app.gang.refused, app.gang.stale = False, True
+        if app.atomic is not None and app.atomic.refused:
+            app.atomic.refused, app.atomic.stale = False, True
 
 
 def holds(partition: Partition, node: Node) -> bool:
     """Is the node held?"""
-    return partition.gangs.hold is not None and node in partition.gangs.hold.nodes
+    return partition.atomic.hold is not None and node in partition.atomic.hold.nodes
 
 
 # -- all or nothing ----------------------------------------------------------------------------------------
@@ -138,10 +138,10 @@ def holds(partition: Partition, node: Node) -> bool:
 
 def members(app: App) -> list[Ask] | None:
     """Who is to be placed for it to start."""
-    assert app.gang is not None
+    assert app.atomic is not None
     found: list[Ask] = []
     pending = Sums.asks_in_order(app)
-    for name, wanted in app.gang.needs.items():
+    for name, wanted in app.atomic.needs.items():
         need = wanted - sum(alloc.task_group == name for alloc in app.allocations.values())
         asks = [ask for ask in pending if ask.task_group == name for _ in range(ask.repeats)]
         if len(asks) < need:
@@ -152,7 +152,7 @@ def members(app: App) -> list[Ask] | None:
 
 def visit(turn: Pass, app: App) -> Placing | None:
     """Its turn: where its members are to go (none at all for a gang that runs already); None: it waits."""
-    gang = app.gang
+    gang = app.atomic
     assert gang is not None
     asks = members(app)
     if asks is not None and not asks:
@@ -168,7 +168,7 @@ def visit(turn: Pass, app: App) -> Placing | None:
         ask.attempted = True
     if not fits_limit(rest(turn.sums.cluster, turn.sums.allocated[turn.partition.root]), total):
         return None
-    hold = turn.partition.gangs.hold
+    hold = turn.partition.atomic.hold
     mine = hold if hold is not None and hold.gang is gang else None
     trial = Trial(turn.partition, turn.sums, mine, turn.partition.predicate is not None)
     placing = trial.place(asks)
@@ -180,8 +180,8 @@ def visit(turn: Pass, app: App) -> Placing | None:
 
 def give_up(partition: Partition, gang: Gang | None) -> None:
     """It holds nothing any longer."""
-    if partition.gangs.hold is not None and partition.gangs.hold.gang is gang:
-        partition.gangs.hold = None
+    if partition.atomic.hold is not None and partition.atomic.hold.gang is gang:
+        partition.atomic.hold = None
 
 
 def sum_of(asks: list[Ask]) -> Amounts:
