@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from licorne.si import messages, v19
 from licorne.si.messages import NodeAction, Termination
-from machine import bad, configs
+from machine import atomic, bad, configs
 from machine.quotas import Quotas
 from machine.things import App, Node
 from machine.world import ATTRIBUTES, PASSES_NS, SIZES
@@ -126,6 +126,11 @@ class Machine(Quotas):
                 self.ask(rm_id, name, books.apps[app.application_id], count % 4, size, flavour, more)
         else:
             self.ask(rm_id, name, self.one_of(books.apps, which), count % 4, size, flavour, more)
+        self.then(then)
+
+    @rule(at=small, queue=small, user=small, count=small, size=small, then=small)
+    def gang(self, at: int, queue: int, user: int, count: int, size: int, then: int) -> None:
+        atomic.arrive(self, at, queue, user, count, size)
         self.then(then)
 
     @rule(at=small, user=small, queue=small, size=st.integers(2, 11), flavour=small, more=small, then=small)

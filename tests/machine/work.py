@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from machine import atomic
 from machine.amounts import Amounts, plus, total, within
 from machine.books import Books
 from machine.things import App, Ask, Node
@@ -92,6 +93,10 @@ def paths(path: str) -> list[str]:
 
 def why_wait(ledger: Ledger, app: App, ask: Ask, predicate: Any, now: int) -> str:
     """The rule that keeps the ask waiting; empty if there is none, and then it is a fault that it waits."""
+    gang = atomic.why_wait(ledger, app, _quota)
+    if gang != "-":
+        moody = "gang: predicate" if ledger.partition.predicates is not None else ""
+        return _app_waits(ledger, app, now) or gang or moody
     return _app_waits(ledger, app, now) or _quota(ledger, app, ask) or _nodes(ledger, app, ask, predicate)
 
 
@@ -146,7 +151,7 @@ def _nodes(ledger: Ledger, app: App, ask: Ask, predicate: Any) -> str:
     reserved = None if core.reserved is None else core.reserved.id
     for node in ledger.books.nodes.values():
         holders = ledger.partition.nodes[node.id].reservations
-        closed = not node.schedulable or (holders and node.id != reserved)
+        closed = not node.schedulable or (holders and node.id != reserved) or atomic.held(ledger, node.id)
         if not closed and _would_do(ledger.books, ask, node, predicate):
             return ""
     return "node"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from licorne.config import Configuration
 from licorne.config.model import PartitionConfig
 from licorne.si.messages import AddApplication, Allocation, Input, Output, RejectedAllocation, RejectedApplication
-from reference import intake, life, queues, quotas, scheduler
+from reference import atomic, intake, life, queues, quotas, scheduler
 from reference.model import SECOND_NS, Partition, Predicate, Queue
 
 UNLIMITED = (1 << 63) - 1
@@ -59,6 +59,7 @@ class ReferenceCluster:
             inspected_ns=self.now_ns,
             last_moment_ns=self.now_ns - 1,
         )
+        partition.atomic = atomic.Gangs()
         queues.apply(partition, config)
         return partition
 

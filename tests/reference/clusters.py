@@ -24,7 +24,7 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
-from reference import preempting
+from reference import gangdraws, preempting
 from reference.cluster import ReferenceCluster
 from reference.gangclusters import GangSteps
 from reference.model import SECOND_NS, App, Ask, Partition
@@ -72,6 +72,7 @@ class Scenario:
         self.rng = random.Random(seed)
         self.count = 0
         self.crowding = self.rng.choice([0.0, 0.2, 0.6])  # the part of all applications that come to one queue
+        self.atomic = self.rng.choice([0, 1, 7])  # how often gangs come
         names = ["one", "two"] if self.rng.random() < 0.15 else ["one"]
         self.managers = [self._manager(name, Trees.drawn(f"{name} {seed // SHARED_BY}", load)) for name in names]
         self.reference = ReferenceCluster(load)
@@ -131,6 +132,9 @@ class Scenario:
             (1, self._foreign),
             (1.2, self._change),
             (0.8, self._existing),
+            (self.atomic, lambda m, p: gangdraws.gang(self, m, p)),
+            (self.atomic, lambda m, p: gangdraws.busy(self, m, p)),
+            (self.atomic, lambda m, p: gangdraws.latecomers(self, m, p)),
         ]
         others = [(7.0, "schedule"), (3, "limited"), (4, "advance"), (2, "deadlines"), (1.5, "reload"), (0.3, "mood")]
         others.append((self.squeezes, "squeeze"))

@@ -19,6 +19,7 @@ from licorne.core import cluster as product
 from licorne.si import messages
 from licorne.si.messages import Input, Output
 from reference.clusters import Manager, Scenario, Step
+from reference.gangdraws import held_by_product, held_by_reference
 from reference.model import pruned
 from reference.situations import Situations
 
@@ -83,7 +84,7 @@ class Product:
             for p in self.cluster.partitions()
             for node in p.nodes.values()
             if node.reservations
-        }
+        } | held_by_product(self.cluster)
 
 
 class Comparison:
@@ -230,7 +231,7 @@ class Comparison:
             for name, partition in partitions.items()
             for node in partition.nodes.values()
             if node.reserved_by
-        }
+        } | held_by_reference(self.reference)
 
     def _fail(self, what: str, found: dict[str, Any]) -> None:
         lines = [f"seed {self.seed}, step {len(self.steps)}: {what}", *self.steps]

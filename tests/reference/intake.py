@@ -32,7 +32,7 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
-from reference import gangs, quotas
+from reference import atomic, gangs, quotas
 from reference.life import RUN, drop_ask, emptied, end, fire, unreserve, watch_queues
 from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, pruned
 from reference.queues import create_dynamic, find
@@ -45,6 +45,11 @@ CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termin
 
 def take(partition: Partition, message: Input) -> None:
     """One message."""
+    _take(partition, message)
+    atomic.watch(partition)
+
+
+def _take(partition: Partition, message: Input) -> None:
     match message:
         case AddApplication():
             add_application(partition, message)
@@ -69,14 +74,15 @@ def add_application(partition: Partition, message: AddApplication) -> None:
     """Place it in the queue that it names, which is created where it is missing; everybody may submit."""
     path = message.queue.lower()
     queue = find(partition.root, path)
-    if message.application_id in partition.apps:
+    if message.application_id in partition.apps or atomic.refused(message, None):
         queue = None
     elif queue is None:
         queue = create_dynamic(partition.root, path)
     elif not queue.leaf or queue.draining:
         queue = None
-    if queue is None:
+    if queue is None or atomic.refused(message, queue):
         partition.out.append(RejectedApplication(message.application_id, ""))
+        watch_queues(partition)
         return
     if not queue.managed:
         _quota_of_tags(queue, message.tags)
@@ -89,6 +95,7 @@ def add_application(partition: Partition, message: AddApplication) -> None:
     if created is None:  # difference 7: moments of creation are unique
         created = partition.last_moment_ns = max(partition.now_ns, partition.last_moment_ns + 1)
     app = App(message.application_id, number, created, queue, message.user, message.groups or (message.user,))
+    app.atomic = atomic.gang_of(message, queue)
     gangs.admit(partition, app, message)
     if message.timeout_is_running_time and message.execution_timeout_ms > 0 and not app.gang.announced:
         app.running_timeout_ns = message.execution_timeout_ms * MILLISECOND_NS
@@ -134,6 +141,8 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
     if message.node_id:
         return _placed_outside(partition, app, message, pending, alloc)
     if pending is not None:
+        if pending.amounts != pruned(message.resource) or pending.repeats != message.max_allocations:
+            atomic.changed(app)
         pending.amounts = pruned(message.resource)
         if partition.seed_dialect:
             pending.repeats = message.max_allocations
@@ -146,6 +155,7 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         if app.state in ("New", "Completing"):
             fire(partition, app, RUN)
         app.asks[ask.key] = ask
+        atomic.changed(app)
     return True
 
 
@@ -211,6 +221,7 @@ def _placed_outside(
         fire(partition, app, RUN)
     place(partition, new, node, recovered=True)
     quotas.forced(partition, app.queue, {}, new.amounts)
+    atomic.changed(app)
     return True
 
 

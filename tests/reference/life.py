@@ -91,6 +91,7 @@ def _limit_running_time(partition: Partition, app: App) -> None:
     """The execution timeout of an application of the seed's dialect (section 16.9, difference 47)."""
     if app.running_timeout_ns and not app.running_timer:
         app.running_timer = True
+        app.running_due_ns = partition.now_ns + app.running_timeout_ns
         partition.at(partition.now_ns + app.running_timeout_ns, lambda: _running_time_over(partition, app))
 
 
@@ -134,6 +135,8 @@ def drop_ask(ask: Ask) -> None:
     """It is no longer pending, and its reservation is gone."""
     unreserve(ask)
     del ask.app.asks[ask.key]
+    if ask.app.atomic is not None:
+        ask.app.atomic.stale = True
 
 
 def unreserve(ask: Ask) -> None:

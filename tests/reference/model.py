@@ -106,6 +106,7 @@ class Ask:
     placeholder: bool = False
     place: Ask | None = None
     since: int = 0
+    bound_ns: int = 0
 
 
 @dataclass
@@ -145,6 +146,8 @@ class App:
     in_sets: bool = False  # it counts among the applications of its user and group (section 11.1)
     running_timer: bool = False
     gang: Gang = field(default_factory=Gang)
+    running_due_ns: int = 0
+    atomic: Any = None  # `reference.atomic`, until it has started
 
 
 @dataclass(eq=False)
@@ -243,6 +246,7 @@ class Partition:
     deadlines: list[Deadline] = field(default_factory=list)
     out: list[Output] = field(default_factory=list)
     inspected_ns: int = 0
+    atomic: Any = None
     last_moment_ns: int = 0
     cleaner_due: bool = False
     quota_starts: dict[Queue, int] = field(default_factory=dict)

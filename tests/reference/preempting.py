@@ -304,11 +304,11 @@ class Hunt:
             offset = queue.settings.priority_offset
             if queue in self.seen:
                 allowed = self.seen[queue]
-            elif not fenced and queue.settings.priority_fence:
+            elif queue.settings.priority_fence:
                 if offset > allowed:
                     return
                 fenced = True
-            elif not fenced:
+            else:
                 allowed -= offset
         left = self._remaining(alloc.app.queue)
         if (left is not None and all(amount >= 0 for amount in left.values())) or (

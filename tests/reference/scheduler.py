@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from licorne.si.messages import WaitingForResources
-from reference import gangs, preempting
+from reference import atomic, gangplans, gangs, preempting
 from reference.life import RUN, fire, unreserve, watch_timeout
 from reference.model import (
     SECOND_NS,
@@ -36,11 +36,21 @@ INSPECTION_NS = SECOND_NS
 def schedule(partition: Partition, limit: int) -> int:
     """Decide until nothing more is possible, or `limit` allocations are made (section 3)."""
     made = 0
+    atomic.begin(partition)
     while made < limit:
-        result = Pass(partition).run()
-        if not result and not Pass(partition).at_rest():
-            break
-        made += result == ALLOCATED
+        turn = Pass(partition)
+        result = turn.run()
+        made += turn.gang or result == ALLOCATED
+        if not result:
+            before = made
+            if not gangplans.follow(partition):
+                for ask, node in gangplans.in_front(partition):
+                    Pass(partition)._allocate(ask, node)
+                    made += 1
+                    if made >= limit:
+                        break
+                if made == before and not Pass(partition).at_rest():
+                    break
     if made < limit:  # one that ended at its limit has not tried everything
         inspect(partition)
     return made
@@ -52,7 +62,9 @@ class Pass:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.now_ns = partition.now_ns
+        atomic.watch(partition)
         self.sums = Sums(partition)
+        self.gang = 0  # so many members were placed as a whole
 
     def run(self) -> str:
         """The result: an allocation, a reservation, or nothing."""
@@ -128,6 +140,14 @@ class Pass:
         choose_group(self.partition, app)
         if not self.sums.may_run(app) or app.backoff_until_ns > self.now_ns:
             return ""
+        if app.atomic is not None:
+            placing = atomic.visit(self, app)
+            if placing is None:
+                return ""
+            if placing:
+                self._start(app, placing)
+                return ALLOCATED
+            app.atomic = None
         room = self.sums.queue_headroom(app.queue)
         user_room = self.sums.user_headroom(app)
         unschedulable = 0
@@ -169,7 +189,8 @@ class Pass:
     def _first_node(self, ask: Ask) -> Node | None:
         """The first that is schedulable and not reserved, and takes the ask (section 7.1)."""
         for node in self.sums.nodes_in_order:
-            if node.schedulable and not node.reserved_by and self._takes(node, ask):
+            closed = node.reserved_by or atomic.holds(self.partition, node)
+            if node.schedulable and not closed and self._takes(node, ask):
                 return node
         return None
 
@@ -190,6 +211,7 @@ class Pass:
             for node in self.sums.nodes_in_order
             if node.schedulable
             and not node.reserved_by
+            and not atomic.holds(self.partition, node)
             and node is not ask.shunned
             and fits(node.capacity, ask.amounts)
             and meets(ask, node)
@@ -212,6 +234,14 @@ class Pass:
             return ""
         self._reserve(ask, node)
         return RESERVED
+
+    def _start(self, app: App, placing: atomic.Placing) -> None:
+        """A gang, all of it."""
+        atomic.give_up(self.partition, app.atomic)
+        app.atomic = None
+        for ask, node in placing:
+            self._allocate(ask, node)
+        self.gang = len(placing)
 
     # -- results -----------------------------------------------------------------------------------------
 
@@ -245,6 +275,7 @@ def place(partition: Partition, alloc: Ask, node: Node, *, recovered: bool = Fal
     """The allocation is there: it counts everywhere from now on, and states and timeouts follow."""
     app = alloc.app
     alloc.node = node
+    alloc.bound_ns = partition.now_ns
     alloc.placed = partition.number("placed")
     app.allocations[alloc.id] = alloc
     app.in_sets = True

@@ -213,11 +213,13 @@ class Sums:
     @cached_property
     def nodes_in_order(self) -> list[Node]:
         """By score, then by id in byte order. Difference 6: the score is that of this moment."""
-        return sorted(self.partition.nodes.values(), key=lambda node: (self._score(node), node.id.encode()))
+        return sorted(
+            self.partition.nodes.values(), key=lambda node: (self.score(node, self.free(node)), node.id.encode())
+        )
 
-    def _score(self, node: Node) -> float:
+    def score(self, node: Node, free: Amounts) -> float:
+        """What orders it if so much is free."""
         policy = self.partition.config.node_sort
-        free = self.free(node)
         used = weighed = 0.0
         for name, weight in sorted(policy.weights.items()):
             if weight and node.capacity.get(name, 0) > 0:

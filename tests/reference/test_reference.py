@@ -47,7 +47,21 @@ def test_the_product_decides_as_the_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["model", "sums", "life", "queues", "intake", "scheduler", "preempting", "quotas", "gangs", "cluster"]
+    "module",
+    [
+        "model",
+        "sums",
+        "life",
+        "queues",
+        "intake",
+        "scheduler",
+        "preempting",
+        "quotas",
+        "gangs",
+        "atomic",
+        "gangplans",
+        "cluster",
+    ],
 )
 def test_the_reference_shares_no_code_with_the_core(module: str) -> None:
     assert "licorne.core" not in (HERE / f"{module}.py").read_text(encoding="utf-8")

@@ -28,6 +28,7 @@ PRIORITY_OFFSET: Final = "priority.offset"
 PREEMPTION_POLICY: Final = "preemption.policy"
 PREEMPTION_DELAY: Final = "preemption.delay"
 QUOTA_PREEMPTION_DELAY: Final = "quota.preemption.delay"
+GANG_SCHEDULING: Final = "gang.scheduling"
 
 DEFAULT_DELAY_NS: Final = 30 * 10**9
 MAX_DURATION_NS: Final = 2**63 - 1
@@ -39,6 +40,7 @@ class QueueProperties(msgspec.Struct, frozen=True):
     Delays are in nanoseconds; `backoff` and `quota_preemption_delay_ns` are 0 where they are off.
     `sort_policy` is what a leaf was told; a parent sorts its queues fairly whatever it says, and `stateaware`
     is fifo where the resource manager has no Starting state (spec states.md, section 4).
+    `atomic_gangs`: applications that come with task groups are placed as a whole (docs/gangs-atomic.md).
     """
 
     sort_policy: SortPolicy = "fifo"
@@ -50,6 +52,7 @@ class QueueProperties(msgspec.Struct, frozen=True):
     preemption_policy: PreemptionPolicy = "default"
     preemption_delay_ns: int = DEFAULT_DELAY_NS
     quota_preemption_delay_ns: int = 0
+    atomic_gangs: bool = False
 
 
 # -- texts to values: None means that the text says nothing legal ---------------------------------------
@@ -71,6 +74,11 @@ def _priority_fence(text: str) -> bool | None:
 def _preemption_policy(text: str) -> PreemptionPolicy | None:
     policies: dict[str, PreemptionPolicy] = {"default": "default", "fence": "fence", "disabled": "disabled"}
     return policies.get(text.lower())
+
+
+def parse_gang_scheduling(text: str) -> bool | None:
+    """Whether gangs are atomic; None if the text says nothing legal. An application's tag has the same values."""
+    return {"atomic": True, "default": False}.get(text.lower())
 
 
 def _int32(text: str) -> int | None:
@@ -159,6 +167,7 @@ PROPERTIES: Final[dict[str, Property]] = {
         Property(PREEMPTION_POLICY, "preemption_policy", _preemption_policy, "default, fence or disabled", "disabled"),
         Property(PREEMPTION_DELAY, "preemption_delay_ns", _delay, "a duration above zero, as 30s"),
         Property(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ns", _delay, "a duration above zero, as 30s"),
+        Property(GANG_SCHEDULING, "atomic_gangs", parse_gang_scheduling, "atomic or default"),
     )
 }
 

@@ -32,7 +32,9 @@ else:
     from .usage import Tracker
     from .vectors import Types, Vec, new_vec
 
-AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)  # as in `asks`: C constants belong to their module
+# Why an ask is parked, as in `asks`: C constants belong to their module.
+AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)
+AWAITS_GANG = cython.declare(cython.int, 5)
 
 
 @cython.cclass
@@ -44,6 +46,7 @@ class Books:
     types: Types
     gangs: Any  # licorne.core.gangs.Gangs, which is built upon this module
     asks_seen: cython.longlong
+    asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
     def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
         self.parking = parking
@@ -51,6 +54,7 @@ class Books:
         self.types = types
         self.gangs = None
         self.asks_seen = 0
+        self.asked_to_end = 0
 
     @cython.ccall
     def shape(self, resource: dict[str, int], need: Need) -> Shape:
@@ -90,7 +94,10 @@ class Books:
         if shape.waiting == 0:
             shape.need.waiting += 1
         shape.waiting += 1
-        if not ask.required:
+        if app.atomic is not None:
+            app.requests.park(ask, AWAITS_GANG)
+            app.atomic.changed()
+        elif not ask.required:
             self.parking.joined(ask)
         if ask.task_group:
             self.gangs.joined(ask)
@@ -139,6 +146,8 @@ class Books:
     def _forget_parked(self, ask: Ask) -> cython.void:
         if ask.parked == AWAITS_PLACEHOLDER:
             self.gangs.left(ask)
+        if ask.parked == AWAITS_GANG:
+            cython.cast(Application, ask.app).gang_changed()
         ask.parked = 0
         self.parking.refused.pop(ask, None)
         if ask.required:
@@ -294,6 +303,7 @@ class Books:
         """The allocation is a victim now; it is counted as such until it ends."""
         queue: Queue | None = app.queue
         alloc.preempted = True
+        self.asked_to_end += 1
         while queue is not None:
             queue.preempting.plus(alloc.shape.amounts)
             queue = queue.parent

@@ -15,6 +15,7 @@ from licorne.si.messages import (
 )
 
 from .application import Application
+from .atomic import gang_of, own_fault
 from .nodechanges import amounts_fault
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
 from .states import SECOND_NS, TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from .queue import Queue
 
 MILLISECOND_NS = 1_000_000
+TERMINATED_MAX = 10_000
+"""How many completed, failed and rejected applications are kept; the oldest are forgotten first."""
 
 
 def add_application(partition: Partition, message: AddApplication) -> bool:
@@ -45,6 +48,11 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if not queue.is_leaf:
         _reject(partition, message, f"failed to find queue {placed.queue} for application {message.application_id}")
         return False
+    gang, fault = gang_of(partition, message, queue)
+    if fault:
+        _reject(partition, message, fault)
+        partition.watch_empty_queues()  # that of the application may be new
+        return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.parking.wake_blocked(queue.blocked)
     if message.placeholder_ask:
@@ -55,6 +63,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
             return False
     app = _new(partition, message, queue, user, groups)
     app.forced = forced
+    app.atomic = gang
     queue.apps[app.id] = app
     partition.applications[app.id] = app
     partition.out.append(AcceptedApplication(app.id))
@@ -86,7 +95,7 @@ def _fault(partition: Partition, message: AddApplication) -> str:
     if app_id in partition.applications:
         return f"adding application {app_id} to partition {partition.name}, but application already existed"
     wrong = amounts_fault(partition, message.placeholder_ask)
-    return f"placeholderAsk: {wrong}" if wrong else ""
+    return f"placeholderAsk: {wrong}" if wrong else own_fault(message)
 
 
 def _new(
@@ -149,3 +158,21 @@ def end_application(partition: Partition, app: Application, message: str) -> Non
     partition.lifecycle.removed(app)
     partition.remove_application(app)
     partition.changed = True
+
+
+def retire(partition: Partition, app: Application) -> None:
+    """A completed or failed application leaves its queue, and is kept for a while, within a limit."""
+    partition.applications.pop(app.id, None)
+    app.queue.apps.pop(app.id, None)
+    partition.timers.cancel(app.running_timer)
+    partition.terminated[app] = None
+    if len(partition.terminated) > TERMINATED_MAX:
+        forget(partition, next(iter(partition.terminated)))
+    if not app.queue.apps:  # what else could have become empty?
+        partition.watch_empty_queues()
+
+
+def forget(partition: Partition, app: Application) -> None:
+    """An application that has ended expires."""
+    partition.terminated.pop(app, None)
+    partition.timers.cancel(app.timer)

@@ -82,6 +82,7 @@ class Application(Ranked):
     started_ns: cython.longlong
     finished_ns: cython.longlong
     message: str
+    atomic: Any  # the AtomicGang that it is, until that has started; None: it is none
 
     def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
         self.place = -1
@@ -124,6 +125,7 @@ class Application(Ranked):
         self.started_ns = 0
         self.finished_ns = 0
         self.message = ""
+        self.atomic = None
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -143,6 +145,15 @@ class Application(Ranked):
         if not queue.by_priority and self.bag.top != app.bag.top:
             return self.bag.top > app.bag.top
         return self.seq < app.seq
+
+    def precedes(self, other: Application) -> bool:
+        """The same, for who is not compiled."""
+        return self.before(other)
+
+    def gang_changed(self) -> None:
+        """An ask or an allocation of it has come, changed or gone: if it is a gang that has not started, that matters."""
+        if self.atomic is not None:
+            self.atomic.changed()
 
     @cython.ccall
     def recompute_usage(self) -> cython.void:

@@ -66,6 +66,10 @@ def _quota(partition: Partition, _: object) -> None:
     partition.quotas.due()
 
 
+def _hold(partition: Partition, hold: Any) -> None:
+    partition.atomic.backfill.due(hold)
+
+
 ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "clean": _clean,  # dynamic and draining queues that are empty go
     "state": _state,  # it has lasted its time
@@ -76,6 +80,7 @@ ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
     "preemption": _preemption,  # an ask below the guarantee of its queue is old enough, or may try again
     "quota": _quota,  # a queue that uses more than its lowered max gives it back
     "placeholder": _placeholder,  # the placeholders of an application have waited for their time
+    "hold": _hold,  # of nodes for a gang is too old, or the gang may hold some again
     "timeout": _timeout,  # the execution timeout of an allocation
 }
 

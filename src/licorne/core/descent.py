@@ -123,6 +123,8 @@ class Descent:
                 self.parking.dismiss()
                 if not (self.parking.reserved_stale and self.parking.reservations):
                     break
+            elif result < 0:  # a gang, all of it
+                made -= result
         return made
 
     @cython.cfunc
@@ -201,6 +203,8 @@ class Descent:
             self.parking.surrender(app)
             self.parking.sleep(app)
             return NOTHING
+        if app.atomic is not None:
+            return cython.cast(cython.int, self.desk.atomic.visit(app))
         self.headroom(app)
         if app.queue.backoff or not self.parking.enabled:
             self.parking.surrender(app)
@@ -385,27 +389,6 @@ class Descent:
         self.out.append(message)
 
     # -- for the reserved pass (`licorne.core.reservations`), which is not compiled --------------------
-
-    def children_in_order(self, parent: Queue) -> list[Queue]:
-        """All children with pending asks that are not stopped, in the order of section 4.1."""
-        found: list[Any] = []
-        child: Queue
-        last: Queue
-        i: cython.Py_ssize_t
-        for child in parent.children_by_name():
-            if child.asks_pending == 0 or child.state is STOPPED:
-                continue
-            i = len(found)
-            while i > 0:
-                last = cython.cast(Queue, found[i - 1])
-                if child.same_rank(last):
-                    if not child.pending.above(last.pending):
-                        break
-                elif not child.before(last):
-                    break
-                i -= 1
-            found.insert(i, child)
-        return found
 
     def try_node(self, app: Application, ask: Ask, node: Node) -> bool:
         """Allocate the ask on this node if the node will take it."""

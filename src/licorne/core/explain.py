@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .asks import AWAITS_PLACEHOLDER
+from .plans import short_of, sum_of_members
 from .states import ApplicationState
 from .vectors import UNLIMITED
 
@@ -60,7 +61,7 @@ class Backoff(msgspec.Struct, tag="backoff", frozen=True):
 class Nodes(msgspec.Struct, tag="nodes", frozen=True):
     """No node will do: how many failed for which reason.
 
-    Reasons: `not schedulable`, `reserved`, `too small` (even when empty), `lack of <types>`, `taint …`, `nodeSelector`,
+    Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`, `taint …`, `nodeSelector`,
     `nodeAffinity`, `predicate` (it has room and meets the constraints, but the resource manager refused it).
     """
 
@@ -101,6 +102,21 @@ class Placeholder(msgspec.Struct, tag="placeholder", frozen=True):
     live: int
 
 
+class Gang(msgspec.Struct, tag="gang", frozen=True):
+    """The application starts as a whole, and has not yet; all its asks say the same (docs/gangs-atomic.md).
+
+    `groups`: for each task group how many members are there, pending or running, and how many are needed; `ready`: that
+    is all. `fits_quota`: queues, user and group leave room for all of it. `start_ns`: the earliest start that its plan
+    gives, None if it has none or nobody knows; `held`: the nodes that it holds.
+    """
+
+    ready: bool
+    groups: dict[str, tuple[int, int]]
+    fits_quota: bool
+    start_ns: int | None
+    held: tuple[str, ...]
+
+
 class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
     """It has not been its turn yet."""
 
@@ -116,6 +132,7 @@ Reason = (
     | Reserved
     | Preemption
     | Placeholder
+    | Gang
     | NotTried
 )
 
@@ -129,6 +146,8 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     if ask.parked == AWAITS_PLACEHOLDER:  # neither quotas nor nodes are asked
         return [Placeholder(ask.task_group, app.gang.groups[ask.task_group].live())]
     found += _application(partition, app)
+    if app.atomic is not None:
+        return found + _gang(partition, app)
     found += _quotas(partition, app, ask.shape.amounts)
     if ask.reserved is not None:
         found.append(Reserved(ask.reserved.id, ask.reserved_ns))
@@ -142,6 +161,20 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     if preemption is not None:
         found.append(Preemption(*preemption))
     return found or [NotTried()]
+
+
+def _gang(partition: Partition, app: Application) -> list[Reason]:
+    gang = app.atomic
+    members = gang.members(app)
+    running = gang.running(app)
+    there = {name: min(need, running[name] + len(gang.pending(app)[name])) for name, need in gang.needs.items()}
+    groups = {name: (there[name], need) for name, need in sorted(gang.needs.items())}
+    quotas = [] if members is None else _quotas(partition, app, sum_of_members(members))
+    fits = members is None or not short_of(app, sum_of_members(members))
+    hold = partition.atomic.backfill.hold_of(gang)
+    start = None if hold is None or hold.plan.start_ns is None else max(hold.plan.start_ns, partition.now)
+    held = () if hold is None else tuple(sorted(node.id for node in hold.nodes))
+    return [*quotas, Gang(members is not None, groups, fits, start, held)]
 
 
 def _application(partition: Partition, app: Application) -> list[Reason]:
@@ -225,6 +258,8 @@ def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
     for node in partition.nodes.values():
         if not node.schedulable:
             why = "not schedulable"
+        elif partition.atomic.backfill.holds(node):
+            why = "held for a gang"
         elif node.reservations and ask not in node.reservations:
             why = "reserved"
         elif not node.capacity.holds(ask.shape.amounts):

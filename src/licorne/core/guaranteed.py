@@ -183,7 +183,7 @@ class Guaranteed:
         if queue in self._ready:
             yield queue
             return
-        for child in self._partition.descent.children_in_order(queue):
+        for child in queue.children_in_order():
             if child in wanted:
                 yield from self._ready_in_order(child, wanted)
 

@@ -177,6 +177,8 @@ class Intake:
         elif alloc is not None:
             _resize(self.desk, app, alloc, message)
         elif app.gang is None or not self.desk.replacement.resize(app, message.key, self.amounts, message.resource):
+            if message.placeholder and app.atomic is not None:
+                return f"placeholder: application {app.id} is placed as a whole and has none"
             ask: Ask = self.make(app, message, need)
             self.submitted_with(app, ask)
             if app.state is NEW or app.state is COMPLETING:
@@ -298,6 +300,9 @@ def _placed_outside(
     partition.allocated(app, new)
     if new.placeholder:
         partition.gangs.recovered(app)
+    if app.atomic is not None:  # a member that runs already
+        app.atomic.changed()
+        partition.parking.wake(app)
     partition.descent.announce(app, new)
     return ""
 

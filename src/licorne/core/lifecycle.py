@@ -12,6 +12,7 @@ import cython
 
 from licorne.si.messages import Termination, UpdatedApplication
 
+from .admission import forget, retire
 from .gangtimeout import release_rest
 from .states import (
     RUNNING_STATES,
@@ -108,7 +109,7 @@ class Lifecycle:
             app.finished_ns = self.desk.now
             app.message = message
             self._leave_limits(app, True)
-            self.desk.retire(app)
+            retire(self.desk, app)
 
     @cython.cfunc
     def _set_timer(self, app: Application, state: Any) -> cython.void:
@@ -258,6 +259,7 @@ class Lifecycle:
         if alloc.released or alloc.preempted:
             return
         alloc.released = True
+        self.desk.books.asked_to_end += 1
         self.desk.say_released(alloc, Termination.TIMEOUT, "execution timeout reached")
 
     # -- timers ----------------------------------------------------------------------------------------
@@ -271,7 +273,7 @@ class Lifecycle:
         elif app.state is STARTING:
             self._fire(app, RUN, "")
         else:
-            self.desk.forget_terminated(app)
+            forget(self.desk, app)
 
     def running_time_over(self, app: Application) -> None:
         """The seed's execution timeout of an application (scheduling.md, section 16.9)."""

@@ -10,8 +10,7 @@ its asks then waits for one of these, and the event that can help is told to wak
   revived, with their applications. A node that only gained room becomes a *candidate*: what is parked stays so, and is
   tried on the candidates alone, in the order in which everything is tried, until nothing is left that one of them holds;
 * its own required node (`AWAITS_NODE`): any event on that node;
-* age: an ask that fits no node may reserve one when it is old enough; a timer wakes it;
-* a predicate of the resource manager (`REFUSED`), whose answer may change unseen: the next call.
+* age: when it is old enough it may reserve one, and a timer wakes it; a predicate (`REFUSED`): the next call.
 
 A wake-up too many costs a look; one too few would leave an ask pending that could run: in doubt, rules wake.
 """
@@ -58,8 +57,7 @@ class Parking:
     `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off.
     `reserved_stale`: something has happened that may let a reserved ask run; `stirred`: so for a stuck replacement. What
     has failed, shapes and `Need.failed`, has no room on any node but the candidates, and those that are `freed` or
-    `opened`. `restless` counts the applications that are awake for another reason than a candidate; those that are awake
-    for one may stay so when it holds nothing more, for the next candidate may wake them again.
+    `opened`. `restless` counts who is awake for another reason than a candidate; who is awake for one may stay so.
     """
 
     now: cython.longlong
@@ -74,6 +72,7 @@ class Parking:
     opened: dict[Node, None]
     refused: dict[Ask, None]
     on_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
+    gangs: dict[Application, None]  # those that wait for nodes as a whole
     reserved_stale: cython.bint
     stirred: cython.bint
     reservations: cython.longlong  # how many there are
@@ -87,12 +86,12 @@ class Parking:
         self.failed = {}
         self.failed_needs = {}
         self.waiting = {}
-        self.candidates = Candidates()
-        self.restless = 0
+        self.candidates, self.restless = Candidates(), 0
         self.freed = {}
         self.opened = {}
         self.refused = {}
         self.on_node = {}
+        self.gangs = {}
         self.reserved_stale = True
         self.stirred = False
         self.reservations = 0
@@ -302,6 +301,9 @@ class Parking:
         if not self.freed and not self.opened:
             return
         self.stirred = True
+        for app in self.gangs:
+            app.atomic.stale = True
+            self.wake(app)
         if self.on_node:
             for node in [*self.freed, *self.opened]:
                 self._wake_required(node)
@@ -382,8 +384,7 @@ class Parking:
     def retry_refused(self) -> None:
         """A new call, or a node that changed: ask the predicates again."""
         ask: Ask
-        refused = list(self.refused)
-        self.refused.clear()
+        refused, self.refused = self.refused, {}
         for ask in refused:
             if ask.parked == REFUSED:
                 self.retry(ask)
@@ -409,8 +410,7 @@ class Parking:
             rooms.append(node.capacity if by_size else node.free)
             most.raise_to(cython.cast(Vec, rooms[i]))
             self._not_failed(cython.cast(Vec, rooms[i]))
-        for failed in list(self.failed):
-            shape = failed
+        for shape in list(self.failed):
             if not most.holds(shape.amounts):
                 continue
             for i in range(len(nodes)):

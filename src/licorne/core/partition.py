@@ -9,6 +9,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | asks and allocations | `intake`, `releases` |
 | nodes, foreign allocations | `nodechanges` |
 | decisions | `descent`, `parking`, `reservations` |
+| gangs that start as a whole | `atomic`, `trial`, `plans`, `backfill` |
 | gangs with placeholders | `gangs`, `replacement`, `gangtimeout` |
 | preemption | `preemption`, `guaranteed` (`guarantees`, `hunt`, `victims`, `herds`), `evictions` |
 | lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
@@ -34,6 +35,7 @@ from . import deadlines, explain, outstanding
 from .accounting import Books
 from .application import Application
 from .asks import Ask
+from .atomic import AtomicGangs
 from .descent import Descent
 from .events import PartitionEvents
 from .evictions import EVICTIONS_MAX, Eviction
@@ -61,8 +63,6 @@ from .vectors import UNLIMITED, Types, Vec
 
 CLEAN_INTERVAL_NS = 10 * SECOND_NS
 """How often dynamic and draining queues that are empty are removed (spec scheduling.md, section 12)."""
-TERMINATED_MAX = 10_000
-"""How many completed, failed and rejected applications are kept; the oldest are forgotten first."""
 
 Predicate = Callable[[str, str, bool], bool]
 """A resource manager's say: (ask's key, node's id, allocate or reserve) -> may it?"""
@@ -121,6 +121,7 @@ class Partition:
         self.guaranteed = Guaranteed(self)
         self.evictions: deque[Eviction] = deque(maxlen=EVICTIONS_MAX)
         self.preemption_predicates: PreemptionPredicate | None = None
+        self.atomic = AtomicGangs(self)
         self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
         self._applications_seen = 0
         self._last_moment = now - 1
@@ -266,8 +267,8 @@ class Partition:
         self.reservations.retry_refused()
         before = len(self.out)
         made: int = self.descent.decide(limit)
-        while (self.descent.hungry or self.guaranteed.watchful) and made < limit and self.at_rest():
-            made += self.descent.decide(limit - made)
+        if self.parking.gangs or self.descent.hungry or self.guaranteed.watchful:
+            made += self.at_rest(limit - made)
         if made or len(self.out) > before:
             self.changed = True
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
@@ -280,9 +281,14 @@ class Partition:
                     self.out.append(WaitingForResources(ask.key, app.id))
         return made
 
-    def at_rest(self) -> bool:
-        """Nothing more can be placed: what is left to try then. True if something may be placed now after all."""
-        return self.guaranteed.at_rest()
+    def at_rest(self, limit: int) -> int:
+        """Nothing more can be placed: let work run in front of gangs, and then preempt; the number of allocations made."""
+        made = self.atomic.at_rest(limit) if self.parking.gangs else 0
+        while made < limit and self.guaranteed.at_rest():
+            made += self.descent.decide(limit - made)
+            if self.parking.gangs:
+                made += self.atomic.at_rest(limit - made)
+        return made
 
     # what the decision loop asks of its desk
 
@@ -350,26 +356,6 @@ class Partition:
             self.gangs.dropped(app, ask)
         if self.events is not None:
             self.events.dropped(ask)
-
-    def retire(self, app: Application) -> None:
-        """A completed or failed application leaves its queue and is kept for a while."""
-        self.applications.pop(app.id, None)
-        app.queue.apps.pop(app.id, None)
-        self.timers.cancel(app.running_timer)
-        self.remember_terminated(app)
-        if not app.queue.apps:  # what else could have become empty?
-            self.watch_empty_queues()
-
-    def remember_terminated(self, app: Application) -> None:
-        """Keep it, within the limit, until it expires."""
-        self.terminated[app] = None
-        if len(self.terminated) > TERMINATED_MAX:
-            self.forget_terminated(next(iter(self.terminated)))
-
-    def forget_terminated(self, app: Application) -> None:
-        """It expires."""
-        self.terminated.pop(app, None)
-        self.timers.cancel(app.timer)
 
     def remove_application(self, app: Application) -> None:
         """Take it out of its queue and the partition; it has nothing left."""

@@ -112,7 +112,7 @@ class Picture:
     ) -> None:
         """`priority`: the ask's, as this queue sees it; `carried`: the offsets between the root of the search and it.
 
-        Inside a priority fence the ask's priority is compared no more, and all count with the fence's (`frozen`).
+        Inside a priority fence (`fenced`) it is compared with fences alone, and all count with the outer one's (`frozen`).
         """
         child: Queue
         if queue is self.leaf or queue.allocated.zero():
@@ -127,11 +127,9 @@ class Picture:
             kept = below if child.fence and frozen is None else frozen
             if child in seen:
                 self._descend(child, seen, seen[child], False, below, kept)
-            elif fenced:
-                self._descend(child, seen, priority, True, below, kept)
             elif not child.fence:
-                self._descend(child, seen, priority - child.offset, False, below, kept)
-            elif child.offset <= priority:
+                self._descend(child, seen, priority - child.offset, fenced, below, kept)
+            elif child.offset <= priority:  # also a fence within a fence
                 self._descend(child, seen, priority, True, below, kept)
 
     def _gather(self, leaf: Queue, highest: int | None, carried: int, frozen: int | None) -> None:

@@ -33,6 +33,7 @@ else:
 if TYPE_CHECKING:  # an application knows its queue; here it is an object
     from .application import Application
 
+STOPPED = ObjectState.STOPPED
 LOWEST = cython.declare(cython.longlong, -0x80000000)
 HIGHEST = cython.declare(cython.longlong, 0x7FFFFFFF)
 
@@ -248,6 +249,27 @@ class Queue(Ranked):
         if self.by_name is None or len(self.by_name) != len(self.children):
             self.by_name = [self.children[name] for name in sorted(self.children)]
         return self.by_name
+
+    def children_in_order(self) -> list[Queue]:
+        """All children with pending asks that are not stopped, in the order of section 4.1."""
+        found: list[Any] = []
+        child: Queue
+        last: Queue
+        i: cython.Py_ssize_t
+        for child in self.children_by_name():
+            if child.asks_pending == 0 or child.state is STOPPED:
+                continue
+            i = len(found)
+            while i > 0:
+                last = cython.cast(Queue, found[i - 1])
+                if child.same_rank(last):
+                    if not child.pending.above(last.pending):
+                        break
+                elif not child.before(last):
+                    break
+                i -= 1
+            found.insert(i, child)
+        return found
 
     @property
     def draining(self) -> bool:

@@ -56,6 +56,7 @@ class Reservations:
             return
         partition.parking.reserved_stale = True
         partition.parking.stirred = True
+        partition.atomic.retry_refused()
         refused = list(self._refused)
         self._refused.clear()
         for ask in refused:
@@ -107,8 +108,8 @@ class Reservations:
             partition.events.reservation(ask, node, made=False)
 
     def mend_open(self, node: Node) -> None:
-        """Whether asks in general may use the node: it is schedulable and not reserved."""
-        node.open = node.schedulable and not node.reservations
+        """Whether asks in general may use the node: it is schedulable and neither reserved nor held for a gang."""
+        node.open = node.schedulable and not node.reservations and not self._partition.atomic.backfill.holds(node)
         self._partition.index.mend(node)
 
     def cancel_ordinary(self, node: Node) -> None:
@@ -142,7 +143,7 @@ class Reservations:
     def _try_queue(self, queue: Queue) -> bool:
         if queue.is_leaf:
             return any(self._try_app(app) for app in sorted(queue.reserved, key=lambda a: a.seq))
-        return any(self._try_queue(child) for child in self._partition.descent.children_in_order(queue))
+        return any(self._try_queue(child) for child in queue.children_in_order())
 
     def _try_app(self, app: Application) -> bool:
         partition = self._partition

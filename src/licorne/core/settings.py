@@ -38,7 +38,8 @@ class Settings(msgspec.Struct, frozen=True):
     (`scheduler.parking`), which decides the same and is slow: for tests. `priority_classes` as in seed 000.
     `event_tracking`, `event_capacity`: whether records of events are made for a resource manager that listens, and how
     many may wait (`event.trackingEnabled`, `event.requestCapacity`); as in the original, what does not parse, and 0, means
-    the default (spec events.md, section 4).
+    the default (spec events.md, section 4). `gang_hold_ns`: how long a gang without placeholders may hold nodes
+    (`gang.hold.max.age`, 120 minutes), 0: never.
     """
 
     reservation_delay_ns: int = 2 * SECOND_NS
@@ -48,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True):
     priority_classes: dict[str, int] = {}
     event_tracking: bool = True
     event_capacity: int = EVENT_CAPACITY
+    gang_hold_ns: int = 120 * 60 * SECOND_NS
 
     def reread(self, texts: Mapping[str, str]) -> Settings:
         """Read them again while the scheduler runs: only priority classes, inspection and events take effect then.
@@ -78,6 +80,9 @@ def read_settings(texts: Mapping[str, str]) -> Settings:
     delay_ns = min(delay_ns, TIME_MAX_NS)
     if not _flag(texts, "reservation.enabled", default=True):
         delay_ns = UNLIMITED
+    hold = parse_duration_ns(texts.get("gang.hold.max.age", "120m"))
+    if hold is None or hold < 0:
+        raise SettingsError(f"gang.hold.max.age: {texts['gang.hold.max.age']!r}: must be a duration like 30m, or 0")
     starting = "application.state.starting"
     return Settings(
         reservation_delay_ns=delay_ns,
@@ -91,6 +96,7 @@ def read_settings(texts: Mapping[str, str]) -> Settings:
         },
         event_tracking=texts.get("event.trackingEnabled", "true") not in _FALSE,
         event_capacity=_capacity(texts.get("event.requestCapacity", "")),
+        gang_hold_ns=min(hold, TIME_MAX_NS),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import gangcheck
+from .atomicproof import validate_gangs
 from .states import ApplicationState, ObjectState
 from .vectors import Vec
 
@@ -45,6 +46,7 @@ def validate(partition: Partition) -> None:
             _queue(partition, queue)
         _reservations(partition)
         _waiting(partition)
+        validate_gangs(partition)
         partition.index.validate()
         partition.needs.validate()
         partition.tree.validate()

@@ -310,7 +310,7 @@ class Vec:
             if limit.v[d] != LIMITLESS:
                 self.v[d] = min(self.v[d], limit.v[d] - used.at(d))
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(check=False)
     def binds(self, used: Vec, ask: Vec) -> cython.bint:
         """As a limit with that much used: would an ask of up to this size not fit?"""

@@ -81,6 +81,10 @@ def _describe(reason: explain.Reason) -> str:
             return "waits for the node that is reserved for it"
         case explain.Placeholder():
             return "waits for a placeholder of its task group"
+        case explain.Gang(ready=False):
+            return "its gang is not complete"
+        case explain.Gang():
+            return "its gang waits to start as a whole"
         case explain.NotTried():
             return "not tried yet"
 

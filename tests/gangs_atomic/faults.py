@@ -1,0 +1,170 @@
+"""Faults of the kind that gangs invite, planted in the product one at a time; run as a program it says what caught one.
+
+`python -m gangs_atomic.faults NAME`, with LICORNE_INTERPRETED=1. The laws see a fault by what is said and by
+`validate()`, which the bench calls after each step.
+"""
+
+# ruff: noqa: ARG005  what is replaced has these arguments
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gangs_atomic.laws import KINDS, lived, start_of_gang
+from licorne.core import atomic, backfill, plans, trial
+from licorne.core.accounting import Books
+
+FAULTS: dict[str, Callable[[], None]] = {}
+RUNS = 60
+
+
+def fault(plant: Callable[[], None]) -> Callable[[], None]:
+    """Register it under its name."""
+    FAULTS[plant.__name__] = plant
+    return plant
+
+
+def _replace(where: Any, name: str, by: Any) -> None:
+    """Where it is looked up."""
+    setattr(where, name, by)
+
+
+@fault
+def a_gang_starts_with_what_is_there() -> None:
+    def members(self: atomic.AtomicGang, app: Any) -> list[Any]:
+        return [ask for asks in self.pending(app).values() for ask in asks]
+
+    atomic.AtomicGang.members = members  # type: ignore[method-assign]
+
+
+@fault
+def a_trial_is_not_undone() -> None:
+    trial.Trial.undo = lambda self, placed: None  # type: ignore[method-assign]
+
+
+@fault
+def a_trial_leaves_one_member() -> None:
+    real = trial.Trial.undo
+    trial.Trial.undo = lambda self, placed: real(self, placed[1:])  # type: ignore[method-assign]
+
+
+@fault
+def quotas_are_not_asked() -> None:
+    _replace(atomic, "short_of", lambda app, total: [])
+
+
+@fault
+def the_quota_of_one_member_is_asked() -> None:
+    real = plans.short_of
+    _replace(atomic, "short_of", lambda app, total: real(app, next(iter(app.asks.values())).shape.amounts))
+
+
+@fault
+def members_are_not_parked() -> None:
+    real = Books.pend
+
+    def pend(self: Any, app: Any, ask: Any) -> None:
+        gang, app.atomic = app.atomic, None
+        real(self, app, ask)
+        app.atomic = gang
+        app.gang_changed()
+
+    _replace(Books, "pend", pend)
+
+
+@fault
+def a_quota_that_frees_wakes_no_gang() -> None:
+    real = atomic.AtomicGangs.visit
+
+    def visit(self: Any, app: Any) -> int:
+        done = real(self, app)
+        for queue in app.queue.lineage():
+            queue.blocked.pop(app, None)
+        return done
+
+    atomic.AtomicGangs.visit = visit  # type: ignore[method-assign]
+
+
+@fault
+def held_nodes_stay_open() -> None:
+    backfill.Backfill.holds = lambda self, node: False  # type: ignore[method-assign]
+
+
+@fault
+def a_job_may_end_a_second_late() -> None:
+    real = backfill.Filling._end_of
+    backfill.Filling._end_of = lambda self, app, ask: real(self, app, ask) - 10**9  # type: ignore[method-assign]
+
+
+@fault
+def an_endless_job_counts_as_short() -> None:
+    backfill.Filling._end_of = lambda self, app, ask: self._partition.now + ask.timeout_ns  # type: ignore[method-assign]
+
+
+@fault
+def room_beside_the_gang_is_given_twice() -> None:
+    backfill.Filling.node_for = _twice(backfill.Filling.node_for)  # type: ignore[method-assign]
+
+
+def _twice(real: Any) -> Any:
+    def node_for(self: Any, app: Any, ask: Any) -> Any:
+        self._rest.clear()
+        self._hold.plan = self._hold.plan._replace(placing=self._hold.plan.placing[:1])
+        return real(self, app, ask)
+
+    return node_for
+
+
+@fault
+def what_ends_last_counts_first() -> None:
+    _replace(plans, "end_of", lambda alloc: (alloc.bound_ns, alloc.seq, alloc.id))
+
+
+@fault
+def a_plan_may_move_later() -> None:
+    plans.Plan.holds = lambda self, partition, members: False  # type: ignore[method-assign]
+    real = plans.make_plan
+    calls = [0]
+
+    def make_plan(partition: Any, members: Any, held: Any) -> Any:
+        calls[0] += 1
+        plan = real(partition, members, held)
+        return plan if plan is None or calls[0] % 2 else plan._replace(placing=plan.placing[:1])
+
+    _replace(backfill, "make_plan", make_plan)
+
+
+@fault
+def a_member_is_left_out() -> None:
+    real = atomic.AtomicGangs._start
+
+    def start(self: Any, app: Any, placing: Any) -> None:
+        real(self, app, placing[:-1] if len(placing) > 2 else placing)
+
+    atomic.AtomicGangs._start = start  # type: ignore[method-assign]
+
+
+def caught() -> str:
+    """What the first run that fails says; empty if all go well."""
+    rng = random.Random(7)
+    for number in range(RUNS):
+        steps = [(rng.choice(KINDS), rng.randint(0, 30), rng.randint(0, 30), rng.randint(0, 30)) for _ in range(40)]
+        work = [(rng.randint(1, 8), rng.randint(1, 25)) for _ in range(rng.randint(2, 8))]
+        jobs = [(rng.randint(0, 20), rng.randint(1, 6), rng.choice([0, *range(1, 25)])) for _ in range(10)]
+        gang = [rng.randint(2, 9)] * rng.randint(1, 4)
+        nodes = [rng.randint(6, 12) for _ in range(rng.randint(1, 4))]
+        try:
+            assert lived(steps) == lived(steps, parking=False), "parking matters"
+            planned, started = start_of_gang(nodes, work, gang, jobs)
+            assert planned is None or started == planned, f"planned for {planned}, started at {started}"
+        except Exception as error:  # noqa: BLE001  a fault may end in any way
+            return f"caught in run {number}: {type(error).__name__} {error}"
+    return ""
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        FAULTS[sys.argv[1]]()
+    sys.stdout.write(caught() or "not caught\n")

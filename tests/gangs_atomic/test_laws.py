@@ -1,0 +1,77 @@
+"""The laws of gangs that start as a whole, on random clusters; and planted faults, which must break them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gangs_atomic.faults import FAULTS
+from gangs_atomic.laws import KINDS, lived, start_of_gang
+
+HERE = Path(__file__).resolve().parent
+numbers = st.integers(0, 30)
+steps = st.lists(st.tuples(st.sampled_from(KINDS), numbers, numbers, numbers), min_size=5, max_size=40)
+
+
+@settings(max_examples=60, derandomize=True)
+@given(steps)
+def test_all_or_nothing_within_every_quota_and_the_same_without_parking(steps: list[tuple[str, int, int, int]]) -> None:
+    assert lived(steps) == lived(steps, parking=False)
+
+
+work = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 25)), min_size=2, max_size=8)
+jobs = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(1, 8), st.one_of(st.just(0), st.integers(1, 30))), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=60, derandomize=True)
+@given(st.lists(st.integers(6, 12), min_size=1, max_size=4), work, st.integers(1, 12), st.integers(1, 5), jobs)
+def test_smaller_work_in_front_of_a_gang_never_delays_it(
+    nodes: list[int],
+    work: list[tuple[int, int]],
+    size: int,
+    members: int,
+    jobs: list[tuple[int, int, int]],
+) -> None:
+    """With members that are all alike a plan is exact: with the jobs the gang starts when it would without them."""
+    gang = [size] * members
+    planned, without = start_of_gang(nodes, work, gang, [])
+    assert planned == without
+    assert start_of_gang(nodes, work, gang, jobs) == (planned, without) or planned is None
+
+
+@settings(max_examples=60, derandomize=True)
+@given(
+    st.lists(st.integers(6, 12), min_size=1, max_size=4),
+    work,
+    st.lists(st.integers(1, 9), min_size=2, max_size=5),
+    jobs,
+)
+def test_a_gang_of_different_members_starts_no_later_than_planned(
+    nodes: list[int],
+    work: list[tuple[int, int]],
+    gang: list[int],
+    jobs: list[tuple[int, int, int]],
+) -> None:
+    planned, started = start_of_gang(nodes, work, gang, jobs)
+    if planned is not None:
+        assert started is not None
+        assert started <= planned
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_caught(name: str) -> None:
+    """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
+    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
+    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
+    program = [sys.executable, "-m", "gangs_atomic.faults", name]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("caught"), done.stdout

@@ -1,0 +1,276 @@
+"""Gangs without placeholders in the reference (docs/gangs-atomic.md): what they are, and how they start.
+
+As plain as it can be said: a trial is a table of what would be free, nodes are sorted anew for each member. Plans and what
+is held are in `reference.gangplans`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from licorne.config.properties import parse_gang_scheduling
+from licorne.si.messages import AddApplication
+from reference.model import Amounts, App, Ask, Node, Partition, Queue, fits, fits_limit, lowest, minus, plus, rest
+from reference.sums import Sums, meets
+
+if TYPE_CHECKING:
+    from reference.scheduler import Pass
+
+GROUPS_TAG = "yunikorn.apache.org/task-groups"
+HOLD_NS = 7200 * 10**9
+FOREVER = 1 << 63
+Placing = list[tuple[Ask, Node]]
+End = tuple[int, int, str]
+
+
+@dataclass(eq=False)
+class Gang:
+    """`stale`: worth a trial. `refused`: a predicate spoke against a node."""
+
+    needs: dict[str, int]
+    stale: bool = True
+    refused: bool = False
+    barred_ns: int = 0
+
+
+@dataclass(eq=False)
+class Hold:
+    """What a gang holds, and the plan that says so: the members' nodes once all up to `last` has ended."""
+
+    app: App
+    gang: Gang
+    placing: Placing
+    last: End
+    nodes: list[Node]
+
+
+@dataclass(eq=False)
+class Gangs:
+    """Of one partition. `seen`: of each node what it was like at the last look."""
+
+    hold: Hold | None = None
+    seen: dict[Node, Any] = field(default_factory=dict)
+    planned: bool = False
+
+
+# -- who is one --------------------------------------------------------------------------------------------
+
+
+def refused(message: AddApplication, queue: Queue | None) -> bool:
+    """Does it ask for what cannot be (before a queue is known), or for more than its queues can hold?"""
+    text, how = message.tags.get(GROUPS_TAG), parse_gang_scheduling(message.tags.get("gang.scheduling", ""))
+    if queue is None:
+        return bool(how) and (text is None or any(message.placeholder_ask.values()) or not _readable(text))
+    if not _wanted(message, queue):
+        return False
+    if text is None or not _readable(text):
+        return True
+    total: Amounts = {}
+    for group in json.loads(text):
+        amounts = {("vcore" if k == "cpu" else k): int(v.removesuffix("m")) for k, v in group["minResource"].items()}
+        total = plus(total, amounts, group["minMember"])
+    return any(not fits_limit(level.maximum, total) for level in queue.lineage() if level.parent is not None)
+
+
+def gang_of(message: AddApplication, queue: Queue) -> Gang | None:
+    """The gang that an application is."""
+    if not _wanted(message, queue):
+        return None
+    return Gang({group["name"]: group["minMember"] for group in json.loads(message.tags[GROUPS_TAG])})
+
+
+def _wanted(message: AddApplication, queue: Queue) -> bool:
+    if GROUPS_TAG not in message.tags or any(message.placeholder_ask.values()):
+        return False
+    own = parse_gang_scheduling(message.tags.get("gang.scheduling", ""))
+    return queue.settings.atomic_gangs if own is None else own
+
+
+def _readable(text: str) -> bool:
+    document = json.loads(text)
+    return bool(document) and all(group["minMember"] > 0 for group in document)
+
+
+# -- what has changed --------------------------------------------------------------------------------------
+
+
+def watch(partition: Partition) -> None:
+    """Where a node is new, was opened or changed, or something on it ended or changed, gangs are worth a trial again."""
+    seen, partition.atomic.seen = partition.atomic.seen, {}
+    gained = False
+    for node in partition.nodes.values():
+        on_it = {a.id: (a.placed, dict(a.amounts)) for a in partition.allocations() if a.node is node}
+        open_ = node.schedulable and not node.reserved_by and not holds(partition, node)
+        now = (open_, on_it, dict(node.foreign), dict(node.capacity), dict(node.occupied), node.attributes)
+        partition.atomic.seen[node] = now
+        before = seen.get(node)
+        opened = before is None or (open_ and not before[0]) or before[2:] != now[2:]
+        gained = gained or opened or any(on_it.get(key) != what for key, what in before[1].items())
+    if gained:
+        for app in partition.apps.values():
+            if app.atomic is not None:
+                app.atomic.stale = True
+
+
+def changed(app: App) -> None:
+    """An ask, or an allocation from outside, has come, changed or gone."""
+    if app.atomic is not None:
+        app.atomic.stale = True
+
+
+def begin(partition: Partition) -> None:
+    """A new call: predicates may say something else."""
+    partition.atomic.planned = False
+    for app in partition.apps.values():
+        if app.atomic is not None and app.atomic.refused:
+            app.atomic.refused, app.atomic.stale = False, True
+
+
+def holds(partition: Partition, node: Node) -> bool:
+    """Is the node held?"""
+    return partition.atomic.hold is not None and node in partition.atomic.hold.nodes
+
+
+# -- all or nothing ----------------------------------------------------------------------------------------
+
+
+def members(app: App) -> list[Ask] | None:
+    """Who is to be placed for it to start."""
+    assert app.atomic is not None
+    found: list[Ask] = []
+    pending = Sums.asks_in_order(app)
+    for name, wanted in app.atomic.needs.items():
+        need = wanted - sum(alloc.task_group == name for alloc in app.allocations.values())
+        asks = [ask for ask in pending if ask.task_group == name for _ in range(ask.repeats)]
+        if len(asks) < need:
+            return None
+        found += asks[: max(0, need)]
+    return sorted(found, key=lambda ask: (-ask.priority, ask.created_ns, ask.arrived))
+
+
+def visit(turn: Pass, app: App) -> Placing | None:
+    """Its turn: where its members are to go (none at all for a gang that runs already); None: it waits."""
+    gang = app.atomic
+    assert gang is not None
+    asks = members(app)
+    if asks is not None and not asks:
+        return []
+    total = sum_of(asks or [])
+    if asks is None or not fits_quota(turn.sums, app, total):
+        gang.stale = True
+        return None
+    if not gang.stale:
+        return None
+    gang.stale = gang.refused = False
+    for ask in asks:
+        ask.attempted = True
+    if not fits_limit(rest(turn.sums.cluster, turn.sums.allocated[turn.partition.root]), total):
+        return None
+    hold = turn.partition.atomic.hold
+    mine = hold if hold is not None and hold.gang is gang else None
+    trial = Trial(turn.partition, turn.sums, mine, turn.partition.predicate is not None)
+    placing = trial.place(asks)
+    if placing is None and mine is not None:
+        placing = trial.place_as(asks, mine.placing)
+    gang.refused = trial.refused
+    return placing
+
+
+def give_up(partition: Partition, gang: Gang | None) -> None:
+    """It holds nothing any longer."""
+    if partition.atomic.hold is not None and partition.atomic.hold.gang is gang:
+        partition.atomic.hold = None
+
+
+def sum_of(asks: list[Ask]) -> Amounts:
+    """What they want together."""
+    total: Amounts = {}
+    for ask in asks:
+        total = plus(total, ask.amounts)
+    return total
+
+
+def fits_quota(sums: Sums, app: App, total: Amounts) -> bool:
+    """Queues but for root, whose max is what the nodes have; user and group."""
+    room = sums.user_headroom(app)
+    for level in app.queue.lineage():
+        if level.parent is not None:
+            room = lowest(room, rest(level.maximum, sums.allocated[level]))
+    return fits_limit(room, total)
+
+
+class Trial:
+    """What would be free if some asks were placed, and some allocations had ended."""
+
+    def __init__(self, partition: Partition, sums: Sums, hold: Hold | None, predicates: bool) -> None:
+        self.partition = partition
+        self.sums = sums
+        self.predicates = predicates
+        self.refused = False
+        self.free = {node: sums.free(node) for node in partition.nodes.values()}
+        own = hold.nodes if hold is not None else []
+        self.open = {
+            node
+            for node in partition.nodes.values()
+            if node.schedulable and not node.reserved_by and (node in own or not holds(partition, node))
+        }
+
+    def place(self, asks: list[Ask]) -> Placing | None:
+        """In request order; the largest first; the largest first, each where it leaves least."""
+        found = self._in_order(asks, best=False)
+        if found is not None or all(_alike(ask, asks[0]) for ask in asks):
+            return found
+        largest = sorted(asks, key=self._size, reverse=True)
+        return self._in_order(largest, best=False) or self._in_order(largest, best=True)
+
+    def place_as(self, asks: list[Ask], plan: Placing) -> Placing | None:
+        """As planned, if it still can be."""
+        if sorted(id(ask) for ask in asks) != sorted(id(ask) for ask, _ in plan):
+            return None
+        free = self.free.copy()
+        for ask, node in plan:
+            if node not in free or not self._takes(ask, node, free):
+                return None
+            free[node] = minus(free[node], ask.amounts)
+        return plan
+
+    def _in_order(self, asks: list[Ask], *, best: bool) -> Placing | None:
+        free = self.free.copy()
+        placed: Placing = []
+        for ask in asks:
+            nodes = [node for node in self._sorted(free) if self._takes(ask, node, free, first=not best)]
+            if not nodes:
+                return None
+            node = min(nodes, key=lambda n: _left(n, free[n], ask)) if best and not ask.required else nodes[0]
+            free[node] = minus(free[node], ask.amounts)
+            placed.append((ask, node))
+        return placed
+
+    def _sorted(self, free: dict[Node, Amounts]) -> list[Node]:
+        return sorted(free, key=lambda node: (self.sums.score(node, free[node]), node.id.encode()))
+
+    def _takes(self, ask: Ask, node: Node, free: dict[Node, Amounts], *, first: bool = False) -> bool:
+        if ask.required:
+            usable = node.id == ask.required and not node.reserved_by and (node in self.open or not node.schedulable)
+        else:
+            usable = node in self.open
+        if not usable or not fits(free[node], ask.amounts) or not meets(ask, node):
+            return False
+        if not self.predicates or self.partition.predicate is None or self.partition.predicate(ask.key, node.id, True):
+            return True
+        self.refused = True
+        return False
+
+    def _size(self, ask: Ask) -> float:
+        cluster = self.sums.cluster
+        return max((a / cluster[t] for t, a in ask.amounts.items() if cluster.get(t, 0) > 0), default=0.0)
+
+
+def _alike(one: Ask, other: Ask) -> bool:
+    return (one.amounts, one.constraints, one.required) == (other.amounts, other.constraints, other.required)
+
+
+def _left(node: Node, free: Amounts, ask: Ask) -> float:
+    return max((free.get(t, 0) - ask.amounts.get(t, 0)) / size for t, size in node.capacity.items() if size > 0)
