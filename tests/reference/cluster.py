@@ -60,6 +60,7 @@ class ReferenceCluster:
             last_moment_ns=self.now_ns - 1,
         )
         partition.atomic = atomic.Gangs()
+        partition.owner = rm_id
         queues.apply(partition, config)
         return partition
 

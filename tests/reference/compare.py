@@ -6,7 +6,6 @@ Run as a program, `python -m reference.compare SEED [COUNT]`, it compares that s
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -40,9 +39,6 @@ class Product:
     def __init__(self, settings: dict[str, str]) -> None:
         self.settings = settings
         self.cluster = product.Cluster()
-        self.names: dict[tuple[str, str], str] = {}  # (resource manager, UUID) -> name
-        self.uuids: dict[tuple[str, str], str] = {}
-        self.named: Counter[tuple[str, str]] = Counter()
 
     def register(self, manager: Manager, text: str, predicate: Callable[[str, str, bool], bool] | None) -> None:
         with patch.object(product, "load", _load):
@@ -55,27 +51,11 @@ class Product:
             self.cluster.reload(manager.rm_id, text, manager.settings | self.settings)
 
     def submit(self, rm_id: str, inputs: list[Input]) -> None:
-        meant = []
-        for message in inputs:
-            known = self.uuids.get((rm_id, getattr(message, "uuid", "")))
-            meant.append(_with_uuid(message, known) if known else message)
-        self.cluster.submit(rm_id, meant)
+        self.cluster.submit(rm_id, inputs)
 
     def said(self) -> Said:
         """What was said since the last time."""
-        return [(rm, self._renamed(rm, output)) for rm, outputs in self.cluster.outputs() for output in outputs]
-
-    def _renamed(self, rm_id: str, output: Any) -> Output:
-        uuid = getattr(output, "uuid", "")
-        if uuid and not uuid.startswith("given"):
-            name = self.names.get((rm_id, uuid))
-            if name is None:
-                self.named[rm_id, output.partition] += 1
-                name = f"{output.partition}#{self.named[rm_id, output.partition]}"
-                self.names[rm_id, uuid] = name
-                self.uuids[rm_id, name] = uuid
-            output = _with_uuid(output, name)
-        return output  # type: ignore[no-any-return]
+        return [(rm, output) for rm, outputs in self.cluster.outputs() for output in outputs]
 
     def reservations(self) -> dict[str, list[str]]:
         """The asks that reserve each node."""
@@ -256,11 +236,6 @@ def _fields(message: Any) -> dict[str, Any]:
     if isinstance(message, messages.Allocation | messages.NewAllocation):
         return message.fields()
     return {name: getattr(message, name) for name in message.__struct_fields__}
-
-
-def _with_uuid(message: Any, uuid: str) -> Any:
-    """A copy that speaks of another allocation."""
-    return type(message)(**_fields(message) | {"uuid": uuid})
 
 
 def comparable(output: Output) -> tuple[Any, ...]:

@@ -18,23 +18,37 @@ from reference.atomic import (
     members,
     sum_of,
 )
+from reference.gangs import waits
 from reference.model import Amounts, App, Ask, Node, Partition, Queue, fits, fits_limit, minus, plus, rest
 from reference.sums import Sums, choose_group, limit_of, meets, trackers
 
 
 def end_of(alloc: Ask) -> End:
     """When it ends."""
-    if alloc.released or alloc.preempted:
+    if alloc.preempted or (alloc.released and not _handed_over(alloc)):
         return 0, alloc.arrived, alloc.id
     end = alloc.bound_ns + alloc.timeout_ns if alloc.timeout_ns else FOREVER
     return min(end, alloc.app.running_due_ns) if alloc.app.running_timer else end, alloc.arrived, alloc.id
+
+
+def _handed_over(alloc: Ask) -> bool:
+    """Will a real ask have its room, or is it that real ask?"""
+    flying = alloc.app.gang.flying
+    return any(real is alloc or (real.place is alloc and real.node is alloc.node) for real in flying)
+
+
+def _running(partition: Partition) -> Iterator[Ask]:
+    """All allocations, and the asks in flight that are on a node of their own."""
+    yield from partition.allocations()
+    for app in partition.apps.values():
+        yield from (real for real in app.gang.flying if real.place is not None and real.node is not real.place.node)
 
 
 def _plan(partition: Partition, asks: list[Ask], hold: Hold | None) -> tuple[Placing, End] | None:
     """By bisection over what ends, in its order."""
     sums = Sums(partition)
     usable = Trial(partition, sums, hold, predicates=False).open
-    ending = sorted((a for a in partition.allocations() if a.node in usable), key=end_of)
+    ending = sorted((a for a in _running(partition) if a.node in usable), key=end_of)
 
     def after(count: int) -> Placing | None:
         trial = Trial(partition, sums, hold, predicates=False)
@@ -63,7 +77,7 @@ def _counts(hold: Hold, alloc: Ask) -> bool:
 
 def _room(partition: Partition, hold: Hold, node: Node) -> Amounts:
     room = Sums(partition).free(node)
-    for alloc in partition.allocations():
+    for alloc in _running(partition):
         if alloc.node is node and _counts(hold, alloc):
             room = plus(room, alloc.amounts)
     return room
@@ -201,7 +215,13 @@ def _node_for(
     partition: Partition, hold: Hold, app: App, ask: Ask, taken: dict[Node, Amounts], first: dict[Node, Amounts]
 ) -> Node | None:
     sums = Sums(partition)
-    if ask.required or not sums.has_headroom(app, ask) or not _leaves_quota(sums, hold, app, ask):
+    if (
+        ask.required
+        or ask.placeholder
+        or waits(ask)
+        or not sums.has_headroom(app, ask)
+        or not _leaves_quota(sums, hold, app, ask)
+    ):
         return None
     end = partition.now_ns + ask.timeout_ns if ask.timeout_ns else FOREVER
     if app.running_timer:

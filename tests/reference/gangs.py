@@ -10,7 +10,21 @@ from typing import Final
 
 from licorne.si.messages import AddApplication, NewAllocation, Released, Termination
 from reference import life
-from reference.model import SECOND_NS, Amounts, App, Ask, Gang, Node, Partition, Queue, fits, fits_limit, lowest, plus
+from reference.model import (
+    SECOND_NS,
+    Amounts,
+    App,
+    Ask,
+    Gang,
+    Node,
+    Partition,
+    Queue,
+    fits,
+    fits_limit,
+    lowest,
+    next_uuid,
+    plus,
+)
 from reference.sums import Sums, meets
 
 REPLACED, TIMEOUT = Termination.PLACEHOLDER_REPLACED, Termination.TIMEOUT
@@ -82,8 +96,8 @@ def arrived(partition: Partition, app: App, placeholder: Ask) -> None:
 def replace_one(partition: Partition, sums: Sums) -> bool:
     """The first real ask, by arrival of the applications, that can replace a placeholder; is there one?"""
     for app in partition.apps.values():
-        if not app.queue.leaf:
-            continue
+        if not app.queue.leaf or any(queue.leaf for queue in app.queue.lineage()[1:]):
+            continue  # nobody comes to it (config.md, 6.3)
         asks = [ask for ask in sums.asks_in_order(app) if waits(ask)]
         rest: list[Ask] = []
         for ask in asks:
@@ -127,7 +141,8 @@ def _own(partition: Partition, ask: Ask) -> tuple[Ask, bool] | None:
 
 def _other_node(partition: Partition, sums: Sums, ask: Ask, place: Ask) -> Node | None:
     for node in sums.nodes_in_order:
-        if node is place.node or not node.schedulable or node.reserved_by:
+        held = partition.atomic.hold is not None and node in partition.atomic.hold.nodes
+        if node is place.node or not node.schedulable or node.reserved_by or held:
             continue
         if ask.required and ask.required != node.id:
             continue
@@ -141,11 +156,12 @@ def _link(partition: Partition, ask: Ask, place: Ask, node: Node | None) -> None
     app = ask.app
     real = ask
     if partition.seed_dialect:
-        real = replace(ask, repeats=1)
+        real = replace(ask, repeats=1, id=next_uuid(partition))
         ask.repeats -= 1
     if real is ask or not ask.repeats:
         del app.asks[ask.key]
     real.node, real.place, place.released = node, place, True
+    real.bound_ns = partition.now_ns
     real.placed = partition.number("placed")
     app.gang.flying.append(real)
     life.say_released(partition, place, REPLACED)
@@ -188,8 +204,6 @@ def confirm(partition: Partition, place: Ask, real: Ask) -> None:
     gang.flying.remove(real)
     real.place = None
     del app.allocations[place.id]
-    if partition.seed_dialect:
-        real.id = f"{partition.name}#{partition.number('uuid')}"
     real.placed = partition.number("placed")
     app.allocations[real.id] = real
     gang.gained = plus(gang.gained, place.amounts)
@@ -233,6 +247,7 @@ def unlink(real: Ask) -> None:
         known.repeats += 1
     else:
         real.node = real.place = None
+        real.id = real.key
         app.asks[real.key] = real
 
 

@@ -34,9 +34,9 @@ from licorne.si.messages import (
 )
 from reference import atomic, gangs, quotas
 from reference.life import RUN, drop_ask, emptied, end, fire, unreserve, watch_queues
-from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, pruned
+from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, next_uuid, pruned
 from reference.queues import create_dynamic, find
-from reference.scheduler import next_uuid, place
+from reference.scheduler import place
 from reference.sums import choose_group
 
 MILLISECOND_NS = 10**6
@@ -138,6 +138,8 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         return False
     pending = app.asks.get(message.key)
     alloc = app.allocations.get(message.uuid or message.key)
+    if pending is None and alloc is None and message.placeholder and app.atomic is not None:
+        return False
     if message.node_id:
         return _placed_outside(partition, app, message, pending, alloc)
     if pending is not None:

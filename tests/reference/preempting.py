@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from licorne.si.messages import Termination
+from reference.gangs import waits
 from reference.life import say_released, unreserve
 from reference.model import (
     SECOND_NS,
@@ -212,7 +213,7 @@ def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> bool:
 
 
 def _is_due(partition: Partition, ask: Ask) -> bool:
-    if not ask.allow_other or ask.triggered or ask.required:
+    if not ask.allow_other or ask.triggered or ask.required or ask.app.atomic is not None or waits(ask):
         return False
     due_ns = ask.created_ns + ask.app.queue.settings.preemption_delay_ns
     check = partition.checks.get(ask)
@@ -360,6 +361,8 @@ class Hunt:
             if other is not ask and (other.required or other.triggered or not old):
                 return False
         if not node.schedulable or not fits(node.capacity, ask.amounts) or not meets(ask, node):
+            return False
+        if self.partition.atomic.hold is not None and node in self.partition.atomic.hold.nodes:
             return False
         return self.partition.predicate is None or self.partition.predicate(ask.key, node.id, False)
 

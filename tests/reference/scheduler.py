@@ -24,6 +24,7 @@ from reference.model import (
     Reservation,
     fits,
     fits_limit,
+    next_uuid,
     plus,
 )
 from reference.sums import Sums, choose_group, fit_in_score, meets, trackers
@@ -288,11 +289,6 @@ def place(partition: Partition, alloc: Ask, node: Node, *, recovered: bool = Fal
     if alloc.placeholder and recovered and app.state in ("Running", "Starting", "Completing"):
         gangs.start_clock(partition, app)
     gangs.announce(partition, alloc)
-
-
-def next_uuid(partition: Partition) -> str:
-    """The name of an allocation in the seed's dialect; the comparison knows which UUID of the product it stands for."""
-    return f"{partition.name}#{partition.number('uuid')}"
 
 
 # -- the hint for autoscaling (section 13) ---------------------------------------------------------------

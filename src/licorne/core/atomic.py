@@ -255,4 +255,5 @@ class AtomicGangs:
             partition.descent.allocate(app, ask, node)
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_GANG:
-                partition.parking.retry(ask)
+                app.requests.unpark(ask)
+        partition.parking.wake(app)

@@ -36,6 +36,8 @@ REFUSALS_MAX = 100
 """How many nodes the resource manager may refuse an ask (10 batches of 10 in the original)."""
 HUNTS_MAX = 4
 """How many pictures of victims are kept (by leaf, priority, root of the search and types)."""
+LAST_ORDINARY = 3
+"""Who is parked for a reason with a larger number than this (`asks`) waits for something else than room."""
 WATCHES_KEPT = 1_000
 """With more leaves than this those that have nothing pending are forgotten."""
 
@@ -191,7 +193,9 @@ class Guaranteed:
         """What there is to say about preemption by this ask (`explain.Preemption`); None: it is none that may preempt."""
         partition = self._partition
         leaf = ask.app.queue
-        if partition.descent.hungry is None or not ask.allow_other or ask.required or not below_guarantee(leaf):
+        if partition.descent.hungry is None or not ask.allow_other or ask.required or ask.parked > LAST_ORDINARY:
+            return None
+        if not below_guarantee(leaf):
             return None
         if ask.triggered:
             return (
@@ -386,7 +390,7 @@ def may_ever_preempt(ask: Ask) -> bool:
 
 def may_preempt(ask: Ask) -> bool:
     """Is it one that may preempt now, as far as it alone is concerned? Who awaits something else than room does not."""
-    return may_ever_preempt(ask) and ask.parked <= 3
+    return may_ever_preempt(ask) and ask.parked <= LAST_ORDINARY
 
 
 def delay_ns(leaf: Queue) -> int:

@@ -170,6 +170,8 @@ class Intake:
         if present is None or not present.shape.amounts.same(self.amounts):
             if self.root.pending.crowded(self.amounts, message.max_allocations, self.root.allocated):
                 return f"the sum of all that is asked for would be larger than {SUM_MAX}"
+        if present is None and message.placeholder and app.atomic is not None:
+            return f"placeholder: application {app.id} is placed as a whole and has none"
         if message.node_id:
             return _placed_outside(self, app, message, need, pending, alloc)
         if pending is not None:
@@ -177,8 +179,6 @@ class Intake:
         elif alloc is not None:
             _resize(self.desk, app, alloc, message)
         elif app.gang is None or not self.desk.replacement.resize(app, message.key, self.amounts, message.resource):
-            if message.placeholder and app.atomic is not None:
-                return f"placeholder: application {app.id} is placed as a whole and has none"
             ask: Ask = self.make(app, message, need)
             self.submitted_with(app, ask)
             if app.state is NEW or app.state is COMPLETING:

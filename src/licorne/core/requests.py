@@ -167,7 +167,7 @@ class Requests:
             block.waiting.add(ask.shape.amounts)
             self.waiting.add(ask.shape.amounts)
 
-    @cython.cfunc
+    @cython.ccall
     def unpark(self, ask: Ask) -> cython.void:
         """Let the search see the ask again."""
         if ask.parked:
