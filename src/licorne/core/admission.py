@@ -48,7 +48,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if not queue.is_leaf:
         _reject(partition, message, f"failed to find queue {placed.queue} for application {message.application_id}")
         return False
-    gang, fault = gang_of(partition, message, queue)
+    gang, fault = gang_of(partition, message, queue) if message.tags else (None, "")
     if fault:
         _reject(partition, message, fault)
         partition.watch_empty_queues()  # that of the application may be new
@@ -95,7 +95,7 @@ def _fault(partition: Partition, message: AddApplication) -> str:
     if app_id in partition.applications:
         return f"adding application {app_id} to partition {partition.name}, but application already existed"
     wrong = amounts_fault(partition, message.placeholder_ask)
-    return f"placeholderAsk: {wrong}" if wrong else own_fault(message)
+    return f"placeholderAsk: {wrong}" if wrong else own_fault(message) if message.tags else ""
 
 
 def _new(
@@ -113,7 +113,7 @@ def _new(
     timeout = timeout_ns(message.execution_timeout_ms)
     if message.timeout_is_running_time and app.placeholder_ask.zero():
         app.running_timeout_ns = timeout
-    else:
+    elif message.placeholder_ask or timeout > 0:
         partition.gangs.admitted(app, message, timeout)
     return app
 

@@ -69,6 +69,7 @@ def _release(partition: Partition, alloc: Ask, message: str) -> None:
     """Ask the resource manager to end it, once; it is counted until that is confirmed."""
     if not alloc.released and not alloc.preempted:
         alloc.released = True
+        partition.books.asked_to_end += 1
         partition.say_released(alloc, Termination.TIMEOUT, message)
 
 

@@ -177,6 +177,7 @@ class Replacement:
                 continue
             if not place.shape.amounts.holds(ask.shape.amounts):
                 place.released = True
+                self.books.asked_to_end += 1
                 self.desk.say_released(place, TIMEOUT, INCOMPATIBLE)
                 continue
             self.fits = True
@@ -219,6 +220,7 @@ class Replacement:
         real.bound_ns = self.parking.now
         real.released = True
         place.released = True
+        self.books.asked_to_end += 1
         gang.replacing[place] = real
         gang.arriving[real.id] = place
         if node is not place.node:
@@ -350,6 +352,7 @@ class Replacement:
     def _withdraw(self, gang: Gang, place: Ask, real: Ask) -> cython.void:
         del gang.replacing[place]
         del gang.arriving[real.id]
+        self.books.asked_to_end += 1  # the placeholder is, and nobody takes its place now
         self._off_node(real)
         real.node = None
         real.bound_ns = 0

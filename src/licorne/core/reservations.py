@@ -109,7 +109,8 @@ class Reservations:
 
     def mend_open(self, node: Node) -> None:
         """Whether asks in general may use the node: it is schedulable and neither reserved nor held for a gang."""
-        node.open = node.schedulable and not node.reservations and not self._partition.atomic.backfill.holds(node)
+        hold = self._partition.atomic.backfill.hold
+        node.open = node.schedulable and not node.reservations and (hold is None or node not in hold.nodes)
         self._partition.index.mend(node)
 
     def cancel_ordinary(self, node: Node) -> None:
