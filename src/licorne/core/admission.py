@@ -17,6 +17,7 @@ from licorne.si.messages import (
 from .application import Application
 from .nodechanges import amounts_fault
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
+from .rejections import rejection
 from .states import SECOND_NS, TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
 from .tags import tag
 
@@ -115,6 +116,7 @@ def timeout_ns(timeout_ms: int) -> int:
 
 
 def _reject(partition: Partition, message: AddApplication, reason: str) -> None:
+    partition.rejected.append(rejection(message, reason, partition.now))
     partition.out.append(RejectedApplication(message.application_id, reason))
 
 

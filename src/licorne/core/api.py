@@ -237,6 +237,10 @@ class SchedulerAPI:
         finally:
             self._deliver()
 
+    def extra_config(self, rm_id: str) -> Mapping[str, str]:
+        """The settings that a resource manager brought; empty for an unknown one."""
+        return self._connections[rm_id].extra if rm_id in self._connections else {}
+
     def stop(self, rm_id: str, *, now_ns: int | None = None) -> None:
         """The resource manager shuts down: all that it had is forgotten. An unknown one is ignored."""
         self._begin(now_ns)
@@ -338,6 +342,10 @@ class SchedulerAPI:
 
         What a resource manager adds (plugin `get_state_dump`, 1.9) is `rmDiagnostics` of its entry.
         """
+        return dump.state(self.cluster, self.diagnostics())
+
+    def diagnostics(self) -> dict[str, dict[str, Any]]:
+        """What resource managers add to a state dump, by id (plugin `get_state_dump`, 1.9)."""
         if self._busy:
             raise RuntimeError(_REENTERED)
         self._busy = True
@@ -345,7 +353,7 @@ class SchedulerAPI:
             added = {rm_id: self._connections[rm_id].plugins.diagnostics() for rm_id in sorted(self._connections)}
         finally:
             self._busy = False
-        return dump.state(self.cluster, {rm_id: found for rm_id, found in added.items() if found is not None})
+        return {rm_id: found for rm_id, found in added.items() if found is not None}
 
     # -- time and callbacks ----------------------------------------------------------------------------
 

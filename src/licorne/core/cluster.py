@@ -30,7 +30,7 @@ from licorne.si.messages import (
 )
 
 from .admission import add_application, end_application, remove_application
-from .eventrecords import EventStore
+from .eventrecords import EventStore, Recorder
 from .events import PartitionEvents
 from .nodechanges import change_node
 from .partition import Partition, Predicate
@@ -55,20 +55,22 @@ class Manager:
         self.out: list[Output] = []
         self.listens = False  # to events
         self.store: EventStore | None = None
+        self.recorder: Recorder | None = None  # of the host, for all resource managers
 
     def settle_listening(self, now: int, *, announce: bool) -> None:
         """Make records of events, or none, as the settings and the resource manager have it.
 
         Partitions that are new to a store begin with records of their queues; with `announce`, so do the first.
         """
-        if not (self.listens and self.settings.event_tracking):
+        if not ((self.listens or self.recorder is not None) and self.settings.event_tracking):
             self.store = None
             for partition in self.partitions.values():
                 partition.events = None
             return
         announce = announce or self.store is not None
         if self.store is None:
-            self.store = EventStore(self.settings.event_capacity, now)
+            self.store = EventStore(self.settings.event_capacity, now, self.rm_id, self.recorder)
+            self.store.keeps = self.listens
         self.store.capacity = self.settings.event_capacity
         for partition in self.ordered:
             if partition.events is None:
@@ -94,6 +96,8 @@ class Cluster:
         self.types = Types()
         self.managers: dict[str, Manager] = {}
         self._ordered: list[Manager] = []  # by id
+        self.recorder: Recorder | None = None
+        """Takes the records of events of all resource managers that register from now on."""
         for name in ("memory", "vcore"):
             self.types.slot(name)
 
@@ -135,6 +139,7 @@ class Cluster:
         for config in configuration.partitions:
             self._add_or_reload(manager, config)
         manager.listens = listens
+        manager.recorder = self.recorder
         manager.settle_listening(self.now, announce=True)
         self.managers[rm_id] = manager
         self._order_managers()

@@ -108,6 +108,11 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     return found or [NotTried()]
 
 
+def quota_reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
+    """Those of the reasons that are quickly found: all but what nodes say. May be empty."""
+    return [*_application(partition, app), *_quotas(partition, app, ask.shape.amounts)]
+
+
 def _application(partition: Partition, app: Application) -> list[Reason]:
     found: list[Reason] = []
     if app.state is ApplicationState.ACCEPTED:

@@ -20,6 +20,7 @@ What it has to tell its resource manager is appended to `out`, in order; the clu
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 
@@ -41,6 +42,7 @@ from .nodes import Node, ScorePolicy
 from .parking import Parking
 from .placement import PlacementConfigError, Placer
 from .queue import Queue
+from .rejections import REJECTED_MAX, Rejection
 from .reservations import Reservations
 from .settings import Settings
 from .states import SECOND_NS, TIME_MAX_NS, ObjectState
@@ -84,6 +86,7 @@ class Partition:
         self.started_ns = now
         self.applications: dict[str, Application] = {}
         self.terminated: dict[Application, None] = {}
+        self.rejected: deque[Rejection] = deque(maxlen=REJECTED_MAX)
         self.nodes: dict[str, Node] = {}
         self.foreign: dict[str, Node] = {}
         self.total = Vec()
