@@ -1,0 +1,29 @@
+"""The network's side of the scheduler: gRPC for resource managers (`licorne serve`).
+
+server      the service: where it listens, its calls, start and end
+sessions    who is registered, whose stream is whose, what is said to whom
+session     the life of one resource manager
+streams     one stream: reading, writing, its end
+engine      decisions in slices, and deadlines
+security    addresses, TLS, token
+settings    limits and times
+log         structured logs
+proto/      the protocol as proto files, for other languages, and what is generated from them for reflection
+"""
+
+from __future__ import annotations
+
+from licorne.service.log import make_log
+from licorne.service.security import Security, SecurityError
+from licorne.service.server import DEFAULT_ADDRESS, Service
+from licorne.service.settings import ServiceSettings, SettingError
+
+__all__ = [
+    "DEFAULT_ADDRESS",
+    "Security",
+    "SecurityError",
+    "Service",
+    "ServiceSettings",
+    "SettingError",
+    "make_log",
+]
