@@ -72,6 +72,8 @@ class Service:
         self._server: Any = None
         self._health = health.aio.HealthServicer()
         self._work: asyncio.Task[None] | None = None
+        self.failed = asyncio.Event()
+        """Set when the scheduler can decide no more, which would be a bug."""
 
     def _told(self, rm_id: str, outputs: list[Any]) -> None:
         self.sessions.told(rm_id, outputs)
@@ -98,9 +100,15 @@ class Service:
         await server.start()
         self._server = server
         self._work = asyncio.create_task(self.engine.run())
+        self._work.add_done_callback(self._engine_ended)
         for name in ("", SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self.log.info("listening", addresses=self.addresses, tls=credentials is not None)
+
+    def _engine_ended(self, work: asyncio.Task[None]) -> None:
+        if not work.cancelled():
+            self.log.error("the engine failed", exc_info=work.exception())
+            self.failed.set()
 
     @staticmethod
     def _listen(server: Any, address: str, credentials: grpc.ServerCredentials | None) -> int:
