@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from typing import Any
 
 import grpc
 import pytest
@@ -91,7 +92,7 @@ def test_hostile_registrations() -> None:
     async def run() -> None:
         soup = Soup(SEED + 1)
         async with service(settings={"managers": 5}) as serving, Peer(serving.addresses[0]) as peer:
-            method = peer.channel.unary_unary("/si.v1.Scheduler/RegisterResourceManager")
+            method: Any = peer.channel.unary_unary("/si.v1.Scheduler/RegisterResourceManager")
             for number in range(COUNT):
                 data = soup.hostile(v19.RegisterResourceManagerRequest)
                 try:

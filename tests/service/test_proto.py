@@ -12,10 +12,9 @@ from google.protobuf.descriptor import FieldDescriptor
 
 import licorne.service.proto
 from licorne.service.proto import si_seed_pb2, si_v1_pb2
-from licorne.service.server import SERVICE
-from licorne.service.streams import METHODS
 from licorne.si import seed, v19
 from licorne.si._schema import Field, fields
+from licorne.si.rpc import METHODS, SERVICE
 
 PROTO = Path(licorne.service.proto.__file__).parent
 CASES: list[tuple[ModuleType, Any]] = [(v19, si_v1_pb2), (seed, si_seed_pb2)]

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import UserDict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,11 +16,11 @@ from cyclopts import Parameter
 from licorne.cli.common import CommandError, pairs, read_text
 from licorne.config import ConfigError, load
 from licorne.core.settings import SettingsError, read_settings
+from licorne.si.rpc import DEFAULT_ADDRESS
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is first imported; its own log is not ours
 
 from licorne.service import (
-    DEFAULT_ADDRESS,
     Security,
     SecurityError,
     Service,
@@ -30,7 +31,7 @@ from licorne.service import (
 
 Flag = Annotated[bool, Parameter(negative="")]
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
-Group = tuple[str, dict[str, str]]
+Group = tuple[str, Mapping[str, str]]
 DEFAULTS = ServiceSettings()
 
 
@@ -152,7 +153,7 @@ async def _run(service: Service) -> int:
 
 
 def _groups(config: Path | None, named: tuple[str, ...]) -> Groups:
-    rest = None if config is None else (_configuration(config), {})
+    rest: Group | None = None if config is None else (_configuration(config), {})
     files = pairs("--policy-group", named)
     return Groups({name: (_configuration(Path(file)), {}) for name, file in files.items()}, rest)
 

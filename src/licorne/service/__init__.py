@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from licorne.service.log import make_log
 from licorne.service.security import Security, SecurityError
-from licorne.service.server import DEFAULT_ADDRESS, Service
+from licorne.service.server import Service
 from licorne.service.settings import ServiceSettings, SettingError
 
 __all__ = [
-    "DEFAULT_ADDRESS",
     "Security",
     "SecurityError",
     "Service",

@@ -16,6 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from licorne.core.api import PolicyGroups, SchedulerAPI
+from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_ID, SERVICE, Kind
 
 from .engine import Engine, steady_clock
 from .log import Log, no_log
@@ -23,13 +24,7 @@ from .proto import si_v1_pb2
 from .security import Security, SecurityError, TokenCheck, grpc_address
 from .sessions import Refused, Sessions
 from .settings import ServiceSettings
-from .streams import METHODS, End, Kind, Stream
-
-SERVICE = "si.v1.Scheduler"
-RM_ID, REGISTRATION = "licorne-rm-id", "licorne-registration"
-"""Metadata that a stream may bring, so that it is known at once whose it is, and of which registration; the answer to a
-registration has the second one."""
-DEFAULT_ADDRESS = "127.0.0.1:3333"
+from .streams import End, Stream
 
 
 class Service:
@@ -174,7 +169,7 @@ class Service:
         handlers: dict[str, Any] = {
             name: grpc.stream_stream_rpc_method_handler(self._stream_handler(kind)) for name, kind in METHODS.items()
         }
-        handlers["RegisterResourceManager"] = grpc.unary_unary_rpc_method_handler(self._register)
+        handlers[REGISTER] = grpc.unary_unary_rpc_method_handler(self._register)
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
     async def _register(self, data: bytes, context: Any) -> bytes:
@@ -209,4 +204,4 @@ class Service:
         return await stream.run(self.sessions.take)
 
 
-__all__ = ["DEFAULT_ADDRESS", "REGISTRATION", "RM_ID", "SERVICE", "Service"]
+__all__ = ["Service"]

@@ -21,9 +21,10 @@ from enum import Enum
 from typing import Literal
 
 from licorne.si import v19
+from licorne.si.rpc import Kind
 
 from .log import Log
-from .streams import End, Kind, Stream
+from .streams import End, Stream
 
 Dialect = Literal["seed", "1.9"]
 KINDS: dict[Dialect, tuple[Kind, ...]] = {"seed": ("update",), "1.9": ("application", "allocation", "node")}

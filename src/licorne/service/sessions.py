@@ -17,14 +17,12 @@ from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.si import WireError, adapt_seed, adapt_v19, seed, v19, wire
 from licorne.si.adapt import Translation
 from licorne.si.messages import Output
+from licorne.si.rpc import RESYNC, Kind
 
 from .log import Log
 from .session import Dialect, Session, State
 from .settings import ServiceSettings
-from .streams import End, Kind, Stream
-
-RESYNC = "RESYNC"
-"""What the details of a status begin with where the resource manager must register again and report everything."""
+from .streams import End, Stream
 
 
 class Refused(Exception):  # noqa: N818  it is an answer
@@ -323,4 +321,4 @@ def pieces(adapter: Any, outputs: list[Output], rm_id: str, most: int) -> Iterat
         yield from made
 
 
-__all__ = ["RESYNC", "Refused", "Sessions", "pieces"]
+__all__ = ["Refused", "Sessions", "pieces"]

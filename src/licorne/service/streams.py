@@ -13,22 +13,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import msgspec
 
+from licorne.si.rpc import Kind
+
 if TYPE_CHECKING:
     from .session import Session
-
-Kind = Literal["update", "application", "allocation", "node"]
-METHODS: dict[str, Kind] = {
-    "Update": "update",
-    "UpdateApplication": "application",
-    "UpdateAllocation": "allocation",
-    "UpdateNode": "node",
-}
-"""What a stream carries, by the name of its method."""
 
 SETTLE_S = 0.05
 """How long the end of a stream must stand before it counts as wanted: a broken connection looks the same at first."""
