@@ -7,6 +7,7 @@ its turn. Where nothing is left to decide the engine sleeps until a request come
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -52,10 +53,9 @@ class Engine:
             if self.slice():
                 await asyncio.sleep(0)
                 continue
-            try:
-                await asyncio.wait_for(wake.wait(), self._until_deadline())
-            except TimeoutError:
-                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._until_deadline()):  # `wait_for` may swallow the end of the service
+                    await wake.wait()
 
     def slice(self) -> bool:
         """Decide for a while; is there more to decide?"""

@@ -95,7 +95,8 @@ class Stream:
         if self._writer is not None:
             await asyncio.wait([self._writer], timeout=LAST_WORDS_S)
         try:
-            await asyncio.wait_for(self.context.write(last), LAST_WORDS_S)
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self.context.write(last)
         except (TimeoutError, grpc.RpcError, asyncio.InvalidStateError, RuntimeError):
             return  # the status that follows says the same
 
