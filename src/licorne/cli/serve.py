@@ -8,6 +8,7 @@ import signal
 import sys
 from collections import UserDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -47,22 +48,86 @@ class Groups(UserDict[str, Group]):
         return self.data.get(key, self._rest or default)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Protection:
+    """Who may speak to it.
+
+    Parameters
+    ----------
+    tls_cert
+        Certificate of the service, PEM.
+    tls_key
+        Its private key, PEM.
+    tls_client_ca
+        Take only clients with a certificate of this authority, PEM.
+    token_file
+        File that holds a token; take only clients that send it as `authorization: Bearer TOKEN`.
+    insecure
+        Listen beyond loopback without protection.
+    """
+
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    token_file: Path | None = None
+    insecure: Flag = False
+
+    def read(self) -> Security:
+        """What the files hold."""
+        return Security(
+            certificate=_bytes(self.tls_cert, "a certificate"),
+            key=_bytes(self.tls_key, "a private key"),
+            client_ca=_bytes(self.tls_client_ca, "the certificate of an authority"),
+            token=_token(self.token_file),
+            insecure=self.insecure,
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Limits:
+    """Limits and times.
+
+    Parameters
+    ----------
+    rm_timeout
+        Seconds after which a resource manager whose connection is lost is stopped, and forgotten.
+    max_message
+        Bytes of the longest message that is taken.
+    max_buffer
+        Bytes that may wait for a resource manager to read them, before it is slowed down.
+    max_streams
+        Streams at once, of all resource managers together.
+    max_managers
+        Resource managers at once.
+    """
+
+    rm_timeout: float = DEFAULTS.rm_timeout_s
+    max_message: int = DEFAULTS.message_bytes
+    max_buffer: int = DEFAULTS.buffer_bytes
+    max_streams: int = DEFAULTS.streams
+    max_managers: int = DEFAULTS.managers
+
+    def settings(self) -> ServiceSettings:
+        """The service's settings; raises SettingError."""
+        return ServiceSettings(
+            rm_timeout_s=self.rm_timeout,
+            message_bytes=self.max_message,
+            buffer_bytes=self.max_buffer,
+            streams=self.max_streams,
+            managers=self.max_managers,
+        )
+
+
 def serve(
     *,
     grpc: Many = (),
     config: Path | None = None,
     policy_group: Many = (),
     setting: Many = (),
-    rm_timeout: float = DEFAULTS.rm_timeout_s,
-    max_message: int = DEFAULTS.message_bytes,
-    max_buffer: int = DEFAULTS.buffer_bytes,
-    max_streams: int = DEFAULTS.streams,
-    max_managers: int = DEFAULTS.managers,
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
-    tls_client_ca: Path | None = None,
-    token_file: Path | None = None,
-    insecure: Flag = False,
+    limits: Limits = Limits(),
+    protection: Protection = Protection(),
     log_format: Literal["text", "json"] = "text",
     log_level: Literal["debug", "info", "warning", "error"] = "info",
 ) -> int:
@@ -82,54 +147,24 @@ def serve(
         NAME=FILE: the queue configuration of resource managers that name this policy group. May be repeated.
     setting
         KEY=VALUE: a setting of the scheduler, like reservation.delay=5s. May be repeated.
-    rm_timeout
-        Seconds after which a resource manager whose connection is lost is stopped, and forgotten.
-    max_message
-        Bytes of the longest message that is taken.
-    max_buffer
-        Bytes that may wait for a resource manager to read them, before it is slowed down.
-    max_streams
-        Streams at once, of all resource managers together.
-    max_managers
-        Resource managers at once.
-    tls_cert
-        Certificate of the service, PEM.
-    tls_key
-        Its private key, PEM.
-    tls_client_ca
-        Take only clients with a certificate of this authority, PEM.
-    token_file
-        File that holds a token; take only clients that send it as `authorization: Bearer TOKEN`.
-    insecure
-        Listen beyond loopback without protection.
+    limits
+        Limits and times.
+    protection
+        Who may speak to it.
     log_format
         One line of text, or one JSON object, for each event.
     log_level
         What is logged at least.
     """
-    security = Security(
-        certificate=_bytes(tls_cert, "a certificate"),
-        key=_bytes(tls_key, "a private key"),
-        client_ca=_bytes(tls_client_ca, "the certificate of an authority"),
-        token=_token(token_file),
-        insecure=insecure,
-    )
     settings_of_scheduler = pairs("--setting", setting)
     try:
         read_settings(settings_of_scheduler)
-        settings = ServiceSettings(
-            rm_timeout_s=rm_timeout,
-            message_bytes=max_message,
-            buffer_bytes=max_buffer,
-            streams=max_streams,
-            managers=max_managers,
-        )
         service = Service(
             grpc or (DEFAULT_ADDRESS,),
             policy_groups=_groups(config, policy_group),
             scheduler_settings=settings_of_scheduler,
-            settings=settings,
-            security=security,
+            settings=limits.settings(),
+            security=protection.read(),
             log=make_log(sys.stderr, form=log_format, level=log_level),
         )
         return asyncio.run(_run(service))
