@@ -268,6 +268,23 @@ def schedule_of_faults(number: int) -> None:
         client.close()
 
 
+def test_the_comparison_bites() -> None:
+    """Planted: a report that leaves out a pod, and one that says it runs elsewhere."""
+    with site() as here:
+        manager = Manager()
+        client = connected(here, manager)
+        manager.add_node(client, "n1", 1000)
+        manager.add_node(client, "n2", 1000)
+        manager.add_application(client, "app")
+        manager.ask(client, "app", {"a": 1000})
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        application, amount, node = manager.running.pop("a")
+        assert here.look(lambda s: facts(s.api)) != manager.books()
+        manager.running["a"] = application, amount, "n1" if node == "n2" else "n2"
+        assert here.look(lambda s: facts(s.api)) != manager.books()
+        client.close()
+
+
 @pytest.mark.timeout(7200)
 def test_random_faults() -> None:
     for number in range(SEED, SEED + SCHEDULES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import grpc
@@ -295,6 +296,55 @@ def test_an_error_within_the_scheduler_is_a_resync(monkeypatch: pytest.MonkeyPat
             await other.close()
             async with Peer(serving.addresses[0], "b") as fresh:
                 await fresh.running()
+
+    asyncio.run(run())
+
+
+def test_node_constraints_travel_as_tags_and_attributes() -> None:
+    """The example of docs/service.md."""
+    taints = [{"key": "gpu", "effect": "NoSchedule"}]
+    wanted = {
+        "nodeSelector": {"disk": "ssd"},
+        "nodeAffinity": [[{"key": "si/zone", "operator": "In", "values": ["a", "b"]}]],
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    }
+
+    async def run() -> None:
+        async with service() as serving, Peer(serving.addresses[0]) as peer:
+            await peer.running()
+            attributes = {"label/disk": "ssd", "si/zone": "a", "taints": json.dumps(taints)}
+            node = v19.NodeInfo(
+                node_id="gpu",
+                action=v19.ActionFromRM.CREATE,
+                schedulable_resource={"vcore": 4000},
+                attributes=attributes,
+            )
+            await peer.send("node", v19.NodeRequest(rm_id="rm", nodes=[node]))
+            assert (await peer.read("node")).accepted
+            asks = [
+                v19.Allocation(
+                    allocation_key=key, application_id="app", resource_per_alloc={"vcore": 3000}, allocation_tags=tags
+                )
+                for key, tags in (("plain", {}), ("picky", {"licorne/node-constraints": json.dumps(wanted)}))
+            ]
+            await peer.send("allocation", v19.AllocationRequest(rm_id="rm", allocations=asks))
+            assert await peer.allocations(2) == {"plain": "n1", "picky": "gpu"}
+
+    asyncio.run(run())
+
+
+def test_many_resource_managers_at_once() -> None:
+    async def live(address: str, number: int) -> None:
+        async with Peer(address, f"rm{number}") as peer:
+            await peer.running()
+            await peer.asks("a", "b")
+            assert len(await peer.allocations(2)) == 2
+
+    async def run() -> None:
+        async with service() as serving:
+            await asyncio.gather(*(live(serving.addresses[0], number) for number in range(50)))
+            await eventually(lambda: all(one.state is State.PAUSED for one in serving.sessions.by_id.values()))
+            assert len(serving.sessions.by_id) == 50
 
     asyncio.run(run())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -177,7 +178,8 @@ async def _run(service: Service) -> int:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, ended.set)
+        with contextlib.suppress(NotImplementedError):  # where loops know no signals, Python's own handling ends it
+            loop.add_signal_handler(number, ended.set)
     await service.start()
     waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait())]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

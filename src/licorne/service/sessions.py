@@ -289,7 +289,8 @@ class Sessions:
         session.timer = loop.call_later(self.settings.rm_timeout_s, self._expire, session)
 
     def _expire(self, session: Session) -> None:
-        self.stop(session, f"{session.state.value} for {self.settings.rm_timeout_s:g} s", resync=True)
+        what = "without a stream" if session.state is State.REGISTERED else "paused"
+        self.stop(session, f"{what} for {self.settings.rm_timeout_s:g} s", resync=True)
 
     def _settle(self, session: Session) -> None:
         """Tell the core whether to decide for it."""
