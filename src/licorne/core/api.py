@@ -16,6 +16,7 @@ from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
 from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
+from licorne.si.adapt import Translation
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import Input, Output
 
@@ -299,6 +300,12 @@ class SchedulerAPI:
         self.cluster.submit(rm_id, inputs)
         self._deliver()
 
+    def take(self, rm_id: str, translation: Translation, *, now_ns: int | None = None) -> None:
+        """Take in what the adapter of its dialect made of a request, for hosts that look at it first; as `submit`."""
+        if rm_id not in self._connections:
+            raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
+        self._take(rm_id, translation, now_ns)
+
     def _check(self, rm_id: str, kind: str, *, seed_dialect: bool) -> None:
         connection = self._connections.get(rm_id)
         if connection is None:
@@ -306,7 +313,7 @@ class SchedulerAPI:
         if connection.seed_dialect != seed_dialect:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" registered in the other dialect')
 
-    def _take(self, rm_id: str, translation: Any, now_ns: int | None) -> None:
+    def _take(self, rm_id: str, translation: Translation, now_ns: int | None) -> None:
         self._begin(now_ns)
         if translation.outputs:
             self.cluster.managers[rm_id].out += translation.outputs
@@ -328,6 +335,15 @@ class SchedulerAPI:
             self._busy = False
         self._deliver()
         return made
+
+    def pause(self, rm_id: str, *, paused: bool = True) -> None:
+        """Decide nothing for a resource manager, or again; what it has stays, and time goes on. An unknown one is ignored.
+
+        May be called from within `on_output`: it holds from the next `schedule` on. Registration ends it.
+        """
+        manager = self.cluster.managers.get(rm_id)
+        if manager is not None:
+            manager.paused = paused
 
     def next_deadline_ns(self) -> int | None:
         """The next moment (ns) at which something may happen without an input: call `schedule` then. None: never."""

@@ -56,6 +56,7 @@ class Manager:
         self.listens = False  # to events
         self.store: EventStore | None = None
         self.recorder: Recorder | None = None  # of the host, for all resource managers
+        self.paused = False  # nothing is decided for it
 
     def settle_listening(self, now: int, *, announce: bool) -> None:
         """Make records of events, or none, as the settings and the resource manager have it.
@@ -270,6 +271,8 @@ class Cluster:
         left = UNLIMITED if limit is None else limit
         made = 0
         for manager in self._ordered:
+            if manager.paused:
+                continue
             for partition in manager.ordered:
                 made += partition.schedule(left - made)
                 if made >= left:
@@ -278,7 +281,12 @@ class Cluster:
 
     def next_deadline_ns(self) -> int | None:
         """The next moment at which something may happen without an input; None if there is none."""
-        due = [d for p in self.partitions() if (d := p.next_deadline_ns()) is not None]
+        due = []
+        for manager in self._ordered:
+            for partition in manager.ordered:
+                at = partition.timers.next_ns() if manager.paused else partition.next_deadline_ns()
+                if at is not None:
+                    due.append(at)
         stores = [manager.store for manager in self.managers.values() if manager.store is not None]
         due += [store.due_ns for store in stores if store.due_ns is not None]
         return min(due, default=None)
