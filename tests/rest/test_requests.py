@@ -10,7 +10,7 @@ import pytest
 
 from licorne.core.placement_rules import INVALID_QUEUE_NAME
 from licorne.service.rest import Access, Limits
-from rest.world import World, busy, run
+from rest.world import CONFIG, World, busy, run
 
 P = "/ws/v1/partition/default"
 STATES = "Only following application states are allowed: active, rejected, completed"
@@ -219,6 +219,15 @@ def test_roles(header: str, method: str, path: str, status: int) -> None:
     assert ("www-authenticate" in answer.headers) == (status == 401)
     if status in (401, 403):
         assert answer.json()["status_code"] == status
+
+
+def test_a_page_of_another_server_changes_nothing() -> None:
+    headers = {"origin": "http://elsewhere", "content-type": "text/plain"}
+    for method in ("PUT", "POST"):
+        answer = World().register().request(method, "/ws/v1/config", CONFIG, headers)
+        assert (answer.status_code, answer.json()["message"]) == (403, "A page may only read where no token is needed")
+        headers_with_token = headers | {"authorization": "Bearer boss"}
+        assert World(ACCESS).register().request(method, "/ws/v1/config", CONFIG, headers_with_token).status_code == 200
 
 
 def test_a_long_body_is_refused() -> None:

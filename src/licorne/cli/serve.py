@@ -28,8 +28,10 @@ from licorne.service import (
     Service,
     ServiceSettings,
     SettingError,
+    Web,
     make_log,
 )
+from licorne.service.rest import Access
 
 Flag = Annotated[bool, Parameter(negative="")]
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
@@ -121,9 +123,43 @@ class Limits:
         )
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Rest:
+    """REST and metrics.
+
+    Parameters
+    ----------
+    rest
+        Where to listen for REST: HOST:PORT (the original's port is 9080) or unix:PATH. May be repeated. Not given: no REST.
+    rest_token_file
+        File with tokens, one a line; REST changes something only for who sends one of them.
+    rest_read_token_file
+        File with tokens, one a line, with which all may be read.
+    old_queue_metrics
+        Give metrics of queues also under the names that they had before release 1.4.
+    """
+
+    rest: Many = ()
+    rest_token_file: Path | None = None
+    rest_read_token_file: Path | None = None
+    old_queue_metrics: Flag = False
+
+    def web(self) -> Web | None:
+        """What the options say; None for no REST."""
+        if not self.rest:
+            return None
+        access = Access(
+            read_tokens=_tokens(self.rest_read_token_file),
+            admin_tokens=_tokens(self.rest_token_file),
+        )
+        return Web(addresses=self.rest, access=access, old_queue_names=self.old_queue_metrics)
+
+
 def serve(
     *,
     grpc: Many = (),
+    rest: Rest = Rest(),
     config: Path | None = None,
     policy_group: Many = (),
     setting: Many = (),
@@ -142,6 +178,8 @@ def serve(
     ----------
     grpc
         Where to listen: HOST:PORT (port 0: a free one) or unix:PATH; 127.0.0.1:3333 if not given. May be repeated.
+    rest
+        REST and metrics.
     config
         Queue configuration (queues.yaml) of resource managers that bring none. Without it: the built-in one.
     policy_group
@@ -166,6 +204,7 @@ def serve(
             scheduler_settings=settings_of_scheduler,
             settings=limits.settings(),
             security=protection.read(),
+            web=rest.web(),
             log=make_log(sys.stderr, form=log_format, level=log_level),
         )
         return asyncio.run(_run(service))
@@ -208,10 +247,20 @@ def _bytes(file: Path | None, what: str) -> bytes:
     return b"" if file is None else read_text(file, what).encode()
 
 
-def _token(file: Path | None) -> str:
+def _tokens(file: Path | None) -> tuple[str, ...]:
     if file is None:
-        return ""
-    token = read_text(file, "a token").strip()
+        return ()
+    tokens = [line.strip() for line in read_text(file, "tokens").splitlines() if line.strip()]
+    if not tokens:
+        raise CommandError(f"{file}: holds no token; give one a line")
+    return tuple(_checked(token, file) for token in tokens)
+
+
+def _token(file: Path | None) -> str:
+    return "" if file is None else _checked(read_text(file, "a token").strip(), file)
+
+
+def _checked(token: str, file: Path) -> str:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise CommandError(f"{file}: a token is a line of printable ASCII characters without spaces")
     return token

@@ -23,6 +23,7 @@ from licorne.service.log import make_log
 from licorne.service.security import Security, SecurityError
 from licorne.service.server import Service
 from licorne.service.settings import ServiceSettings, SettingError
+from licorne.service.web import Web
 
 __all__ = [
     "Security",
@@ -30,5 +31,6 @@ __all__ = [
     "Service",
     "ServiceSettings",
     "SettingError",
+    "Web",
     "make_log",
 ]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from licorne.core.api import SchedulerAPI
 
 from .log import Log
+from .monitor import Monitor
 from .sessions import Sessions
 from .settings import ServiceSettings
 
@@ -41,6 +42,8 @@ class Engine:
         self._clock = clock
         self._log = log
         self._limit = min(FIRST, settings.batch)
+        self.monitor: Monitor | None = None
+        """Who is told how long a slice took."""
         self.decided = 0
         """Allocations made."""
         self.slices = 0
@@ -65,13 +68,17 @@ class Engine:
             made = self._api.schedule(limit=limit)
         except Exception:  # noqa: BLE001  a bug of the core: what it knows is not to be trusted any more
             self._log.exception("the scheduler failed; all resource managers must register again")
+            if self.monitor is not None:
+                self.monitor.failed()
             self._sessions.stop_all("an internal error of the scheduler")
             return False
         self.decided += made
         self.slices += 1
+        took = time.perf_counter() - began
+        if self.monitor is not None:
+            self.monitor.cycle(took, made)
         if made < limit:
             return False
-        took = time.perf_counter() - began
         wanted = limit * self._settings.slice_s / max(took, 1e-6)
         self._limit = max(LEAST, min(int(wanted), 2 * limit, self._settings.batch))
         return True

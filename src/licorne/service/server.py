@@ -8,6 +8,7 @@ services for health and reflection.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -18,13 +19,16 @@ from grpc_reflection.v1alpha import reflection
 from licorne.core.api import PolicyGroups, SchedulerAPI
 from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_ID, SERVICE, Kind
 
+from .backend import Backend
 from .engine import Engine, steady_clock
 from .log import Log, no_log
+from .monitor import Monitor
 from .proto import si_v1_pb2
 from .security import Security, SecurityError, TokenCheck, grpc_address
 from .sessions import Refused, Sessions
 from .settings import ServiceSettings
 from .streams import End, Stream
+from .web import Web, WebServer, web_settings
 
 
 class Service:
@@ -35,6 +39,7 @@ class Service:
         policy_groups, scheduler_settings: as for `SchedulerAPI`.
         settings: limits and times of the service itself.
         security: TLS and token.
+        web: REST beside gRPC; None: there is none, and nothing is watched.
         log: where to say what happens.
 
     `async with Service(...) as service` starts and stops it.
@@ -48,6 +53,7 @@ class Service:
         scheduler_settings: Mapping[str, str] | None = None,
         settings: ServiceSettings | None = None,
         security: Security | None = None,
+        web: Web | None = None,
         log: Log | None = None,
     ) -> None:
         self.settings = settings or ServiceSettings()
@@ -62,6 +68,10 @@ class Service:
         )
         self.sessions = Sessions(self.api, self.settings, self.log)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, self.log)
+        self.monitor: Monitor | None = None
+        self.web: WebServer | None = None
+        if web is not None:
+            self._watch(web, clock, scheduler_settings or {})
         self._streams: dict[Stream, None] = {}
         self._opened = 0
         self._server: Any = None
@@ -71,7 +81,28 @@ class Service:
         """Set when the scheduler can decide no more, which would be a bug."""
 
     def _told(self, rm_id: str, outputs: list[Any]) -> None:
+        if self.monitor is not None:
+            self.monitor.told(rm_id, outputs)
         self.sessions.told(rm_id, outputs)
+
+    def _watch(self, web: Web, clock: Callable[[], int], texts: Mapping[str, str]) -> None:
+        """There will be REST: count, and keep events and history, from the first registration on."""
+        sessions = self.sessions
+        backend = Backend(
+            self.api,
+            clock,
+            build_info=sessions.build_info,
+            messages=lambda: {rm_id: (one.messages_in, one.messages_out) for rm_id, one in sessions.by_id.items()},
+            changed=sessions.wake.set,
+        )
+        settings = web_settings(texts)
+        self.monitor = self.engine.monitor = Monitor(
+            backend,
+            str(uuid.uuid4()),
+            health_interval_s=settings.health_interval_s,
+            event_capacity=settings.event_capacity,
+        )
+        self.web = WebServer(web, self.monitor, self.security, settings, self.log)
 
     # -- start and end ---------------------------------------------------------------------------------
 
@@ -99,6 +130,12 @@ class Service:
         for name in ("", SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self.log.info("listening", addresses=self.addresses, tls=credentials is not None)
+        if self.web is not None:
+            try:
+                await self.web.start()
+            except SecurityError:
+                await self.stop()
+                raise
 
     def _engine_ended(self, work: asyncio.Task[None]) -> None:
         if not work.cancelled():
@@ -138,6 +175,8 @@ class Service:
         if self._server is None:
             return
         await self._health.enter_graceful_shutdown()
+        if self.web is not None:
+            await self.web.stop()
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait([self._work])

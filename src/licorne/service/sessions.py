@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -51,6 +51,11 @@ class Sessions:
         """The place of a stream or a registration in the order of these."""
         self._count += 1
         return self._count
+
+    def build_info(self, rm_id: str) -> Mapping[str, str]:
+        """What a resource manager said of its build; empty for an unknown one."""
+        session = self.by_id.get(rm_id)
+        return {} if session is None else session.request.build_info
 
     # -- registration ----------------------------------------------------------------------------------
 

@@ -27,13 +27,16 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         """Is a token needed?"""
         return bool(self.read_tokens or self.admin_tokens)
 
-    def check(self, header: str, role: Role) -> None:
-        """Refuse who may not.
+    def check(self, header: str, role: Role, *, origin: bool = False) -> None:
+        """Refuse who may not; `header` is that of the token, `origin`: the request is that of a page in a browser.
 
         Raises:
-            RestError: 401 without a token that is known, 403 where the token's role does not allow it.
+            RestError: 401 without a token that is known, 403 where the token's role does not allow it, and for pages that
+            would change something where no token is wanted: any page that somebody looks at could.
         """
         if not self.wanted:
+            if role == "admin" and origin:
+                refuse(403, "A page may only read where no token is needed")
             return
         scheme, _, token = header.partition(" ")
         given = token.strip().encode("utf-8", "surrogateescape")

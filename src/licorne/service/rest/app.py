@@ -101,7 +101,8 @@ class Application:
     async def _guarded(self, request: Request, endpoint: Endpoint, match: Match) -> Response:
         limits = self._handlers.limits
         try:
-            self._access.check(request.headers.get("authorization", ""), endpoint.role)
+            headers = request.headers
+            self._access.check(headers.get("authorization", ""), endpoint.role, origin="origin" in headers)
             pairs = {name: decoded(part) for name, part in match.raw.items()}
             call = Call(request, {n: both[0] for n, both in pairs.items()}, {n: both[1] for n, both in pairs.items()})
             async with asyncio.timeout(limits.request_s if endpoint.limited else None):
