@@ -18,7 +18,7 @@ _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": (1 << 64) 
 _STATUS = Parameter(
     "status",
     "Only applications in this state.",
-    {"type": "string", "enum": ["new", "accepted", "starting", "running", "completing", "failing", "resuming"]},
+    {"type": "string", "enum": ["", "new", "accepted", "starting", "running", "completing", "failing", "resuming"]},
 )
 _RM = Parameter("rm", "Id of the resource manager; without it, the first.", _TEXT)
 _NAMED = (400, 404)

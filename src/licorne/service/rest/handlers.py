@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from starlette.responses import Response
@@ -261,17 +261,17 @@ class Handlers:
 
     async def validate_conf(self, call: Call) -> Response:
         """Whether a configuration would be taken."""
-        return json_response(await self._verdict(call))
+        return json_response(await self._checked(call, configs.verdict))
 
-    async def _verdict(self, call: Call) -> objects.ConfigVerdict:
+    async def _checked(self, call: Call, check: Callable[[str], objects.ConfigVerdict]) -> objects.ConfigVerdict:
         text = call.body.decode("utf-8", "replace")
         async with self._checks:
-            return await asyncio.to_thread(configs.verdict, text)
+            return await asyncio.to_thread(check, text)
 
     async def change_config(self, call: Call) -> Response:
         """Apply another configuration, checked whole, or change nothing."""
         manager = self.manager(call) or refuse(404, "No resource manager is registered")
-        found = await self._verdict(call)
+        found = await self._checked(call, configs.change_verdict)
         if not found.allowed:
             return json_response(found, 409)
         fault = self._apply(manager, call.body.decode())

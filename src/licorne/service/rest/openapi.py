@@ -26,10 +26,13 @@ _REASONS = {
     500: "Not available",
     503: "Busy",
 }
-_VARIABLES = {
-    "partition": "Short name, or [rm]name where several resource managers have a partition of this name.",
-    "queue": "Full path; `/` and `%` are escaped twice.",
-    "state": "active, completed or rejected.",
+_PART = "[a-zA-Z0-9_:#/@-]{1,64}"
+_VARIABLES: dict[str, tuple[str, Map]] = {
+    "partition": ("Short name, or [rm]name where several resource managers have a partition of this name.", {}),
+    "queue": ("Full path. What is escaped is decoded twice.", {"pattern": rf"^{_PART}(\.{_PART})*$"}),
+    "state": ("Letter case makes no difference.", {"enum": ["active", "completed", "rejected"]}),
+    "user": ("", {"pattern": "^[_a-zA-Z][a-zA-Z0-9:#/_.@-]*[$]?$"}),
+    "group": ("", {"pattern": "^[_a-zA-Z][a-zA-Z0-9:_.-]*$"}),
 }
 _PREFIX = "#/components/schemas/"
 _INTRODUCTION = """\
@@ -72,17 +75,21 @@ def _operation(endpoint: Endpoint, of_type: dict[str, Map]) -> Map:
         "responses": _responses(endpoint, of_type),
     }
     if endpoint.body:
-        operation["requestBody"] = {"required": True, "content": {endpoint.body: {"schema": {"type": "string"}}}}
+        text = "A queue configuration (queues.yaml)"
+        operation["requestBody"] = {"description": text, "content": {endpoint.body: {"schema": {}}}}
     return operation
 
 
 def _parameters(endpoint: Endpoint) -> list[Map]:
     found: list[Map] = []
     for name in _VARIABLE.findall(endpoint.path):
-        schema: Map = {"type": "string", "minLength": 1}
+        text, more = _VARIABLES.get(name, ("", {}))
+        if name == "state" and "{queue}" in endpoint.path:
+            more = {"enum": ["active"]}
+        schema: Map = {"type": "string", "minLength": 1, **more}
         found.append({"name": name, "in": "path", "required": True, "schema": schema})
-        if name in _VARIABLES:
-            found[-1]["description"] = _VARIABLES[name]
+        if text:
+            found[-1]["description"] = text
     return found + [
         {"name": parameter.name, "in": "query", "description": parameter.text, "schema": dict(parameter.schema)}
         for parameter in endpoint.query
@@ -95,7 +102,7 @@ def _responses(endpoint: Endpoint, of_type: dict[str, Map]) -> Map:
         shape = {"type": "string"} if endpoint.result is None else of_type[repr(endpoint.result)]
         media = {endpoint.media: {"schema": shape}}
         if endpoint.path == "/ws/v1/config" and endpoint.method == "GET":
-            media["application/x-yaml"] = {"schema": {"type": "string"}}
+            media["application/x-yaml"] = {"schema": {}}
         found["200"] = {"description": endpoint.summary, "content": media}
     elif endpoint.summary.startswith("Moved"):
         found["301"] = {"description": endpoint.summary}
