@@ -17,7 +17,7 @@ change. Starting, a state without a number of its own, is SET without a detail, 
 Not made yet (they come with the REST side of events): all of type REQUEST (headroom, predicates, preemption: one-off
 notices that the descent would have to remember); all of type USERGROUP; APP_CANNOTRUN_* and APP_RUNNABLE_*; APP_EXPIRED;
 QUEUE_PREEMPTION; what goes with a partition that is not configured any more. Ring buffer and streams (section 4,
-items 4 and 5) are not here either.
+items 4 and 5) are those of a host (`Cluster.recorder`; `licorne.service.ring`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ allocated there less what still is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from licorne.si.messages import (
@@ -23,7 +25,6 @@ from licorne.si.messages import (
 )
 
 if TYPE_CHECKING:
-    from licorne.core.asks import Ask
     from licorne.core.cluster import Cluster
     from licorne.core.partition import Partition
 
@@ -31,6 +32,10 @@ NO_PARTITION = "failed to find partition"
 """How the refusal of a node begins whose partition is unknown."""
 WAIT_BUCKETS_S = (0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0)
 _WAIT_BUCKETS_NS = tuple(int(bound * 1e9) for bound in WAIT_BUCKETS_S)
+
+SAMPLE = 32
+"""Of so many allocations of a batch it is looked up how long each one waited; in larger batches, for its neighbours too."""
+_WHERE = attrgetter("partition", "queue")
 
 QueueKey = tuple[str, str, str]
 """(resource manager, partition, path)."""
@@ -43,15 +48,15 @@ class Waits:
         self.buckets = [0] * (len(WAIT_BUCKETS_S) + 1)
         self.sum_ns = 0
 
-    def add(self, waited_ns: int) -> None:
-        """One more."""
-        self.sum_ns += waited_ns
+    def add(self, waited_ns: int, times: int) -> None:
+        """So many more."""
+        self.sum_ns += waited_ns * times
         at = 0
         for bound in _WAIT_BUCKETS_NS:
             if waited_ns <= bound:
                 break
             at += 1
-        self.buckets[at] += 1
+        self.buckets[at] += times
 
 
 class Counts:
@@ -75,7 +80,12 @@ class Counts:
 
     def told(self, rm_id: str, outputs: Sequence[Output]) -> None:
         """Count what a resource manager is told."""
-        self._allocations(rm_id, outputs)
+        new = Counter(map(type, outputs))[NewAllocation]
+        if new == len(outputs):
+            self._allocations(rm_id, outputs)  # type: ignore[arg-type]
+            return
+        if new:
+            self._allocations(rm_id, [output for output in outputs if type(output) is NewAllocation])
         for output in outputs:
             kind = type(output)
             if kind is NewAllocation:
@@ -95,34 +105,22 @@ class Counts:
             elif kind is RejectedNode:
                 self.nodes_refused += output.reason.startswith(NO_PARTITION)  # type: ignore[union-attr]
 
-    def _allocations(self, rm_id: str, outputs: Sequence[Output]) -> None:
-        """New allocations, which come by the thousand: mostly many of one application follow each other."""
-        home, path, app_id, name = None, "", "", ""
-        live: dict[str, Ask] = {}
-        waits = Waits()
-        number = 0
-        for output in outputs:
-            if type(output) is not NewAllocation:
-                continue
-            if output.application_id != app_id or output.partition != name or output.queue != path:
-                self._add(rm_id, name, path, number)
-                number = 0
-                app_id, name, path = output.application_id, output.partition, output.queue
-                home = self._partition(rm_id, name)
-                app = None if home is None else home.applications.get(app_id)
-                live = {} if app is None else app.allocations
-                waits = self._waits(rm_id, name, path)
-            number += 1
-            alloc = live.get(output.uuid or output.key)
-            if alloc is not None:
-                waits.add(max(0, alloc.bound_ns - alloc.created))
-        self._add(rm_id, name, path, number)
-
-    def _add(self, rm_id: str, name: str, path: str, number: int) -> None:
-        if number:
-            self.allocated += number
+    def _allocations(self, rm_id: str, made: Sequence[NewAllocation]) -> None:
+        """New allocations, which come by the thousand: of a large batch a part stands for all where one has to look."""
+        number = len(made)
+        self.allocated += number
+        for (name, path), of_queue in Counter(map(_WHERE, made)).items():
             key = (rm_id, name, path)
-            self.by_queue[key] = self.by_queue.get(key, 0) + number
+            self.by_queue[key] = self.by_queue.get(key, 0) + of_queue
+        stride = -(-number // SAMPLE) if number else 1
+        for at in range(0, number, stride):
+            output = made[at]
+            home = self._partition(rm_id, output.partition)
+            app = None if home is None else home.applications.get(output.application_id)
+            alloc = None if app is None else app.allocations.get(output.uuid or output.key)
+            if alloc is not None:
+                waited = max(0, alloc.bound_ns - alloc.created)
+                self._waits(rm_id, output.partition, output.queue).add(waited, min(stride, number - at))
 
     def _waits(self, rm_id: str, name: str, path: str) -> Waits:
         key = (rm_id, name, path)
