@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Scope
 
 from licorne.service.pace import paced
 
@@ -95,6 +96,17 @@ async def _gathered(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
             yield b"".join(waiting)
             waiting, size = [], 0
     yield b"".join(waiting)
+
+
+def wants_gzip(scope: Scope) -> bool:
+    """Does the client take compressed answers?"""
+    for name, value in scope["headers"]:
+        if name == b"accept-encoding":
+            for item in value.decode("latin-1").lower().split(","):
+                coding, _, rest = item.strip().partition(";")
+                if coding.strip() == "gzip" and rest.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
+                    return True
+    return False
 
 
 def encoded(item: Any) -> Iterator[bytes]:

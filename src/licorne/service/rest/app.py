@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from licorne.service.monitor import Monitor
 
 from .access import Access, Limits
-from .answers import cors, failure, redirect
+from .answers import cors, failure, redirect, wants_gzip
 from .endpoints import ENDPOINTS
 from .errors import RestError
 from .handlers import Handlers
@@ -132,20 +132,10 @@ class _Compressed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] == "http" and scope["path"] != STREAM_PATH and _wants_gzip(scope):
+        if scope["type"] == "http" and scope["path"] != STREAM_PATH and wants_gzip(scope):
             await self._gzip(scope, receive, send)
         else:
             await self._app(scope, receive, send)
-
-
-def _wants_gzip(scope: Scope) -> bool:
-    for name, value in scope["headers"]:
-        if name == b"accept-encoding":
-            for item in value.decode("latin-1").lower().split(","):
-                coding, _, rest = item.strip().partition(";")
-                if coding.strip() == "gzip" and rest.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
-                    return True
-    return False
 
 
 async def _body(request: Request, most: int) -> bytes:

@@ -28,11 +28,12 @@ from licorne.service.ring import record
 from . import allocations, errors, objects, views
 from . import config as configs
 from .access import Limits
-from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect
+from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
 from .errors import refuse
 from .numbers import parse_uint
 from .pieces import application_pieces, queue_pieces, rejection_view, state_pieces
 from .routing import Call
+from .shared import Make, Shared
 from .stream import StreamResponse
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
@@ -50,7 +51,14 @@ class Handlers:
         self._old_queue_names = old_queue_names
         self._metrics = metrics.Metrics()
         self._checks = asyncio.Semaphore(limits.checks)
+        self._shared = Shared()
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
+
+    async def shared(self, call: Call, make: Make) -> Response:
+        """An answer that may take long, and is then given to others too."""
+        scope = call.request.scope
+        asked = f"{call.request.url.path} {call.variables} {call.request.query_params}"
+        return await self._shared.answer(asked, make, compress=wants_gzip(scope))
 
     # -- finding things --------------------------------------------------------------------------------
 
@@ -90,7 +98,7 @@ class Handlers:
     async def partitions(self, call: Call) -> Response:
         """All partitions."""
         found = list(self.backend.partitions())
-        return await in_pieces(json_list(encoded(views.partition(self.backend, one)) for one in found))
+        return await self.shared(call, lambda: json_list(encoded(views.partition(self.backend, one)) for one in found))
 
     async def placement_rules(self, call: Call) -> Response:
         """The placement rules of a partition."""
@@ -99,20 +107,20 @@ class Handlers:
     async def queues(self, call: Call) -> Response:
         """The whole tree of queues."""
         partition = self.partition(call)
-        return await in_pieces(queue_pieces(partition.tree.root, self.backend.shown_name(partition)))
+        return await self.shared(call, lambda: queue_pieces(partition.tree.root, self.backend.shown_name(partition)))
 
     async def one_queue(self, call: Call) -> Response:
         """One queue, with all below it if that is asked for."""
         _, found = self.queue(call)
         if "subtree" in call.request.query_params:
-            return await in_pieces(queue_pieces(found, ""))
+            return await self.shared(call, lambda: queue_pieces(found, ""))
         return json_response(views.queue(found))
 
     async def nodes(self, call: Call) -> Response:
         """All nodes of a partition."""
         partition = self.partition(call)
         found = [partition.nodes[name] for name in sorted(partition.nodes)]
-        return await in_pieces(json_list(encoded(views.node(one, partition)) for one in found))
+        return await self.shared(call, lambda: json_list(encoded(views.node(one, partition)) for one in found))
 
     async def one_node(self, call: Call) -> Response:
         """One node."""
@@ -126,14 +134,14 @@ class Handlers:
     async def queue_applications(self, call: Call) -> Response:
         """The active applications of a leaf queue; of a parent, none."""
         partition, queue = self.queue(call)
-        return await self._applications(partition, queue.apps.values())
+        return await self._applications(call, partition, queue.apps.values())
 
     async def queue_applications_by_state(self, call: Call) -> Response:
         """The same by state, which may only be `active`."""
         partition, queue = self.queue(call)
         if call.variables["state"].lower() != "active":
             refuse(400, "Only following application states are allowed: active")
-        return await self._applications(partition, _of_status(queue.apps.values(), call.query("status")))
+        return await self._applications(call, partition, _of_status(queue.apps.values(), call.query("status")))
 
     async def applications_by_state(self, call: Call) -> Response:
         """The applications of a partition that are active, have completed or failed, or were rejected."""
@@ -141,10 +149,10 @@ class Handlers:
         partition = self.partition(call)
         if state == "active":
             return await self._applications(
-                partition, _of_status(partition.applications.values(), call.query("status"))
+                call, partition, _of_status(partition.applications.values(), call.query("status"))
             )
         if state == "completed":
-            return await self._applications(partition, partition.terminated)
+            return await self._applications(call, partition, partition.terminated)
         if state != "rejected":
             refuse(400, "Only following application states are allowed: active, rejected, completed")
         name = self.backend.shown_name(partition)
@@ -167,9 +175,12 @@ class Handlers:
         shown = self.backend.shown_name(partition)
         return await in_pieces(application_pieces(found, partition, shown, nodes=True))
 
-    async def _applications(self, partition: Partition, found: Iterable[Application]) -> Response:
+    async def _applications(self, call: Call, partition: Partition, found: Iterable[Application]) -> Response:
         name = self.backend.shown_name(partition)
-        return await in_pieces(json_list(application_pieces(one, partition, name, nodes=False) for one in list(found)))
+        apps = list(found)
+        return await self.shared(
+            call, lambda: json_list(application_pieces(one, partition, name, nodes=False) for one in apps)
+        )
 
     # -- users and groups ------------------------------------------------------------------------------
 
@@ -177,7 +188,9 @@ class Handlers:
         """What all users use."""
         partition = self.partition(call)
         found = partition.limits.users()
-        return await in_pieces(json_list(encoded(views.user_usage(partition, u, t)) for u, t in found.items()))
+        return await self.shared(
+            call, lambda: json_list(encoded(views.user_usage(partition, u, t)) for u, t in found.items())
+        )
 
     async def user(self, call: Call) -> Response:
         """What one user uses."""
@@ -192,7 +205,9 @@ class Handlers:
         """What all groups use."""
         partition = self.partition(call)
         found = partition.limits.groups()
-        return await in_pieces(json_list(encoded(views.group_usage(partition, g, t)) for g, t in found.items()))
+        return await self.shared(
+            call, lambda: json_list(encoded(views.group_usage(partition, g, t)) for g, t in found.items())
+        )
 
     async def group(self, call: Call) -> Response:
         """What one group uses."""
