@@ -252,6 +252,9 @@ class Cluster:
                 manager.out += _unknown_partition(message, rm_id)
             elif type(message) is Allocation and not listens:
                 at = partition.intake.take_run(messages, at - 1, message.partition)
+            elif type(message) is Allocation and partition.events is not None:
+                at = partition.events.watch_asks(messages, at - 1, _HANDLERS[Allocation])
+                partition.changed = True
             else:
                 handle = _HANDLERS[type(message)]
                 if listens and partition.events is not None:

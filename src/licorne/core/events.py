@@ -123,6 +123,55 @@ class PartitionEvents:
         self._read_outputs()
         return result
 
+    def watch_asks(self, messages: list[Any], start: int, handle: Callable[[Any, Any], object]) -> int:
+        """Handle asks of one application that follow each other from `start` on; the place of the first other message.
+
+        The records are those, in the order, that `watch` would make of one after the other.
+        """
+        first = messages[start]
+        end = start
+        keys: dict[str, Allocation] = {}
+        while end < len(messages):
+            message = messages[end]
+            if (
+                type(message) is not Allocation
+                or message.application_id != first.application_id
+                or message.partition != first.partition
+                or message.node_id
+                or message.key in keys
+            ):
+                break
+            keys[message.key] = message
+            end += 1
+        if end <= start + 1:
+            self.watch(first, handle)
+            return start + 1
+        self.catch_up()
+        applications = self._partition.applications
+        app: Application | None = applications.get(first.application_id)
+        if app is not None:
+            asks, allocations = app.asks, app.allocations
+            for key in [k for k, m in keys.items() if k in asks or (m.uuid or k) in allocations]:
+                del keys[key]
+        self._inside = True
+        try:
+            for at in range(start, end):
+                handle(self._partition, messages[at])
+        finally:
+            self._inside = False
+        self._read_outputs()
+        app = applications.get(first.application_id)
+        asks = {} if app is None else app.asks
+        group = "" if app is None else app.queue.path
+        for key in keys:
+            ask: Ask | None = asks.get(key)
+            if ask is not None:
+                self._records.app(
+                    first.application_id, _ADD, ChangeDetail.APP_REQUEST, key, group, resource=ask.shape.resource
+                )
+        self._dropped.clear()
+        return end
+
     def catch_up(self) -> None:
         """Make the records of what time or decisions did since the last call."""
         if self._inside:
