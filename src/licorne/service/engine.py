@@ -1,7 +1,8 @@
 """The scheduler's own work on the loop: decisions in slices of a few milliseconds, and what time brings.
 
 A slice ends at a number of allocations, which is set so that it takes about as long as it should; then the network has
-its turn. Where nothing is left to decide the engine sleeps until a request comes or a deadline is due.
+its turn. The core decides for one resource manager after the other; who had a whole slice rests until the others have
+had theirs, so that none starves. Where nothing is left to decide the engine sleeps until a request comes or a deadline is due.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from licorne.core.api import SchedulerAPI
 
 from .log import Log
+from .session import Session
 from .sessions import Sessions
 from .settings import ServiceSettings
 
@@ -44,6 +46,7 @@ class Engine:
         self.decided = 0
         """Allocations made."""
         self.slices = 0
+        self._resting: dict[Session, None] = {}
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -60,6 +63,8 @@ class Engine:
     def slice(self) -> bool:
         """Decide for a while; is there more to decide?"""
         limit = self._limit
+        told = self._sessions.told_lately
+        told.clear()
         began = time.perf_counter()
         try:
             made = self._api.schedule(limit=limit)
@@ -70,7 +75,12 @@ class Engine:
         self.decided += made
         self.slices += 1
         if made < limit:
-            return False
+            resting, self._resting = self._resting, {}
+            self._sessions.rest(resting, resting=False)
+            return bool(resting)
+        if len(self._sessions.by_id) > 1:
+            self._resting |= told
+            self._sessions.rest(told, resting=True)
         took = time.perf_counter() - began
         wanted = limit * self._settings.slice_s / max(took, 1e-6)
         self._limit = max(LEAST, min(int(wanted), 2 * limit, self._settings.batch))
