@@ -1,11 +1,12 @@
 """A resource manager: it has nodes, runs applications on them, and asks a scheduler which pod goes where.
 
     licorne serve &
-    python examples/resource_manager.py [ADDRESS]
+    python examples/resource_manager.py [ADDRESS [SECONDS]]
 
-Pods "run" for a second here; a real resource manager would start containers. What it shows: report nodes and
-applications, ask, take decisions, release what is done, and keep the books from which everything can be reported again
-when the connection breaks or the scheduler is restarted (try it: end `licorne serve` while this runs, and start it again).
+Pods "run" for a second, or as many as are given; a real resource manager would start containers. What it shows: report
+nodes and applications, ask, take decisions, release what is done, and keep the books from which everything can be
+reported again when the connection breaks or the scheduler is restarted (try it: end `licorne serve` while this runs,
+and start it again).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from licorne.si import v19
 RM = "example"
 NODES = {"node-1": 4000, "node-2": 4000, "node-3": 2000}  # thousandths of a core
 APPLICATIONS = {"report": (8, 1000), "training": (2, 3000)}  # pods, and what each of them needs
-RUNNING_S = 1.0
+RUNNING_S = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
 
 
 class Cluster(ResourceManagerCallback):

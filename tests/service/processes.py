@@ -57,6 +57,8 @@ class Serving:
         self._reader.join(WAIT_S)
         assert self.process.stderr is not None
         self.process.stderr.close()
+        assert [line for line in self.lines if not line.startswith("{")] == []  # nobody else writes there
+        assert not any(self.events(name) for name in ("a request failed", "the scheduler failed", "the engine failed"))
 
 
 @contextmanager

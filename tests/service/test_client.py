@@ -6,6 +6,7 @@ import os
 import random
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -137,6 +138,17 @@ def test_refusals_are_those_of_the_scheduler_in_process() -> None:
         client.close()
         with pytest.raises(DisconnectedError, match="closed"):
             client.update_node(v19.NodeRequest(rm_id="rm"))
+
+
+def test_a_token(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("sesame\n")
+    with serving("--token-file", str(tmp_path / "token")) as running:
+        with SchedulerClient(running.address) as stranger, pytest.raises(RegistrationError, match="a token is needed"):
+            stranger.register_resource_manager(REQUEST)
+        with SchedulerClient(running.address, token="sesame") as client:  # noqa: S106
+            client.register_resource_manager(REQUEST)
+        assert running.end() == 0
+        assert "sesame" not in "".join(running.lines)
 
 
 def test_a_second_instance_takes_over_and_the_first_one_stays_away() -> None:

@@ -349,6 +349,28 @@ def test_many_resource_managers_at_once() -> None:
     asyncio.run(run())
 
 
+def test_who_asks_for_much_does_not_keep_others_waiting() -> None:
+    async def run() -> None:
+        async with (
+            service(settings={"batch": 20}) as serving,
+            Peer(serving.addresses[0], "a") as greedy,
+            Peer(serving.addresses[0], "b") as modest,
+        ):
+            for peer in (greedy, modest):
+                await peer.register()
+                await peer.node(vcore=10**6)
+                await peer.application()
+            await greedy.asks(*(f"p{i}" for i in range(8000)), vcore=1)
+            await greedy.allocations(1)
+            await modest.asks("k")
+            await modest.allocations(1)
+            waiting = sum(1 for _ in serving.api.cluster.partition("a").waiting())
+            assert waiting > 4000
+            await greedy.allocations(7000)
+
+    asyncio.run(run())
+
+
 def test_the_end_of_the_service_ends_streams_with_a_reason() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from service.manager import wait_for
 from service.processes import serving
 
 HERE = Path(__file__).resolve().parent
@@ -54,6 +55,7 @@ def test_a_client_with_the_official_stubs(go_client: Path) -> None:
             [str(go_client), running.address], capture_output=True, text=True, check=False, timeout=60
         )
         assert outcome.stdout == "all is well\n", outcome.stdout + outcome.stderr
+        wait_for(lambda: running.events("stopped"))
         assert [event["reason"] for event in running.events("stopped")] == ["goodbye"]
 
 

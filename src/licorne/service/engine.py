@@ -1,7 +1,8 @@
 """The scheduler's own work on the loop: decisions in slices of a few milliseconds, and what time brings.
 
 A slice ends at a number of allocations, which is set so that it takes about as long as it should; then the network has
-its turn. Where nothing is left to decide the engine sleeps until a request comes or a deadline is due.
+its turn. The core decides for one resource manager after the other; who had a whole slice rests until the others have
+had theirs, so that none starves. Where nothing is left to decide the engine sleeps until a request comes or a deadline is due.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from licorne.core.api import SchedulerAPI
 
 from .log import Log
 from .monitor import Monitor
+from .session import Session
 from .sessions import Sessions
 from .settings import ServiceSettings
 
@@ -47,6 +49,7 @@ class Engine:
         self.decided = 0
         """Allocations made."""
         self.slices = 0
+        self._resting: dict[Session, None] = {}
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -63,6 +66,8 @@ class Engine:
     def slice(self) -> bool:
         """Decide for a while; is there more to decide?"""
         limit = self._limit
+        told = self._sessions.told_lately
+        told.clear()
         began = time.perf_counter()
         try:
             made = self._api.schedule(limit=limit)
@@ -78,7 +83,12 @@ class Engine:
         if self.monitor is not None:
             self.monitor.cycle(took, made)
         if made < limit:
-            return False
+            resting, self._resting = self._resting, {}
+            self._sessions.rest(resting, resting=False)
+            return bool(resting)
+        if len(self._sessions.by_id) > 1:
+            self._resting |= told
+            self._sessions.rest(told, resting=True)
         wanted = limit * self._settings.slice_s / max(took, 1e-6)
         self._limit = max(LEAST, min(int(wanted), 2 * limit, self._settings.batch))
         return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -44,6 +44,8 @@ class Sessions:
         self.by_id: dict[str, Session] = {}
         self.wake = asyncio.Event()
         """Set when there may be something to decide."""
+        self.told_lately: dict[Session, None] = {}
+        """Who was told something, since the engine looked last."""
         self._count = 0
         self._epoch = time.time_ns()
 
@@ -221,6 +223,7 @@ class Sessions:
         session = self.by_id.get(rm_id)
         if session is None:
             return
+        self.told_lately[session] = None
         adapter: Any = adapt_seed if session.dialect == "seed" else adapt_v19
         most = self.settings.message_bytes
         for at in range(0, len(outputs), self.settings.batch):
@@ -296,6 +299,13 @@ class Sessions:
     def _expire(self, session: Session) -> None:
         what = "without a stream" if session.state is State.REGISTERED else "paused"
         self.stop(session, f"{what} for {self.settings.rm_timeout_s:g} s", resync=True)
+
+    def rest(self, sessions: Iterable[Session], *, resting: bool) -> None:
+        """Hold decisions for these back, so that others have their turn; or no longer."""
+        for session in sessions:
+            if self.by_id.get(session.rm_id) is session:
+                session.resting = resting
+                self._settle(session)
 
     def _settle(self, session: Session) -> None:
         """Tell the core whether to decide for it."""

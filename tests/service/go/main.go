@@ -126,10 +126,12 @@ func main() {
 	must(applications.CloseSend())
 	must(allocations.CloseSend())
 	for {
-		if _, err = applications.Recv(); err != nil {
+		if _, err = applications.Recv(); err != nil { // states of the application may come before
 			break
 		}
 	}
+	expect(err == io.EOF, err)
+	_, err = nodes.Recv()
 	expect(err == io.EOF, err)
 	_, err = allocations.Recv()
 	expect(err == io.EOF, err)
