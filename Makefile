@@ -20,7 +20,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check format bench bench-all bench-peer compile clean-compiled clean
+.PHONY: help demo test test-long check format bench bench-all bench-peer compile proto clean-compiled clean
 .DELETE_ON_ERROR:
 
 help:  ## List the targets
@@ -91,6 +91,9 @@ format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
 compile: $(VENV)/dev  ## Compile the hot modules that changed, in place; fail if that fails
 	LICORNE_REQUIRE_COMPILED=1 $(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $(VENV)/compiled $(VENV)/run
+
+proto: $(VENV)/dev  ## Generate the Python modules of the proto files
+	cd src && ../$(BIN)/python -m grpc_tools.protoc -I . --python_out=. licorne/service/proto/*.proto
 
 clean-compiled:  ## Remove what was compiled: the hot modules then run as plain Python
 	find src \( -name '*.so' -o -name '*.pyd' -o -name '*.pxd' \) -delete

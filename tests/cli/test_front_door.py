@@ -13,13 +13,13 @@ import pytest
 from licorne import __version__
 
 Command = Callable[..., Any]
-COMMANDS = ("simulate", "bench", "generate", "place", "config", "config check", "version")
+COMMANDS = ("serve", "simulate", "bench", "generate", "place", "config", "config check", "version")
 
 
 def test_help_lists_the_commands(licorne: Command) -> None:
     outcome = licorne("--help")
     assert outcome.status == 0
-    for name in ("simulate", "bench", "generate", "place", "config", "version"):
+    for name in ("serve", "simulate", "bench", "generate", "place", "config", "version"):
         assert name in outcome.out
 
 

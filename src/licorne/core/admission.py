@@ -18,6 +18,7 @@ from .application import Application
 from .atomic import gang_of, own_fault
 from .nodechanges import amounts_fault
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
+from .rejections import rejection
 from .states import SECOND_NS, TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
 from .tags import tag
 
@@ -132,6 +133,7 @@ def timeout_ns(timeout_ms: int) -> int:
 
 
 def _reject(partition: Partition, message: AddApplication, reason: str) -> None:
+    partition.rejected.append(rejection(message, reason, partition.now))
     partition.out.append(RejectedApplication(message.application_id, reason))
 
 

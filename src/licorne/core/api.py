@@ -16,6 +16,7 @@ from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
 from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
+from licorne.si.adapt import Translation
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import Input, Output
 
@@ -238,6 +239,10 @@ class SchedulerAPI:
         finally:
             self._deliver()
 
+    def extra_config(self, rm_id: str) -> Mapping[str, str]:
+        """The settings that a resource manager brought; empty for an unknown one."""
+        return self._connections[rm_id].extra if rm_id in self._connections else {}
+
     def stop(self, rm_id: str, *, now_ns: int | None = None) -> None:
         """The resource manager shuts down: all that it had is forgotten. An unknown one is ignored."""
         self._begin(now_ns)
@@ -296,6 +301,12 @@ class SchedulerAPI:
         self.cluster.submit(rm_id, inputs)
         self._deliver()
 
+    def take(self, rm_id: str, translation: Translation, *, now_ns: int | None = None) -> None:
+        """Take in what the adapter of its dialect made of a request, for hosts that look at it first; as `submit`."""
+        if rm_id not in self._connections:
+            raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
+        self._take(rm_id, translation, now_ns)
+
     def _check(self, rm_id: str, kind: str, *, seed_dialect: bool) -> None:
         connection = self._connections.get(rm_id)
         if connection is None:
@@ -303,7 +314,7 @@ class SchedulerAPI:
         if connection.seed_dialect != seed_dialect:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" registered in the other dialect')
 
-    def _take(self, rm_id: str, translation: Any, now_ns: int | None) -> None:
+    def _take(self, rm_id: str, translation: Translation, now_ns: int | None) -> None:
         self._begin(now_ns)
         if translation.outputs:
             self.cluster.managers[rm_id].out += translation.outputs
@@ -326,6 +337,15 @@ class SchedulerAPI:
         self._deliver()
         return made
 
+    def pause(self, rm_id: str, *, paused: bool = True) -> None:
+        """Decide nothing for a resource manager, or again; what it has stays, and time goes on. An unknown one is ignored.
+
+        May be called from within `on_output`: it holds from the next `schedule` on. Registration ends it.
+        """
+        manager = self.cluster.managers.get(rm_id)
+        if manager is not None:
+            manager.paused = paused
+
     def next_deadline_ns(self) -> int | None:
         """The next moment (ns) at which something may happen without an input: call `schedule` then. None: never."""
         return self.cluster.next_deadline_ns()
@@ -339,6 +359,10 @@ class SchedulerAPI:
 
         What a resource manager adds (plugin `get_state_dump`, 1.9) is `rmDiagnostics` of its entry.
         """
+        return dump.state(self.cluster, self.diagnostics())
+
+    def diagnostics(self) -> dict[str, dict[str, Any]]:
+        """What resource managers add to a state dump, by id (plugin `get_state_dump`, 1.9)."""
         if self._busy:
             raise RuntimeError(_REENTERED)
         self._busy = True
@@ -346,7 +370,7 @@ class SchedulerAPI:
             added = {rm_id: self._connections[rm_id].plugins.diagnostics() for rm_id in sorted(self._connections)}
         finally:
             self._busy = False
-        return dump.state(self.cluster, {rm_id: found for rm_id, found in added.items() if found is not None})
+        return {rm_id: found for rm_id, found in added.items() if found is not None}
 
     # -- time and callbacks ----------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from licorne.si.messages import (
 )
 
 from .admission import add_application, end_application, remove_application
-from .eventrecords import EventStore
+from .eventrecords import EventStore, Recorder
 from .events import PartitionEvents
 from .nodechanges import change_node
 from .partition import Partition, Predicate, PreemptionPredicate
@@ -56,20 +56,27 @@ class Manager:
         self.out: list[Output] = []
         self.listens = False  # to events
         self.store: EventStore | None = None
+        self.recorder: Recorder | None = None  # of the host, for all resource managers
+        self.paused = False  # nothing is decided for it
+
+    def is_paused(self) -> bool:
+        """Is nothing to be decided for it?"""
+        return self.paused
 
     def settle_listening(self, now: int, *, announce: bool) -> None:
         """Make records of events, or none, as the settings and the resource manager have it.
 
         Partitions that are new to a store begin with records of their queues; with `announce`, so do the first.
         """
-        if not (self.listens and self.settings.event_tracking):
+        if not ((self.listens or self.recorder is not None) and self.settings.event_tracking):
             self.store = None
             for partition in self.partitions.values():
                 partition.events = None
             return
         announce = announce or self.store is not None
         if self.store is None:
-            self.store = EventStore(self.settings.event_capacity, now)
+            self.store = EventStore(self.settings.event_capacity, now, self.rm_id, self.recorder)
+            self.store.keeps = self.listens
         self.store.capacity = self.settings.event_capacity
         for partition in self.ordered:
             if partition.events is None:
@@ -95,6 +102,8 @@ class Cluster:
         self.types = Types()
         self.managers: dict[str, Manager] = {}
         self._ordered: list[Manager] = []  # by id
+        self.recorder: Recorder | None = None
+        """Takes the records of events of all resource managers that register from now on."""
         for name in ("memory", "vcore"):
             self.types.slot(name)
 
@@ -138,6 +147,7 @@ class Cluster:
         for config in configuration.partitions:
             self._add_or_reload(manager, config)
         manager.listens = listens
+        manager.recorder = self.recorder
         manager.settle_listening(self.now, announce=True)
         self.managers[rm_id] = manager
         self._order_managers()
@@ -162,6 +172,7 @@ class Cluster:
             name=name,
         )
         partition.predicates = manager.predicates
+        partition.paused = manager.is_paused
         partition.preemption_predicates = manager.preemption_predicates
         manager.add(name, partition)
 
@@ -250,6 +261,9 @@ class Cluster:
                 manager.out += _unknown_partition(message, rm_id)
             elif type(message) is Allocation and not listens:
                 at = partition.intake.take_run(messages, at - 1, message.partition)
+            elif type(message) is Allocation and partition.events is not None:
+                at = partition.events.watch_asks(messages, at - 1, _HANDLERS[Allocation])
+                partition.changed = True
             else:
                 handle = _HANDLERS[type(message)]
                 if listens and partition.events is not None:
@@ -269,6 +283,8 @@ class Cluster:
         left = UNLIMITED if limit is None else limit
         made = 0
         for manager in self._ordered:
+            if manager.paused:
+                continue
             for partition in manager.ordered:
                 made += partition.schedule(left - made)
                 if made >= left:
@@ -277,7 +293,12 @@ class Cluster:
 
     def next_deadline_ns(self) -> int | None:
         """The next moment at which something may happen without an input; None if there is none."""
-        due = [d for p in self.partitions() if (d := p.next_deadline_ns()) is not None]
+        due = []
+        for manager in self._ordered:
+            for partition in manager.ordered:
+                at = partition.timers.next_ns() if manager.paused else partition.next_deadline_ns()
+                if at is not None:
+                    due.append(at)
         stores = [manager.store for manager in self.managers.values() if manager.store is not None]
         due += [store.due_ns for store in stores if store.due_ns is not None]
         return min(due, default=None)

@@ -5,6 +5,7 @@ What happens when, and so which record follows which, is decided in `licorne.cor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from licorne.si.events import Event
@@ -31,11 +32,21 @@ _ENDS = {
 _NO_DETAIL = ChangeDetail.DETAILS_NONE
 
 
-class EventStore:
-    """The records that wait for a resource manager, at most `capacity`; `dropped` did not fit, since the beginning."""
+Recorder = Callable[[str, Event], None]
+"""Takes each record as it is made, with the id of its resource manager: a host that keeps them for others."""
 
-    def __init__(self, capacity: int, now: int) -> None:
+
+class EventStore:
+    """The records that wait for a resource manager, at most `capacity`; `dropped` did not fit, since the beginning.
+
+    `keeps` is False where only a recorder listens: nothing waits then.
+    """
+
+    def __init__(self, capacity: int, now: int, owner: str = "", recorder: Recorder | None = None) -> None:
         self.capacity = capacity
+        self.keeps = True
+        self._owner = owner
+        self._recorder = recorder
         self.dropped = 0
         self.due_ns: int | None = None
         """When the store is emptied next; None while it is empty."""
@@ -47,6 +58,10 @@ class EventStore:
 
     def add(self, event: Event, now: int) -> None:
         """Keep the record, or count it as lost."""
+        if self._recorder is not None:
+            self._recorder(self._owner, event)
+        if not self.keeps:
+            return
         if len(self._events) >= self.capacity:
             self.dropped += 1
             return

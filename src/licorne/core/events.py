@@ -16,8 +16,8 @@ change. Starting, a state without a number of its own, is SET without a detail, 
 
 Not made yet (they come with the REST side of events): all of type REQUEST (headroom, predicates, preemption: one-off
 notices that the descent would have to remember); all of type USERGROUP; APP_CANNOTRUN_* and APP_RUNNABLE_*; APP_EXPIRED;
-what goes with a partition that is not configured any more. Ring buffer and streams (section 4,
-items 4 and 5) are not here either.
+QUEUE_PREEMPTION; what goes with a partition that is not configured any more. Ring buffer and streams (section 4,
+items 4 and 5) are those of a host (`Cluster.recorder`; `licorne.service.ring`).
 """
 
 from __future__ import annotations
@@ -123,6 +123,55 @@ class PartitionEvents:
         self._dropped.clear()
         self._read_outputs()
         return result
+
+    def watch_asks(self, messages: list[Any], start: int, handle: Callable[[Any, Any], object]) -> int:
+        """Handle asks of one application that follow each other from `start` on; the place of the first other message.
+
+        The records are those, in the order, that `watch` would make of one after the other.
+        """
+        first = messages[start]
+        end = start
+        keys: dict[str, Allocation] = {}
+        while end < len(messages):
+            message = messages[end]
+            if (
+                type(message) is not Allocation
+                or message.application_id != first.application_id
+                or message.partition != first.partition
+                or message.node_id
+                or message.key in keys
+            ):
+                break
+            keys[message.key] = message
+            end += 1
+        if end <= start + 1:
+            self.watch(first, handle)
+            return start + 1
+        self.catch_up()
+        applications = self._partition.applications
+        app: Application | None = applications.get(first.application_id)
+        if app is not None:
+            asks, allocations = app.asks, app.allocations
+            for key in [k for k, m in keys.items() if k in asks or (m.uuid or k) in allocations]:
+                del keys[key]
+        self._inside = True
+        try:
+            for at in range(start, end):
+                handle(self._partition, messages[at])
+        finally:
+            self._inside = False
+        self._read_outputs()
+        app = applications.get(first.application_id)
+        asks = {} if app is None else app.asks
+        group = "" if app is None else app.queue.path
+        for key in keys:
+            ask: Ask | None = asks.get(key)
+            if ask is not None:
+                self._records.app(
+                    first.application_id, _ADD, ChangeDetail.APP_REQUEST, key, group, resource=ask.shape.resource
+                )
+        self._dropped.clear()
+        return end
 
     def catch_up(self) -> None:
         """Make the records of what time or decisions did since the last call."""

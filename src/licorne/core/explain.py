@@ -177,6 +177,11 @@ def _gang(partition: Partition, app: Application) -> list[Reason]:
     return [*quotas, Gang(members is not None, groups, fits, start, held)]
 
 
+def quota_reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
+    """Those of the reasons that are quickly found: all but what nodes say. May be empty."""
+    return [*_application(partition, app), *_quotas(partition, app, ask.shape.amounts)]
+
+
 def _application(partition: Partition, app: Application) -> list[Reason]:
     found: list[Reason] = []
     if app.state is ApplicationState.ACCEPTED:

@@ -51,6 +51,7 @@ from .parking import Parking
 from .placement import PlacementConfigError, Placer
 from .queue import Queue
 from .quotastart import QuotaChanges
+from .rejections import REJECTED_MAX, Rejection
 from .replacement import Replacement
 from .reservations import Reservations
 from .settings import Settings
@@ -92,10 +93,12 @@ class Partition:
         self.starting = seed_dialect if settings.starting is None else settings.starting
         self.types = types
         self.state = ObjectState.ACTIVE
+        self.paused: Callable[[], bool] = bool  # is nothing new to be decided? Its resource manager's to say
         self.now = now
         self.started_ns = now
         self.applications: dict[str, Application] = {}
         self.terminated: dict[Application, None] = {}
+        self.rejected: deque[Rejection] = deque(maxlen=REJECTED_MAX)
         self.nodes: dict[str, Node] = {}
         self.foreign: dict[str, Node] = {}
         self.total = Vec()

@@ -134,6 +134,9 @@ class QuotaChanges:
         partition = self._partition
         if not self.enabled or partition.state is ObjectState.STOPPED:
             return
+        if partition.paused():
+            self._arm()  # again in a second
+            return
         enforced: dict[Queue, None] = {}
         mine = [queue for queue, start in self.starts.items() if start <= partition.now]
         for queue in sorted(mine, key=_walk_order):

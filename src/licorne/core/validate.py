@@ -15,7 +15,7 @@ from .states import ApplicationState, ObjectState
 from .vectors import Vec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from .application import Application
     from .asks import Ask
@@ -34,16 +34,47 @@ def validate(partition: Partition) -> None:
     Raises:
         InvariantError: the first contradiction found.
     """
+    for _ in each(partition):
+        pass
+    whole(partition)
+
+
+def each(partition: Partition, *, queues: bool = True) -> Iterator[None]:
+    """Check nodes, applications and queues, one in each step; between two steps the scheduler may go on.
+
+    `queues`: each of which takes a look at all applications; without them, no step takes long.
+
+    Raises:
+        InvariantError: the first contradiction found.
+    """
     try:
         partition.settle_size()
-        for node in partition.nodes.values():
-            _node(partition, node)
+        for node in list(partition.nodes.values()):
+            if partition.nodes.get(node.id) is node:
+                _node(partition, node)
+            yield
+        for app in list(partition.applications.values()):
+            if partition.applications.get(app.id) is app:
+                _application(partition, app)
+                gangcheck.check(partition, app)
+            yield
+        for queue in partition.tree.queues() if queues else ():
+            if partition.tree.find(queue.path) is queue:
+                _queue(partition, queue)
+            yield
+    except AssertionError as error:
+        raise InvariantError(f"partition {partition.name}: {error}") from error
+
+
+def whole(partition: Partition) -> None:
+    """Check what only the partition as a whole can show, at once.
+
+    Raises:
+        InvariantError: the first contradiction found.
+    """
+    try:
+        partition.settle_size()
         _total(partition)
-        for app in partition.applications.values():
-            _application(partition, app)
-            gangcheck.check(partition, app)
-        for queue in partition.tree.queues():
-            _queue(partition, queue)
         _reservations(partition)
         _waiting(partition)
         validate_gangs(partition)

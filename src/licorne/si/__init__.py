@@ -5,6 +5,7 @@
     adapt_seed, adapt_v19       from the one to the other and back, also from bytes and to bytes
     wire                        any message of both dialects as protobuf bytes
     callback                    the resource manager's side of the in-process API
+    rpc                         names of the gRPC service and its calls
     constants                   names of attributes, tags and resources
 
 Compiled, for what comes and goes by the million: `reading` and `decisions` (asks in, allocations out, as objects of the

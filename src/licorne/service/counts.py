@@ -1,0 +1,184 @@
+"""What the scheduler has told resource managers, counted (spec metrics.md): read off its outputs, nothing else.
+
+The core has no hooks for this. Each list of outputs passes here once, on its way to a resource manager. What can be read
+off the state at the moment of a question is not counted at all: what is released of a queue, for one, is what was
+allocated there less what still is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from licorne.si.messages import (
+    AcceptedApplication,
+    AcceptedNode,
+    NewAllocation,
+    Output,
+    RejectedAllocation,
+    RejectedApplication,
+    RejectedNode,
+    Released,
+    UpdatedApplication,
+)
+
+if TYPE_CHECKING:
+    from licorne.core.cluster import Cluster
+    from licorne.core.partition import Partition
+
+NO_PARTITION = "failed to find partition"
+"""How the refusal of a node begins whose partition is unknown."""
+WAIT_BUCKETS_S = (0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0)
+_WAIT_BUCKETS_NS = tuple(int(bound * 1e9) for bound in WAIT_BUCKETS_S)
+
+SAMPLE = 32
+"""Of so many allocations of a batch it is looked up how long each one waited; in larger batches, for its neighbours too."""
+_WHERE = attrgetter("partition", "queue")
+
+QueueKey = tuple[str, str, str]
+"""(resource manager, partition, path)."""
+
+
+class Waits:
+    """How long asks waited for their allocation: a histogram. `buckets` are not cumulative; the last one has no bound."""
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(WAIT_BUCKETS_S) + 1)
+        self.sum_ns = 0
+
+    def add(self, waited_ns: int, times: int) -> None:
+        """So many more."""
+        self.sum_ns += waited_ns * times
+        at = 0
+        for bound in _WAIT_BUCKETS_NS:
+            if waited_ns <= bound:
+                break
+            at += 1
+        self.buckets[at] += times
+
+
+class Counts:
+    """The counters. They only rise, but for queues that are gone, which are forgotten."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.allocated = 0
+        self.released = 0
+        self.rejected = 0  # asks and allocations
+        self.submitted = 0
+        self.accepted = 0
+        self.refused_applications = 0
+        self.completed = 0
+        self.failed = 0
+        self.nodes_accepted = 0
+        self.nodes_refused = 0  # for want of a partition
+        self.by_queue: dict[QueueKey, int] = {}
+        self.waits: dict[QueueKey, Waits] = {}
+        self.ended: dict[QueueKey, dict[str, int]] = {}  # applications by final state
+
+    def told(self, rm_id: str, outputs: Sequence[Output]) -> None:
+        """Count what a resource manager is told."""
+        new = Counter(map(type, outputs))[NewAllocation]
+        if new == len(outputs):
+            self._allocations(rm_id, outputs)  # type: ignore[arg-type]
+            return
+        if new:
+            self._allocations(rm_id, [output for output in outputs if type(output) is NewAllocation])
+        for output in outputs:
+            kind = type(output)
+            if kind is NewAllocation:
+                continue
+            if kind is Released:
+                self.released += not output.ask  # type: ignore[union-attr]
+            elif kind is RejectedAllocation:
+                self.rejected += 1
+            elif kind is UpdatedApplication:
+                self._state(rm_id, output)  # type: ignore[arg-type]
+            elif kind is AcceptedApplication:
+                self.submitted += 1
+            elif kind is RejectedApplication:
+                self.refused_applications += 1
+            elif kind is AcceptedNode:
+                self.nodes_accepted += 1
+            elif kind is RejectedNode:
+                self.nodes_refused += output.reason.startswith(NO_PARTITION)  # type: ignore[union-attr]
+
+    def _allocations(self, rm_id: str, made: Sequence[NewAllocation]) -> None:
+        """New allocations, which come by the thousand: of a large batch a part stands for all where one has to look."""
+        number = len(made)
+        self.allocated += number
+        for (name, path), of_queue in Counter(map(_WHERE, made)).items():
+            key = (rm_id, name, path)
+            self.by_queue[key] = self.by_queue.get(key, 0) + of_queue
+        stride = -(-number // SAMPLE) if number else 1
+        for at in range(0, number, stride):
+            output = made[at]
+            home = self._partition(rm_id, output.partition)
+            app = None if home is None else home.applications.get(output.application_id)
+            alloc = None if app is None else app.allocations.get(output.uuid or output.key)
+            if alloc is not None:
+                waited = max(0, alloc.bound_ns - alloc.created)
+                self._waits(rm_id, output.partition, output.queue).add(waited, min(stride, number - at))
+
+    def _waits(self, rm_id: str, name: str, path: str) -> Waits:
+        key = (rm_id, name, path)
+        found = self.waits.get(key)
+        if found is None:
+            found = self.waits[key] = Waits()
+        return found
+
+    def _partition(self, rm_id: str, name: str) -> Partition | None:
+        manager = self._cluster.managers.get(rm_id)
+        return None if manager is None else manager.partitions.get(name)
+
+    def _state(self, rm_id: str, output: UpdatedApplication) -> None:
+        if output.state == "Accepted":
+            self.accepted += 1
+            return
+        if output.state == "Completed":
+            self.completed += 1
+        elif output.state == "Failed":
+            self.failed += 1
+        else:
+            return
+        manager = self._cluster.managers.get(rm_id)
+        for partition in () if manager is None else manager.ordered:
+            app = next((a for a in reversed(partition.terminated) if a.id == output.application_id), None)
+            if app is not None:
+                states = self.ended.setdefault((rm_id, partition.name, app.queue.path), {})
+                state = output.state.lower()
+                states[state] = states.get(state, 0) + 1
+                return
+
+    def forget_removed(self) -> None:
+        """Queues that are gone have no figures; what was counted in them stays part of the queues above."""
+        for key in [key for key in self.by_queue if not self._exists(key)]:
+            above = self._above(key)
+            self.by_queue[above] = self.by_queue.get(above, 0) + self.by_queue.pop(key)
+        for key in [key for key in self.ended if not self._exists(key)]:
+            states = self.ended.setdefault(self._above(key), {})
+            for state, number in self.ended.pop(key).items():
+                states[state] = states.get(state, 0) + number
+        for key in [key for key in self.waits if not self._exists(key)]:
+            del self.waits[key]
+        for kept in (self.by_queue, self.ended):
+            for key in [key for key in kept if self._partition(key[0], key[1]) is None]:
+                del kept[key]
+
+    def _above(self, key: QueueKey) -> QueueKey:
+        """The nearest queue above that is there; root, if the partition is gone too."""
+        path = key[2]
+        while "." in path:
+            path = path.rpartition(".")[0]
+            if self._exists((key[0], key[1], path)):
+                break
+        return key[0], key[1], path
+
+    def _exists(self, key: QueueKey) -> bool:
+        partition = self._partition(key[0], key[1])
+        return partition is not None and partition.tree.find(key[2]) is not None
+
+
+__all__ = ["WAIT_BUCKETS_S", "Counts", "QueueKey", "Waits"]

@@ -1,0 +1,101 @@
+"""The scheduler's own work on the loop: decisions in slices of a few milliseconds, and what time brings.
+
+A slice ends at a number of allocations, which is set so that it takes about as long as it should; then the network has
+its turn. The core decides for one resource manager after the other; who had a whole slice rests until the others have
+had theirs, so that none starves. Where nothing is left to decide the engine sleeps until a request comes or a deadline is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+
+from licorne.core.api import SchedulerAPI
+
+from .log import Log
+from .monitor import Monitor
+from .session import Session
+from .sessions import Sessions
+from .settings import ServiceSettings
+
+LEAST, FIRST = 10, 200
+"""Allocations of a slice: at least, and of the first one. At most as many as one message tells."""
+SHORTEST_SLEEP_S = 0.001
+LONGEST_SLEEP_S = 3600.0
+
+
+def steady_clock() -> Callable[[], int]:
+    """The time in nanoseconds since 1970 as it was at the start, and since then as it passed: it never goes back."""
+    offset = time.time_ns() - time.monotonic_ns()
+    return lambda: time.monotonic_ns() + offset
+
+
+class Engine:
+    """Decides while there is something to decide."""
+
+    def __init__(
+        self, api: SchedulerAPI, sessions: Sessions, settings: ServiceSettings, clock: Callable[[], int], log: Log
+    ) -> None:
+        self._api = api
+        self._sessions = sessions
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._limit = min(FIRST, settings.batch)
+        self.monitor: Monitor | None = None
+        """Who is told how long a slice took."""
+        self.decided = 0
+        """Allocations made."""
+        self.slices = 0
+        self._resting: dict[Session, None] = {}
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        wake = self._sessions.wake
+        while True:
+            wake.clear()
+            if self.slice():
+                await asyncio.sleep(0)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._until_deadline()):  # `wait_for` may swallow the end of the service
+                    await wake.wait()
+
+    def slice(self) -> bool:
+        """Decide for a while; is there more to decide?"""
+        limit = self._limit
+        told = self._sessions.told_lately
+        told.clear()
+        began = time.perf_counter()
+        try:
+            made = self._api.schedule(limit=limit)
+        except Exception:  # noqa: BLE001  a bug of the core: what it knows is not to be trusted any more
+            self._log.exception("the scheduler failed; all resource managers must register again")
+            if self.monitor is not None:
+                self.monitor.failed()
+            self._sessions.stop_all("an internal error of the scheduler")
+            return False
+        self.decided += made
+        self.slices += 1
+        took = time.perf_counter() - began
+        if self.monitor is not None:
+            self.monitor.cycle(took, made)
+        if made < limit:
+            resting, self._resting = self._resting, {}
+            self._sessions.rest(resting, resting=False)
+            return bool(resting)
+        if len(self._sessions.by_id) > 1:
+            self._resting |= told
+            self._sessions.rest(told, resting=True)
+        wanted = limit * self._settings.slice_s / max(took, 1e-6)
+        self._limit = max(LEAST, min(int(wanted), 2 * limit, self._settings.batch))
+        return True
+
+    def _until_deadline(self) -> float:
+        """Seconds until something may happen by itself."""
+        due = self._api.next_deadline_ns()
+        if due is None:
+            return LONGEST_SLEEP_S
+        return min(max((due - self._clock()) / 1e9, SHORTEST_SLEEP_S), LONGEST_SLEEP_S)

@@ -1,0 +1,40 @@
+"""How many applications ran and containers were there, minute by minute, for the charts of the web page.
+
+Spec metrics.md, section 7: one record a minute, the last 1,440 are kept, the first comes one minute after the start.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+INTERVAL_NS = 60 * 1_000_000_000
+KEPT = 1440
+
+
+class Minute(msgspec.Struct, frozen=True):
+    """One record; the time is in nanoseconds."""
+
+    timestamp: int
+    applications: int
+    containers: int
+
+
+class History:
+    """The records, oldest first."""
+
+    def __init__(self, now_ns: int) -> None:
+        self.minutes: deque[Minute] = deque(maxlen=KEPT)
+        self.due_ns = now_ns + INTERVAL_NS
+
+    def note(self, now_ns: int, applications: int, containers: int) -> bool:
+        """Keep a record if it is time; minutes that were missed have none. Was it time?"""
+        if now_ns < self.due_ns:
+            return False
+        self.minutes.append(Minute(now_ns, applications, containers))
+        self.due_ns += ((now_ns - self.due_ns) // INTERVAL_NS + 1) * INTERVAL_NS
+        return True
+
+
+__all__ = ["History", "Minute"]

@@ -1,0 +1,49 @@
+"""The help texts of metrics, those of the original to the letter (spec metrics.md)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RANGES: Final = ("[0,10%]", *(f"({ten}%,{ten + 10}%]" for ten in range(10, 100, 10)))
+QUEUE_CONTAINER_HELP: Final = "Queue container metrics. State of the attempt includes `allocated`, `released`."
+_QUEUE_APP: Final = (
+    "Queue application metrics. State of the application includes `new`, `accepted`, `rejected`, `running`, `failing`, "
+    "`failed`, `resuming`, `completing`, `completed`."
+)
+HELP: Final = {
+    "yunikorn_scheduler_container_allocation_attempt": "Total number of attempts to allocate containers. State of the "
+    "attempt includes `allocated`, `rejected`, `error`, `released`",
+    "yunikorn_scheduler_application_submission": "Total number of application submissions. State of the attempt "
+    "includes `new`, `accepted` and `rejected`.",
+    "yunikorn_scheduler_application_total": "Total number of applications. State of the application includes "
+    "`running`, `resuming`, `failing`, `completing`, `completed` and `failed`.",
+    "yunikorn_scheduler_node": "Total number of nodes. State of the node includes `active` and `failed`.",
+    "yunikorn_scheduler_scheduling_latency_milliseconds": "Latency of the main scheduling routine, in seconds.",
+    "yunikorn_scheduler_scheduling_cycle_milliseconds": "Time taken for a scheduling cycle, in seconds.",
+    "yunikorn_scheduler_node_sorting_latency_milliseconds": "Latency of all nodes sorting, in seconds.",
+    "yunikorn_scheduler_trynode_latency_milliseconds": "Latency of node condition checks for container allocations, "
+    "such as placement constraints, in seconds.",
+    "yunikorn_scheduler_trynode_evaluation_milliseconds": "Time taken to evaluate nodes for a pod, in seconds.",
+    "yunikorn_scheduler_trypreemption_latency_milliseconds": "Latency of preemption condition checks for container "
+    "allocations, in seconds.",
+    "yunikorn_queue_app": _QUEUE_APP,
+    "yunikorn_queue_resource": "Queue resource metrics. State of the resource includes `guaranteed`, `max`, "
+    "`allocated`, `pending`, `preempting`, `maxRunningApps`.",
+    "yunikorn_event_total_created": "Total events created.",
+    "yunikorn_event_total_channeled": "Total events channeled.",
+    "yunikorn_event_total_not_channeled": "Total events not channeled.",
+    "yunikorn_event_total_processed": "Total events processed.",
+    "yunikorn_event_total_stored": "Total events stored.",
+    "yunikorn_event_total_not_stored": "Total events not stored.",
+    "yunikorn_event_total_collected": "Total events collected.",
+    "licorne_decisions": "Allocations that the scheduler has made.",
+    "licorne_decisions_per_second": "Allocations made per second, over the last second.",
+    "licorne_parked_asks": "Pending asks by why they are not tried now, as counted some seconds ago.",
+    "licorne_work": "Work that deciding took, by kind.",
+    "licorne_wakeups": "Applications that were woken to be tried again.",
+    "licorne_reservations": "Reservations of nodes.",
+    "licorne_waiting_seconds": "Time from ask to allocation, by queue.",
+    "licorne_messages": "Messages in and out, by resource manager.",
+    "licorne_build_info": "Always 1; the labels say what runs.",
+}
+"""By name, for counters without `_total`."""

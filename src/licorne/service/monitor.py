@@ -1,0 +1,153 @@
+"""Watches a scheduler: counts what it says, keeps its events and history, and looks after its health in the background.
+
+One `Monitor` for a `Backend`. Its own work is a task of the loop (`run`): once a second it looks what is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from licorne.si.messages import Output
+
+from . import health
+from .backend import Backend
+from .counts import Counts
+from .history import History
+from .pace import paced
+from .ring import CAPACITY, EventRing
+
+TICK_S = 1.0
+PARKED_EVERY_S = 10.0
+CYCLE_BUCKETS_S = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+"""The original's buckets, which are seconds although the names of its metrics say milliseconds."""
+PARKED_NAMES = ("live", "no_node", "refused", "awaits_node", "awaits_placeholder", "awaits_gang")
+"""Why an ask is parked, by the numbers of `licorne.core.asks`."""
+
+
+class Cycles:
+    """How long calls of `schedule` took: a histogram with a bucket for each bound and one beyond."""
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(CYCLE_BUCKETS_S) + 1)
+        self.sum_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self.sum_s += seconds
+        at = 0
+        for bound in CYCLE_BUCKETS_S:
+            if seconds <= bound:
+                break
+            at += 1
+        self.buckets[at] += 1
+
+
+class Monitor:
+    """What is known about the past of a scheduler, and its health.
+
+    Parameters:
+        backend: the scheduler.
+        uuid: of this process, for readers of events (`InstanceUUID`).
+        health_interval_s: between two runs of the health checks; 0 or less: none (`health.checkInterval`).
+        event_capacity: how many events are kept (`event.ringBufferCapacity`); 0: none are made
+            (`event.trackingEnabled`: false).
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        uuid: str,
+        *,
+        health_interval_s: float = health.INTERVAL_S,
+        event_capacity: int = CAPACITY,
+    ) -> None:
+        self.backend = backend
+        self.counts = Counts(backend.cluster)
+        self.cycles = Cycles()
+        self.decisions = 0
+        self.ring = EventRing(uuid, max(event_capacity, 1))
+        self.tracks_events = event_capacity > 0
+        self.history = History(backend.clock())
+        self.health: health.Health | None = None
+        """The result of the last run; None before the first one ends, or where there are none."""
+        self.parked: dict[str, int] = {}
+        """Pending asks by why they are parked, as they were some seconds ago."""
+        self.errors = 0
+        """Failures of the scheduler itself."""
+        self.rate = 0.0
+        """Decisions per second, over the last tick."""
+        self._health_interval_s = health_interval_s
+        self._seen = (0, 0)  # errors and refused nodes at the last health check
+        if self.tracks_events:
+            backend.cluster.recorder = self.ring.record
+
+    # -- what the host tells ---------------------------------------------------------------------------
+
+    def told(self, rm_id: str, outputs: Sequence[Output]) -> None:
+        """The scheduler has told a resource manager this."""
+        self.counts.told(rm_id, outputs)
+
+    def cycle(self, seconds: float, made: int) -> None:
+        """A call of `schedule` took so long and made so many allocations."""
+        self.cycles.add(seconds)
+        self.decisions += made
+
+    def failed(self) -> None:
+        """The scheduler failed: a bug."""
+        self.errors += 1
+
+    # -- in the background -----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        checked = parked = -1e9
+        decided, at = self.decisions, time.monotonic()
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = time.monotonic()
+            self.rate, decided, at = (self.decisions - decided) / max(now - at, 1e-9), self.decisions, now
+            self.tick()
+            if now - parked >= PARKED_EVERY_S:
+                await self.count_parked()
+                parked = now
+            if 0 < self._health_interval_s <= now - checked:
+                await self.check_health()
+                checked = now
+
+    def tick(self) -> None:
+        """Do what is due by now and quickly done."""
+        if self.history.note(self.backend.clock(), self.running(), self.containers()):
+            self.counts.forget_removed()
+
+    def running(self) -> int:
+        """Applications that run."""
+        partitions = self.backend.partitions()
+        return sum(str(app.state) == "Running" for partition in partitions for app in partition.applications.values())
+
+    def containers(self) -> int:
+        """Allocations that there are."""
+        partitions = self.backend.partitions()
+        return sum(len(app.allocations) for partition in partitions for app in partition.applications.values())
+
+    async def check_health(self) -> None:
+        """Run the health checks, in small steps."""
+        now = (self.errors, self.counts.nodes_refused)
+        steps = health.run(self.backend, now[0] - self._seen[0], now[1] - self._seen[1])
+        self._seen = now
+        async for result in paced(steps):
+            if result is not None:
+                self.health = result
+
+    async def count_parked(self) -> None:
+        """Count pending asks by why they are parked, in small steps."""
+        counted = dict.fromkeys(PARKED_NAMES, 0)
+        apps = [app for partition in self.backend.partitions() for app in partition.applications.values()]
+        async for app in paced(apps):
+            for ask in app.asks.values():
+                counted[PARKED_NAMES[ask.parked]] += 1
+        self.parked = counted
+
+
+__all__ = ["CYCLE_BUCKETS_S", "Cycles", "Monitor"]

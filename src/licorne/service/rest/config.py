@@ -1,0 +1,198 @@
+"""The running configuration as the original shows it (spec rest-api.md, Config), and whether another one would be taken.
+
+What is shown is what was read, quantities as they were written, with what reading adds: root where it was left out, and
+the limits of a partition, which are root's.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from licorne.config import check as check_text
+from licorne.config import load
+from licorne.config.nodes import compose
+from licorne.config.problems import Notes, Problem
+from licorne.config.raw import (
+    RawFilter,
+    RawLimit,
+    RawPartition,
+    RawQueue,
+    RawResources,
+    RawRule,
+    RawTemplate,
+    Value,
+)
+from licorne.config.reader import read
+from licorne.config.resources import Quantities
+from licorne.config.structure import check_config, partition_name
+from licorne.core.cluster import Manager
+
+from . import objects
+
+Map = dict[str, Any]
+DEADLOCK = {"DeadlockDetectionEnabled": False, "DeadlockTimeoutSeconds": 60}
+"""What the original watches its locks with; there is no lock here to watch."""
+
+
+def verdict(text: str) -> objects.ConfigVerdict:
+    """Whether a configuration would be taken."""
+    report = check_text(text, file="<body>")
+    return objects.ConfigVerdict(
+        allowed=not report.faults,
+        reason=str(report.faults[0]) if report.faults else "",
+        problems=[_problem(found) for found in report.faults],
+        warnings=[_problem(found) for found in report.warnings],
+    )
+
+
+NO_PARTITION = objects.ConfigVerdict(
+    allowed=False, reason="the configuration has no partition: all applications and nodes would be gone"
+)
+
+
+def change_verdict(text: str) -> objects.ConfigVerdict:
+    """The same, if it is to replace a configuration: one without partitions, though legal, is surely not meant."""
+    found = verdict(text)
+    return NO_PARTITION if found.allowed and not load(text).partitions else found
+
+
+def _problem(found: Problem) -> objects.Problem:
+    return objects.Problem(
+        line=found.line,
+        column=found.column,
+        path=found.path,
+        value=found.value,
+        rule=found.rule,
+        message=found.message,
+    )
+
+
+def running(manager: Manager | None, extra: Mapping[str, str]) -> Map:
+    """The configuration of a resource manager, with the keys of the JSON form; without one, what is always there."""
+    if manager is None:
+        return dict(DEADLOCK)
+    text = manager.configuration.text
+    notes = Notes("<running>")
+    raw = read(compose(text, notes), notes)
+    partitions = []
+    if raw is not None:
+        roots = check_config(raw, Quantities(notes), notes)
+        partitions = [_partition(p, roots[index]) for index, p in enumerate(raw.partitions or ()) if index in roots]
+    return {
+        "Partitions": partitions,
+        "Checksum": manager.configuration.checksum,
+        "Extra": dict(sorted(extra.items())),
+        **DEADLOCK,
+    }
+
+
+def as_yaml(config: Map) -> str:
+    """The YAML form: the same with keys in lower case, and without what is empty."""
+    out = io.StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.dump(_lower(config), out)
+    return out.getvalue()
+
+
+_MAPS = ("Extra", "Properties", "ResourceWeights", "Guaranteed", "Max", "MaxResources")
+"""Values whose keys are the user's."""
+
+
+def _lower(value: Any) -> Any:
+    if isinstance(value, dict):
+        lowered = {key.lower(): (dict(item or {}) if key in _MAPS else _lower(item)) for key, item in value.items()}
+        return {key: item for key, item in lowered.items() if item not in ({}, [], "", None)}
+    if isinstance(value, list):
+        return [_lower(item) for item in value]
+    return value
+
+
+def _partition(partition: RawPartition, root: RawQueue) -> Map:
+    sort, preemption = partition.nodesortpolicy, partition.preemption
+    found: Map = {"Name": partition_name(partition.name), "Queues": [_queue(root)]}
+    found["PlacementRules"] = [_rule(rule) for rule in partition.placementrules or ()]
+    found["Limits"] = [_limit(limit) for limit in partition.limits or ()]
+    found["Preemption"] = {
+        "Enabled": None if preemption is None else preemption.enabled,
+        "QuotaPreemptionEnabled": None if preemption is None else preemption.quotapreemptionenabled,
+    }
+    weights = {name: weight for name, (weight, _) in ((sort and sort.resourceweights) or {}).items()}
+    found["NodeSortPolicy"] = {"Type": "" if sort is None else sort.type, "ResourceWeights": weights or None}
+    resolver = partition.usergroupresolver
+    found["UserGroupResolver"] = {"Type": "" if resolver is None else resolver.type}
+    return found
+
+
+def _queue(queue: RawQueue) -> Map:
+    found: Map = {
+        "Name": queue.name,
+        "Parent": queue.parent,
+        "Resources": _resources(queue.resources),
+        "MaxApplications": queue.maxapplications,
+        "Properties": _texts(queue.properties) or None,
+        "AdminACL": queue.adminacl,
+        "SubmitACL": queue.submitacl,
+        "ChildTemplate": _template(queue.childtemplate),
+        "Queues": [_queue(child) for child in queue.queues or ()] or None,
+        "Limits": [_limit(limit) for limit in queue.limits or ()] or None,
+    }
+    return {key: value for key, value in found.items() if value not in (None, "", 0, False)}
+
+
+def _resources(resources: RawResources | None) -> Map:
+    if resources is None:
+        return {}
+    found = {"Guaranteed": _texts(resources.guaranteed), "Max": _texts(resources.max)}
+    return {key: value for key, value in found.items() if value}
+
+
+def _template(template: RawTemplate | None) -> Map:
+    if template is None:
+        return {}
+    found: Map = {
+        "MaxApplications": template.maxapplications,
+        "Properties": _texts(template.properties),
+        "Resources": _resources(template.resources),
+    }
+    return {key: value for key, value in found.items() if value or key == "Resources"}
+
+
+def _limit(limit: RawLimit) -> Map:
+    return {
+        "Limit": limit.limit,
+        "Users": _list(limit.users),
+        "Groups": _list(limit.groups),
+        "MaxResources": _texts(limit.maxresources),
+        "MaxApplications": limit.maxapplications,
+    }
+
+
+def _rule(rule: RawRule) -> Map:
+    return {
+        "Name": rule.name,
+        "Create": rule.create,
+        "Filter": _filter(rule.filter),
+        "Parent": None if rule.parent is None else _rule(rule.parent),
+        "Value": rule.value,
+    }
+
+
+def _filter(found: RawFilter | None) -> Map:
+    if found is None:
+        return {"Type": ""}
+    made: Map = {"Type": found.type, "Users": _list(found.users), "Groups": _list(found.groups)}
+    return {key: value for key, value in made.items() if value or key == "Type"}
+
+
+def _texts(values: Mapping[str, Value] | None) -> dict[str, str]:
+    return {key: value.text for key, value in (values or {}).items()}
+
+
+def _list(values: list[Value] | None) -> list[str]:
+    return [value.text for value in values or ()]

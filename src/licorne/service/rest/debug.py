@@ -1,0 +1,82 @@
+"""What the original tells of its language's run time, as far as Python has the like; else a refusal with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import platform
+import sys
+import threading
+import traceback
+import tracemalloc
+
+from starlette.responses import PlainTextResponse, Response
+
+import licorne
+from licorne.core import compiled
+
+from . import objects
+from .answers import json_response
+from .errors import refuse
+from .handlers import Handlers
+from .routing import Call
+
+_MISSING = {
+    "block": "Python keeps no profile of blocking; the scheduler has no locks to wait for",
+    "mutex": "Python keeps no profile of locks; the scheduler has none",
+    "profile": "a profiler would stop the scheduler; run `py-spy record` on the process instead",
+    "trace": "Python has no execution trace; run `py-spy dump` on the process, or read /debug/stack",
+    "symbol": "Python's stacks name their functions themselves",
+}
+_STACKS = ("goroutine", "threadcreate")
+_TOP = 50
+
+
+async def version(_: Handlers, _call: Call) -> Response:
+    """What runs here."""
+    return json_response(
+        objects.Version(version=licorne.__version__, compiled=compiled, python=platform.python_version())
+    )
+
+
+async def stack(_: Handlers, _call: Call) -> Response:
+    """The stacks of all threads and tasks."""
+    return PlainTextResponse(_stacks())
+
+
+async def pprof(_: Handlers, call: Call) -> Response:
+    """A profile, if there is one of this name."""
+    name = call.variables["profile"]
+    if name == "":
+        lines = [f"/debug/pprof/{profile}" for profile in ("allocs", "cmdline", "heap", *_STACKS)]
+        return PlainTextResponse("\n".join(lines) + "\n")
+    if name == "cmdline":
+        return PlainTextResponse("\0".join(sys.orig_argv[:1] + sys.argv[:1]))
+    if name in _STACKS:
+        return PlainTextResponse(_stacks())
+    if name in ("heap", "allocs"):
+        if not tracemalloc.is_tracing():
+            refuse(
+                404, f"/debug/pprof/{name}: memory is traced only if the process was started with PYTHONTRACEMALLOC=1"
+            )
+        statistics = tracemalloc.take_snapshot().statistics("lineno")
+        return PlainTextResponse("".join(f"{one}\n" for one in statistics[:_TOP]))
+    return refuse(404, f"/debug/pprof/{name}: {_MISSING.get(name, 'there is no such profile')}")
+
+
+async def log_level(_: Handlers, _call: Call) -> Response:
+    """The level of the log, which the original has not had for long."""
+    refuse(404, "The level of the log is set when the scheduler is started (--log-level); this path is of release 1.3")
+
+
+def _stacks() -> str:
+    out = io.StringIO()
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001  the documented way
+        out.write(f"thread {names.get(ident, ident)}:\n")
+        out.write("".join(traceback.format_stack(frame, limit=_TOP)) + "\n")
+    for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
+        out.write(f"task {task.get_name()}:\n")
+        task.print_stack(limit=_TOP, file=out)
+        out.write("\n")
+    return out.getvalue()

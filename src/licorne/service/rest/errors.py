@@ -1,0 +1,33 @@
+"""Refusals, as clients see them (spec rest-api.md, section 1). No traceback is ever among them."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+PARTITION_NOT_FOUND = "Partition not found"
+QUEUE_NOT_FOUND = "Queue not found"
+NODE_NOT_FOUND = "Node not found"
+APPLICATION_NOT_FOUND = "Application not found"
+USER_NOT_FOUND = "User not found"
+GROUP_NOT_FOUND = "Group not found"
+HEALTH_NOT_AVAILABLE = "Health check is not available"
+MISSING = "Missing parameters"
+TRACKING_DISABLED = "Event tracking is disabled"
+NO_HISTORY = "Internal metrics collection is not enabled."
+TOO_MANY_STREAMS = "Too many streaming connections"
+STREAM_CLOSED = "Event stream was closed by the producer"
+
+
+class RestError(Exception):
+    """An answer that is an error object: a status and a text."""
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = headers or {}
+
+
+def refuse(status: int, message: str) -> NoReturn:
+    """End the request with an error object."""
+    raise RestError(status, message)

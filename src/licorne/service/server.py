@@ -1,0 +1,246 @@
+"""The service: a scheduler that resource managers reach by gRPC.
+
+One process and one loop. Calls come as bytes and leave as bytes; `licorne.si` reads and writes them. The service
+`si.v1.Scheduler` speaks both dialects (spec scheduler-interface.md, sections 1 and 4); beside it stand gRPC's own
+services for health and reflection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Self
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from licorne.core.api import PolicyGroups, SchedulerAPI
+from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_ID, SERVICE, Kind
+
+from .backend import Backend
+from .engine import Engine, steady_clock
+from .log import Log, no_log
+from .monitor import Monitor
+from .proto import si_v1_pb2
+from .security import Security, SecurityError, TokenCheck, grpc_address
+from .sessions import Refused, Sessions
+from .settings import ServiceSettings
+from .streams import End, Stream
+from .web import Web, WebServer, web_settings
+
+
+class Service:
+    """A scheduler behind gRPC, within a running loop.
+
+    Parameters:
+        addresses: where to listen, `HOST:PORT` (port 0: a free one) or `unix:PATH`.
+        policy_groups, scheduler_settings: as for `SchedulerAPI`.
+        settings: limits and times of the service itself.
+        security: TLS and token.
+        web: REST beside gRPC; None: there is none, and nothing is watched.
+        log: where to say what happens.
+
+    `async with Service(...) as service` starts and stops it.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str] = (DEFAULT_ADDRESS,),
+        *,
+        policy_groups: PolicyGroups | None = None,
+        scheduler_settings: Mapping[str, str] | None = None,
+        settings: ServiceSettings | None = None,
+        security: Security | None = None,
+        web: Web | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self.settings = settings or ServiceSettings()
+        self.security = security or Security()
+        self.security.check(addresses)
+        self.log = log or no_log()
+        self.addresses = [grpc_address(address) for address in addresses]
+        """Where it listens; with the real ports, once it has started."""
+        clock = steady_clock()
+        self.api = SchedulerAPI(
+            policy_groups=policy_groups, settings=scheduler_settings, clock=clock, on_output=self._told
+        )
+        self.sessions = Sessions(self.api, self.settings, self.log)
+        self.engine = Engine(self.api, self.sessions, self.settings, clock, self.log)
+        self.monitor: Monitor | None = None
+        self.web: WebServer | None = None
+        if web is not None:
+            self._watch(web, clock, scheduler_settings or {})
+        self._streams: dict[Stream, None] = {}
+        self._opened = 0
+        self._server: Any = None
+        self._health = health.aio.HealthServicer()
+        self._work: asyncio.Task[None] | None = None
+        self.failed = asyncio.Event()
+        """Set when the scheduler can decide no more, which would be a bug."""
+
+    def _told(self, rm_id: str, outputs: list[Any]) -> None:
+        if self.monitor is not None:
+            self.monitor.told(rm_id, outputs)
+        self.sessions.told(rm_id, outputs)
+
+    def _watch(self, web: Web, clock: Callable[[], int], texts: Mapping[str, str]) -> None:
+        """There will be REST: count, and keep events and history, from the first registration on."""
+        sessions = self.sessions
+        backend = Backend(
+            self.api,
+            clock,
+            build_info=sessions.build_info,
+            messages=lambda: {rm_id: (one.messages_in, one.messages_out) for rm_id, one in sessions.by_id.items()},
+            changed=sessions.wake.set,
+        )
+        settings = web_settings(texts)
+        self.monitor = self.engine.monitor = Monitor(
+            backend,
+            str(uuid.uuid4()),
+            health_interval_s=settings.health_interval_s,
+            event_capacity=settings.event_capacity,
+        )
+        self.web = WebServer(web, self.monitor, self.security, settings, self.log)
+
+    # -- start and end ---------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listen, and decide from now on.
+
+        Raises:
+            SecurityError: an address that cannot be listened on.
+        """
+        interceptors = [TokenCheck(self.security.token)] if self.security.token else []
+        server = grpc.aio.server(interceptors=interceptors, options=self._options())
+        server.add_generic_rpc_handlers((self._handlers(),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        credentials = self.security.credentials()
+        for index, address in enumerate(self.addresses):
+            port = self._listen(server, address, credentials)
+            if not address.startswith("unix:"):
+                self.addresses[index] = f"{address.rpartition(':')[0]}:{port}"
+        assert si_v1_pb2.DESCRIPTOR.services_by_name["Scheduler"].full_name == SERVICE  # reflection finds it
+        await server.start()
+        self._server = server
+        self._work = asyncio.create_task(self.engine.run())
+        self._work.add_done_callback(self._engine_ended)
+        for name in ("", SERVICE):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        self.log.info("listening", addresses=self.addresses, tls=credentials is not None)
+        if self.web is not None:
+            try:
+                await self.web.start()
+            except SecurityError:
+                await self.stop()
+                raise
+
+    def _engine_ended(self, work: asyncio.Task[None]) -> None:
+        if not work.cancelled():
+            self.log.error("the engine failed", exc_info=work.exception())
+            self.failed.set()
+
+    @staticmethod
+    def _listen(server: Any, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        try:
+            if credentials is None:
+                port: int = server.add_insecure_port(address)
+            else:
+                port = server.add_secure_port(address, credentials)
+        except RuntimeError:
+            port = 0
+        if not port:
+            raise SecurityError(f"{address}: cannot listen there; is it in use, or not allowed?")
+        return port
+
+    def _options(self) -> list[tuple[str, Any]]:
+        settings = self.settings
+        keepalive_ms = max(int(settings.keepalive_s * 1000), 1)
+        return [
+            ("grpc.so_reuseport", 0),  # or two services would share a port, unnoticed
+            ("grpc.max_receive_message_length", settings.message_bytes),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_concurrent_streams", settings.streams + 100),  # of one connection
+            ("grpc.keepalive_time_ms", keepalive_ms),
+            ("grpc.keepalive_timeout_ms", keepalive_ms),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.max_pings_without_data", 0),
+            ("grpc.http2.min_ping_interval_without_data_ms", 5000),
+        ]
+
+    async def stop(self) -> None:
+        """Stop listening, end all streams, and wait for what is under way."""
+        if self._server is None:
+            return
+        await self._health.enter_graceful_shutdown()
+        if self.web is not None:
+            await self.web.stop()
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait([self._work])
+        for stream in list(self._streams):
+            stream.end(End(grpc.StatusCode.UNAVAILABLE, "the scheduler is shutting down"))
+        await self._server.stop(self.settings.grace_s)
+        for session in self.sessions.by_id.values():
+            session.cancel_timer()
+        self._server = None
+        self.log.info("ended", allocations=self.engine.decided)
+
+    async def wait(self) -> None:
+        """Wait until it has ended."""
+        if self._server is not None:
+            await self._server.wait_for_termination()
+
+    async def __aenter__(self) -> Self:
+        """Start it."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End it."""
+        await self.stop()
+
+    # -- calls -----------------------------------------------------------------------------------------
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        handlers: dict[str, Any] = {
+            name: grpc.stream_stream_rpc_method_handler(self._stream_handler(kind)) for name, kind in METHODS.items()
+        }
+        handlers[REGISTER] = grpc.unary_unary_rpc_method_handler(self._register)
+        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+
+    async def _register(self, data: bytes, context: Any) -> bytes:
+        try:
+            session = self.sessions.register(data, context.peer())
+        except Refused as refusal:
+            await context.abort(refusal.code, refusal.details)
+        context.set_trailing_metadata(((REGISTRATION, session.number),))
+        return b""  # the response is empty, in both dialects
+
+    def _stream_handler(self, kind: Kind) -> Callable[[Any, Any], Awaitable[None]]:
+        async def handle(_requests: object, context: Any) -> None:
+            if len(self._streams) >= self.settings.streams:
+                text = f"there are {len(self._streams)} streams, and no more are allowed"
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+            stream = Stream(kind, context, self.sessions.next_number())
+            self._streams[stream] = None
+            try:
+                end = await self._run(stream)
+            finally:
+                del self._streams[stream]
+                self.sessions.closed(stream)
+            if end.code is not grpc.StatusCode.OK:
+                await context.abort(end.code, end.details)
+
+        return handle
+
+    async def _run(self, stream: Stream) -> End:
+        said = {key: value for key, value in stream.context.invocation_metadata() or () if isinstance(value, str)}
+        if RM_ID in said and self.sessions.bind(stream, said[RM_ID], said.get(REGISTRATION, "")):
+            await stream.context.send_initial_metadata(())
+        return await stream.run(self.sessions.take)
+
+
+__all__ = ["Service"]

@@ -1,0 +1,340 @@
+"""All resource managers of the service: who is registered, whose stream is whose, and what is said to whom.
+
+Here the life of a resource manager meets the scheduler: registration, the choice of its dialect, pause and stop, another
+instance that takes over, and the word RESYNC where something is wrong. Nothing here waits; streams do that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import grpc
+
+from licorne.core.api import RegistrationError, SchedulerAPI
+from licorne.si import WireError, adapt_seed, adapt_v19, seed, v19, wire
+from licorne.si.adapt import Translation
+from licorne.si.messages import Output
+from licorne.si.rpc import RESYNC, Kind
+
+from .log import Log
+from .session import Dialect, Session, State
+from .settings import ServiceSettings
+from .streams import End, Stream
+
+
+class Refused(Exception):  # noqa: N818  it is an answer
+    """A call is refused with a status and a text."""
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__(details)
+        self.code = code
+        self.details = details
+
+
+class Sessions:
+    """The resource managers of one service, by id."""
+
+    def __init__(self, api: SchedulerAPI, settings: ServiceSettings, log: Log) -> None:
+        self.api = api
+        self.settings = settings
+        self.log = log
+        self.by_id: dict[str, Session] = {}
+        self.wake = asyncio.Event()
+        """Set when there may be something to decide."""
+        self.told_lately: dict[Session, None] = {}
+        """Who was told something, since the engine looked last."""
+        self._count = 0
+        self._epoch = time.time_ns()
+
+    def next_number(self) -> int:
+        """The place of a stream or a registration in the order of these."""
+        self._count += 1
+        return self._count
+
+    def build_info(self, rm_id: str) -> Mapping[str, str]:
+        """What a resource manager said of its build; empty for an unknown one."""
+        session = self.by_id.get(rm_id)
+        return {} if session is None else session.request.build_info
+
+    # -- registration ----------------------------------------------------------------------------------
+
+    def register(self, data: bytes, peer: str) -> Session:
+        """Register a resource manager; one of the same id is over.
+
+        Raises:
+            Refused: bytes that are no request, an id that is empty or too long, too many resource managers, a
+            configuration that is refused. What was registered before is as it was.
+        """
+        try:
+            request = wire.decode(v19.RegisterResourceManagerRequest, data)
+        except WireError as error:
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+        most = self.settings.name_chars
+        if len(request.rm_id) > most:
+            text = f"registration of RM failed: rmID: has {len(request.rm_id)} characters, at most {most} are allowed"
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, text)
+        old = self.by_id.get(request.rm_id)
+        if old is None and len(self.by_id) >= self.settings.managers:
+            text = f"registration of RM failed: there are {len(self.by_id)} resource managers, and no more are allowed"
+            raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        try:
+            self.api.register_resource_manager(request)
+        except RegistrationError as error:
+            self.log.warning("registration refused", rm=request.rm_id, peer=peer)
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+        if old is not None:
+            self._take_over(old)
+        opened = self.next_number()
+        session = Session(
+            request,
+            f"{self._epoch}-{opened}",
+            opened,
+            buffer_bytes=self.settings.buffer_bytes,
+            hold=self._hold,
+            log=self.log,
+        )
+        session.again = old is not None
+        self.by_id[request.rm_id] = session
+        self._settle(session)
+        self._expire_later(session)
+        session.log.info(
+            "registered",
+            peer=peer,
+            version=request.version[:80],
+            policy_group=request.policy_group[:80],
+            configuration=bool(request.config),
+            again=session.again,
+        )
+        return session
+
+    def _take_over(self, old: Session) -> None:
+        old.cancel_timer()
+        old.state = State.STOPPED
+        text = f"resource manager {old.rm_id} has registered again, and what belonged to its earlier registration ends"
+        old.end_streams(lambda _: End(grpc.StatusCode.ABORTED, text))
+        if old.streams:
+            old.log.info("taken over", streams=len(old.streams))
+
+    # -- streams ---------------------------------------------------------------------------------------
+
+    def bind(self, stream: Stream, rm_id: str, number: str = "") -> bool:
+        """A stream turns out to be that of this resource manager; False if that cannot be, and the stream ends.
+
+        `number`: of the registration that the stream says it belongs to, empty if it does not say.
+        """
+        session = self.by_id.get(rm_id)
+        if session is None:
+            return self._resync(stream, f'RmID="{rm_id[:80]}" not registered')
+        if number and number != session.number:
+            return self._resync(stream, f'RmID="{rm_id}" has been registered again since')
+        if session.again and stream.opened < session.opened:
+            return self._resync(stream, f'RmID="{rm_id}" has been registered again after this stream was opened')
+        dialect: Dialect = "seed" if stream.kind == "update" else "1.9"
+        if session.dialect is None:
+            refusal = self._choose(session, dialect)
+            if refusal:
+                stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, refusal))
+                return False
+        elif session.dialect != dialect:
+            return self._resync(
+                stream, f'RmID="{rm_id}" speaks the other dialect; its first stream was of {session.dialect}'
+            )
+        before = session.streams.get(stream.kind)
+        if before is not None:
+            before.end(End(grpc.StatusCode.ABORTED, "another stream of this kind was opened in its place"))
+        session.streams[stream.kind] = stream
+        stream.attach(session)
+        session.cancel_timer()
+        if session.state is not State.RUNNING:
+            session.log.info("running", was=session.state.value, dialect=dialect, peer=stream.peer)
+            session.state = State.RUNNING
+        self._settle(session)
+        if session.full:
+            self._slow_later(session)
+        return True
+
+    def _choose(self, session: Session, dialect: Dialect) -> str:
+        """The first stream says which dialect is spoken; why it cannot be that one, or nothing."""
+        if dialect == "seed":
+            request = session.request
+            if request.config or request.extra_config:
+                return "the registration brought a configuration, which the dialect of this stream does not know"
+            try:
+                self.api.register_resource_manager(
+                    seed.RegisterResourceManagerRequest(
+                        rm_id=request.rm_id, version=request.version, policy_group=request.policy_group
+                    )
+                )
+            except RegistrationError as error:
+                return str(error)
+        session.dialect = dialect
+        return ""
+
+    def closed(self, stream: Stream) -> None:
+        """A stream is over; it was the last one of its resource manager, perhaps."""
+        session = stream.session
+        if session is None or session.streams.get(stream.kind) is not stream:
+            return
+        del session.streams[stream.kind]
+        if session.streams or session.state is State.STOPPED:
+            return
+        if stream.orderly:
+            self.stop(session, "goodbye")
+        else:
+            self._pause(session, "its last stream broke")
+
+    # -- requests --------------------------------------------------------------------------------------
+
+    def take(self, stream: Stream, data: bytes) -> None:
+        """Take in a request. What is wrong with it ends the stream, and nothing of it is taken then."""
+        try:
+            rm_id, translation = _translated(stream.kind, data)
+        except WireError as error:
+            stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000]))
+            self.log.warning("request refused", peer=stream.peer, kind=stream.kind, bytes=len(data))
+            return
+        session = stream.session
+        if session is None:
+            if not self.bind(stream, rm_id):
+                return
+            session = stream.session
+            assert session is not None
+        elif session.state is State.STOPPED:
+            return  # the reason is on its way
+        elif rm_id != session.rm_id:
+            text = f'rmID: "{rm_id[:80]}": this stream is that of RmID="{session.rm_id}"'
+            stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, text))
+            return
+        session.messages_in += 1
+        if translation.ignored:
+            session.log.info("parts of a request ignored", kind=stream.kind, parts=len(translation.ignored))
+        try:
+            self.api.take(rm_id, translation)
+        except Exception:  # whatever it is, the state of this resource manager is not to be trusted any more
+            session.log.exception("a request failed", kind=stream.kind)
+            self.stop(session, "an internal error", resync=True)
+        self.wake.set()
+
+    def told(self, rm_id: str, outputs: list[Output]) -> None:
+        """The core has something to tell: put it where the streams find it."""
+        session = self.by_id.get(rm_id)
+        if session is None:
+            return
+        self.told_lately[session] = None
+        adapter: Any = adapt_seed if session.dialect == "seed" else adapt_v19
+        most = self.settings.message_bytes
+        for at in range(0, len(outputs), self.settings.batch):
+            part = outputs if len(outputs) <= self.settings.batch else outputs[at : at + self.settings.batch]
+            for kind, data in pieces(adapter, part, rm_id, most):
+                if kind != "state":  # asks that wait for resources have no place on this wire
+                    session.tell(kind, data)
+
+    # -- the end ---------------------------------------------------------------------------------------
+
+    def stop(self, session: Session, reason: str, *, resync: bool = False) -> None:
+        """It is over for this resource manager; all that it had is forgotten."""
+        session.cancel_timer()
+        session.state = State.STOPPED
+        session.log.info("stopped", reason=reason)
+        if resync:
+            session.end_streams(lambda stream: self._resync_end(stream, reason))
+        if self.by_id.get(session.rm_id) is session:
+            del self.by_id[session.rm_id]
+            self.api.stop(session.rm_id)
+        self.wake.set()
+
+    def stop_all(self, reason: str) -> None:
+        """All must register again."""
+        for session in list(self.by_id.values()):
+            self.stop(session, reason, resync=True)
+
+    def _resync(self, stream: Stream, reason: str) -> bool:
+        self.log.info("resync", peer=stream.peer, kind=stream.kind, reason=reason)
+        stream.end(self._resync_end(stream, reason))
+        return False
+
+    @staticmethod
+    def _resync_end(stream: Stream, reason: str) -> End:
+        last = wire.encode(adapt_seed.resync()) if stream.kind == "update" else None
+        return End(grpc.StatusCode.FAILED_PRECONDITION, f"{RESYNC}: {reason}", last, resync=True)
+
+    # -- pause and time --------------------------------------------------------------------------------
+
+    def _pause(self, session: Session, reason: str) -> None:
+        session.state = State.PAUSED
+        session.log.warning("paused", reason=reason, waiting_bytes=session.buffered)
+        self._settle(session)
+        self._expire_later(session)
+
+    def _hold(self, session: Session) -> None:
+        """What waits for it is too much, or no longer."""
+        if self.by_id.get(session.rm_id) is not session:
+            return
+        if session.full:
+            session.log.warning("slowed down", waiting_bytes=session.buffered)
+            self._slow_later(session)
+        elif session.streams:  # it reads again
+            session.cancel_timer()
+            session.log.info("no longer slowed down", was=session.state.value)
+            session.state = State.RUNNING
+        self._settle(session)
+
+    def _slow_later(self, session: Session) -> None:
+        if session.state is not State.RUNNING:
+            return
+        session.cancel_timer()
+        loop = asyncio.get_running_loop()
+        session.timer = loop.call_later(
+            self.settings.slow_after_s, self._pause, session, "it does not read what it is told"
+        )
+
+    def _expire_later(self, session: Session) -> None:
+        session.cancel_timer()
+        loop = asyncio.get_running_loop()
+        session.timer = loop.call_later(self.settings.rm_timeout_s, self._expire, session)
+
+    def _expire(self, session: Session) -> None:
+        what = "without a stream" if session.state is State.REGISTERED else "paused"
+        self.stop(session, f"{what} for {self.settings.rm_timeout_s:g} s", resync=True)
+
+    def rest(self, sessions: Iterable[Session], *, resting: bool) -> None:
+        """Hold decisions for these back, so that others have their turn; or no longer."""
+        for session in sessions:
+            if self.by_id.get(session.rm_id) is session:
+                session.resting = resting
+                self._settle(session)
+
+    def _settle(self, session: Session) -> None:
+        """Tell the core whether to decide for it."""
+        self.api.pause(session.rm_id, paused=session.held)
+        self.wake.set()
+
+
+def _translated(kind: Kind, data: bytes) -> tuple[str, Translation]:
+    """A request in the core's terms, and whose it is."""
+    if kind == "update":
+        return adapt_seed.inputs_from_update_bytes(data)
+    if kind == "allocation":
+        return adapt_v19.inputs_from_allocation_bytes(data)
+    if kind == "application":
+        applications = wire.decode(v19.ApplicationRequest, data)
+        return applications.rm_id, adapt_v19.inputs_from_application_request(applications)
+    nodes = wire.decode(v19.NodeRequest, data)
+    return nodes.rm_id, adapt_v19.inputs_from_node_request(nodes)
+
+
+def pieces(adapter: Any, outputs: list[Output], rm_id: str, most: int) -> Iterator[tuple[Any, bytes]]:
+    """The messages that tell these outputs, none of more than `most` bytes, unless a single output is."""
+    made: list[tuple[Any, bytes]] = adapter.responses_as_bytes(outputs, rm_id)
+    if len(outputs) > 1 and any(len(data) > most for _, data in made):
+        half = len(outputs) // 2
+        yield from pieces(adapter, outputs[:half], rm_id, most)
+        yield from pieces(adapter, outputs[half:], rm_id, most)
+    else:
+        yield from made
+
+
+__all__ = ["Refused", "Sessions", "pieces"]

@@ -1,0 +1,257 @@
+"""REST and metrics in the loop of the service: where it listens, and to whom.
+
+The application is that of `licorne.service.rest`; here it gets a server. It listens on loopback unless told otherwise;
+beyond that only with TLS and tokens, or if that is said by name (`insecure`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import uvicorn
+
+from licorne.config.properties import parse_duration_ns
+
+from .log import Log
+from .monitor import Monitor
+from .rest import Access, Limits, make_app
+from .ring import CAPACITY
+from .security import Security, SecurityError, grpc_address, is_local
+
+DEFAULT_ADDRESS = "127.0.0.1:9080"
+CONNECTIONS = 1000
+"""Connections at once; further ones are answered 503."""
+HEADER_BYTES = 65_536
+GRACE_S = 2
+"""How long answers under way may take when the service ends."""
+RING_MAX = 10_000_000
+_FALSE = ("0", "f", "F", "false", "FALSE", "False")
+
+
+class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is watched, and how much of it is kept; the settings of events.md, 4, and `health.checkInterval`.
+
+    `event_capacity` 0: no events are made (`event.trackingEnabled`). `health_interval_s` 0 or less: no health checks.
+    """
+
+    health_interval_s: float = 30.0
+    event_capacity: int = CAPACITY
+    batch: int = 10_000
+    streams: int = 100
+    streams_per_host: int = 15
+
+
+def web_settings(texts: Mapping[str, str]) -> WebSettings:
+    """Read the settings; as in the original, what does not parse, and 0, means the default."""
+    interval = parse_duration_ns(texts.get("health.checkInterval", ""))
+    tracks = texts.get("event.trackingEnabled", "true") not in _FALSE
+    return WebSettings(
+        health_interval_s=30.0 if interval is None else interval / 1e9,
+        event_capacity=_number(texts, "event.ringBufferCapacity", CAPACITY) if tracks else 0,
+        batch=_number(texts, "event.RESTResponseSize", 10_000),
+        streams=_number(texts, "event.maxStreams", 100),
+        streams_per_host=_number(texts, "event.maxStreamsPerHost", 15),
+    )
+
+
+def _number(texts: Mapping[str, str], key: str, default: int) -> int:
+    text = texts.get(key, "")
+    plain = text.isascii() and text.isdigit() and len(text) <= 20
+    return (min(int(text), RING_MAX) or default) if plain else default
+
+
+class Web(msgspec.Struct, frozen=True, kw_only=True):
+    """REST of a service: where, for whom, and what.
+
+    `addresses`: `HOST:PORT` (port 0: a free one) or `unix:PATH`. `access`: the tokens. `old_queue_names`: metrics have also
+    the names of queues of old releases.
+    """
+
+    addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    access: Access = Access()
+    limits: Limits = Limits()
+    old_queue_names: bool = False
+
+    def check(self, security: Security) -> None:
+        """Refuse what would be open to strangers.
+
+        Raises:
+            SecurityError: an address beyond loopback without TLS and a token.
+        """
+        for address in self.addresses:
+            if is_local(address) or security.insecure:
+                continue
+            if not security.certificate:
+                raise SecurityError(f"{address} is beyond loopback: give TLS a certificate and a key, or say insecure")
+            if not (self.access.wanted or security.client_ca):
+                raise SecurityError(
+                    f"{address} is beyond loopback: ask for tokens or certificates of clients, or say insecure"
+                )
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to who runs the loop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing is captured."""
+        yield
+
+
+class WebServer:
+    """Serves REST until it is stopped."""
+
+    def __init__(self, web: Web, monitor: Monitor, security: Security, settings: WebSettings, log: Log) -> None:
+        web.check(security)
+        limits = msgspec.structs.replace(
+            web.limits,
+            batch=settings.batch,
+            streams=settings.streams,
+            streams_per_host=settings.streams_per_host,
+        )
+        self._app = make_app(
+            monitor,
+            access=web.access,
+            limits=limits,
+            old_queue_names=web.old_queue_names,
+            on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
+        )
+        self._web = web
+        self._monitor = monitor
+        self._security = security
+        self._log = log
+        self._tasks: list[asyncio.Task[None]] = []
+        self._server: _Server | None = None
+        self.addresses: list[str] = []
+        """Where it listens, once it has started."""
+
+    async def start(self) -> None:
+        """Listen, and watch from now on.
+
+        Raises:
+            SecurityError: an address that cannot be listened on, a certificate that cannot be used.
+        """
+        config = uvicorn.Config(
+            self._app,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=GRACE_S,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+        )
+        config.load()
+        config.ssl = _tls(self._security)
+        sockets = _sockets(self._web.addresses)
+        self.addresses = [_shown(one, given) for one, given in zip(sockets, self._web.addresses, strict=True)]
+        self._server = _Server(config)
+        self._tasks = [
+            asyncio.create_task(self._server.serve(sockets=sockets)),
+            asyncio.create_task(self._monitor.run()),
+        ]
+        self._tasks[1].add_done_callback(self._watch_ended)
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait([ready, self._tasks[0]], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if not self._server.started:
+            raise SecurityError(f"{', '.join(self._web.addresses)}: cannot listen there")
+        self._log.info("listening for REST", addresses=self.addresses, tls=config.ssl is not None)
+
+    def _watch_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            self._log.error("history and health checks have ended", exc_info=task.exception())
+
+    async def stop(self) -> None:
+        """Stop listening, and end what is under way."""
+        if self._server is None:
+            return
+        self._tasks[1].cancel()
+        self._server.should_exit = True
+        await asyncio.wait(self._tasks)
+        for address in self.addresses:
+            if address.startswith("unix:"):
+                with contextlib.suppress(OSError):
+                    os.unlink(address.removeprefix("unix:"))  # noqa: PTH108
+        self._server = None
+
+
+def _sockets(addresses: Sequence[str]) -> list[socket.socket]:
+    made: list[socket.socket] = []
+    try:
+        for given in addresses:
+            made.append(_listen(grpc_address(given)))
+    except OSError as error:
+        for one in made:
+            one.close()
+        raise SecurityError(f"{given}: cannot listen there: {error.strerror or error}") from None
+    return made
+
+
+def _listen(address: str) -> socket.socket:
+    if address.startswith("unix:"):
+        found = socket.socket(socket.AF_UNIX)
+        found.bind(address.removeprefix("unix:"))
+        found.setblocking(False)
+        return found
+    host, _, port = address.rpartition(":")
+    family, kind, protocol, _, target = socket.getaddrinfo(
+        host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(target)
+        found.setblocking(False)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def _shown(one: socket.socket, given: str) -> str:
+    address = grpc_address(given)
+    if address.startswith("unix:"):
+        return address
+    return f"{address.rpartition(':')[0]}:{one.getsockname()[1]}"
+
+
+def _tls(security: Security) -> ssl.SSLContext | None:
+    if not security.certificate:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        with tempfile.TemporaryDirectory() as folder:  # the library reads files only
+            certificate, key = Path(folder, "certificate"), Path(folder, "key")
+            certificate.write_bytes(security.certificate)
+            key.touch(0o600)
+            key.write_bytes(security.key)
+            context.load_cert_chain(certificate, key)
+        if security.client_ca:
+            context.load_verify_locations(cadata=security.client_ca.decode())
+            context.verify_mode = ssl.CERT_REQUIRED
+    except (OSError, ValueError) as error:
+        raise SecurityError(f"the certificate or its key cannot be used: {error}") from None
+    return context
+
+
+__all__ = ["DEFAULT_ADDRESS", "Web", "WebServer", "WebSettings", "web_settings"]

@@ -1,0 +1,114 @@
+"""The running configuration, whether another one would be taken, and how it is changed."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from licorne.config import load
+from rest.world import CONFIG, World, busy
+
+JSON = {"accept": "application/json"}
+SMALL = """\
+partitions:
+  - name: DEFAULT
+    limits:
+      - users: [u]
+        maxapplications: 3
+    placementrules:
+      - {name: tag, value: namespace, create: true}
+    queues:
+      - name: a
+        resources: {max: {memory: 10G}}
+"""
+
+
+def test_nothing_is_registered() -> None:
+    world = World()
+    assert world.request("GET", "/ws/v1/config").text == "deadlockdetectionenabled: false\ndeadlocktimeoutseconds: 60\n"
+    found = world.request("GET", "/ws/v1/config", headers=JSON).json()
+    assert found == {"DeadlockDetectionEnabled": False, "DeadlockTimeoutSeconds": 60}
+
+
+def test_json_has_the_names_of_the_original() -> None:
+    world = World().register(text=SMALL, **{"log.level": "DEBUG"})
+    answer = world.request("GET", "/ws/v1/config", headers=JSON)
+    assert answer.headers["content-type"] == "application/json; charset=UTF-8"
+    found = answer.json()
+    assert list(found) == ["Partitions", "Checksum", "Extra", "DeadlockDetectionEnabled", "DeadlockTimeoutSeconds"]
+    assert found["Checksum"] == load(SMALL).checksum
+    assert found["Extra"] == {"log.level": "DEBUG"}
+    (partition,) = found["Partitions"]
+    assert list(partition) == [
+        "Name", "Queues", "PlacementRules", "Limits", "Preemption", "NodeSortPolicy", "UserGroupResolver",
+    ]  # fmt: skip
+    (root,) = partition["Queues"]
+    assert (partition["Name"], root["Name"], root["Parent"]) == ("default", "root", True)
+    assert root["Limits"][0]["MaxApplications"] == 3
+    assert root["Queues"][0]["Resources"] == {"Max": {"memory": "10G"}}
+    assert partition["PlacementRules"][0]["Filter"] == {"Type": ""}
+
+
+@pytest.mark.parametrize("text", [SMALL, CONFIG])
+def test_yaml_says_the_same_as_what_was_read(text: str) -> None:
+    world = World().register(text=text)
+    answer = world.request("GET", "/ws/v1/config")
+    assert answer.headers["content-type"] == "application/x-yaml; charset=utf-8"
+    lines = answer.text.splitlines()
+    shown = "\n".join(line for line in lines if not line.startswith(("deadlock", "extra", "checksum")))
+    again, before = load(shown), load(text)
+    assert again.partitions == before.partitions
+
+
+VERDICTS = [
+    ("", True, "", ""),
+    (CONFIG, True, "", ""),
+    ("partitions: [{name: default, queues: [{name: a, foo: 1}]}]", False, "foo", "yaml-key-unknown"),
+    ("partitions: [{name: default}]", False, "a partition needs queues", "queues-missing"),
+    ("]", False, "", ""),
+    ("\x00\xff", False, "", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "allowed", "reason", "rule"), VERDICTS)
+def test_validate_conf(text: str, allowed: bool, reason: str, rule: str) -> None:
+    answer = World().request("POST", "/ws/v1/validate-conf", text)
+    found = answer.json()
+    assert (answer.status_code, found["allowed"]) == (200, allowed)
+    assert reason in found.get("reason", "")
+    if allowed:
+        assert found == {"allowed": True}
+    else:
+        assert found["problems"][0]["line"] >= 1
+        assert found["problems"][0]["column"] >= 1
+        assert not rule or found["problems"][0]["rule"] == rule
+
+
+def test_a_configuration_is_applied_or_nothing_is() -> None:
+    world = busy()
+    refused = world.request("PUT", "/ws/v1/config", CONFIG.replace("name: other", "name: 'no name'"))
+    assert refused.status_code == 409
+    assert refused.json()["allowed"] is False
+    assert world.get("/ws/v1/partition/default/queue/root.a")["maxRunningApps"] == 5
+    taken = world.request(
+        "POST", "/ws/v1/config?rm=mycluster", CONFIG.replace("maxapplications: 5\n", "maxapplications: 7\n")
+    )
+    assert (taken.status_code, taken.json()) == (200, {"allowed": True})
+    assert world.get("/ws/v1/partition/default/queue/root.a")["maxRunningApps"] == 7
+    shown = msgspec.json.decode(world.request("GET", "/ws/v1/config", headers=JSON).content)
+    assert shown["Checksum"] == world.api.cluster.managers["mycluster"].configuration.checksum
+    world.api.validate()
+
+
+@pytest.mark.parametrize("body", ["", " \n", "{}", "partitions: []", "partitions:", "\xff"])
+def test_what_would_take_all_away_is_refused(body: str) -> None:
+    world = busy()
+    before = world.get("/ws/v1/partitions")
+    answer = world.request("PUT", "/ws/v1/config", body.encode("latin-1"))
+    assert (answer.status_code, answer.json()["allowed"]) == (409, False)
+    assert world.get("/ws/v1/partitions") == before
+
+
+def test_nobody_to_configure() -> None:
+    answer = World().request("PUT", "/ws/v1/config", CONFIG)
+    assert (answer.status_code, answer.json()["message"]) == (404, "No resource manager is registered")

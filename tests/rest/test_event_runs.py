@@ -1,0 +1,59 @@
+"""Messages that come together give the same events as one by one (`PartitionEvents.watch_asks`)."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from licorne.si.constants import TAG_FOREIGN
+from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Release, RemoveApplication
+from rest.world import World
+
+APPS = st.sampled_from(["x", "y", "none"])
+KEYS = st.sampled_from(["a", "b", "c", "d"])
+
+
+def _ask(app: str, key: str, vcore: int, node: str, foreign: bool) -> Allocation:
+    tags = {TAG_FOREIGN: "static"} if foreign and node else None
+    return Allocation(key=key, application_id="" if tags else app, resource={"vcore": vcore}, node_id=node, tags=tags)
+
+
+ASKS = st.builds(_ask, APPS, KEYS, st.integers(-1, 3), st.sampled_from(["", "", "", "", "n1", "n9"]), st.booleans())
+MESSAGES: st.SearchStrategy[Input] = st.one_of(
+    ASKS,
+    ASKS,
+    ASKS,
+    st.builds(lambda app: AddApplication(application_id=app, queue="root.other", user="u"), APPS),
+    st.builds(lambda app, key: Release(application_id=app, key=key), APPS, KEYS),
+    st.builds(lambda app: RemoveApplication(application_id=app), APPS),
+)
+
+
+def _world() -> World:
+    world = World().register()
+    world.submit(NodeUpdate(node_id="n1", action=NodeAction.CREATE, capacity={"vcore": 6}))
+    return world.application("x", "root.other").application("y", "root.a")
+
+
+@settings(max_examples=150)
+@given(st.lists(st.lists(MESSAGES, max_size=8), max_size=4))
+def test_together_or_one_by_one(batches: list[list[Input]]) -> None:
+    together, single = _world(), _world()
+    for batch in batches:
+        together.submit(*batch)
+        for message in batch:
+            single.submit(message)
+        together.schedule(1.0)
+        single.schedule(1.0)
+    together.api.validate()
+    found, expected = (list(world.monitor.ring._events) for world in (together, single))
+    assert found == expected
+
+
+def test_a_run_is_divided_where_a_key_comes_again() -> None:
+    world = _world()
+    made = world.monitor.ring.made
+    keys = ("a", "b", "a", "c")
+    world.submit(*(Allocation(key=key, application_id="x", resource={"vcore": 1}) for key in keys))
+    events = list(world.monitor.ring._events)[made:]
+    assert [event.reference_id for event in events if event.detail == 201] == ["a", "b", "c"]

@@ -1,0 +1,221 @@
+"""Events: a batch from an ID on, and streams that are cut when they are too slow (events.md, 4; rest-api.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from licorne.service.rest import Limits
+from licorne.service.ring import STREAM_BUFFER
+from rest.world import World, busy, run
+
+BATCH = "/ws/v1/events/batch"
+STREAM = "/ws/v1/events/stream"
+
+
+def test_a_batch_has_all_events_in_order() -> None:
+    world = busy()
+    found = world.get(BATCH)
+    assert list(found) == ["InstanceUUID", "LowestID", "HighestID", "EventRecords"]
+    records = found["EventRecords"]
+    assert (found["InstanceUUID"], found["LowestID"], found["HighestID"]) == ("u-u-i-d", 0, len(records) - 1)
+    added = {
+        "type": 4,
+        "objectID": "root",
+        "timestampNano": world.backend.started_ns,
+        "eventChangeType": 2,
+        "resource": {},
+    }
+    assert records[0] == added
+    assert list(records[0]) == list(added)
+    kinds = {(record["type"], record.get("eventChangeDetail", 0)) for record in records}
+    assert {(2, 203), (2, 201), (2, 200), (3, 303), (4, 405)} <= kinds
+    alloc = next(record for record in records if record.get("eventChangeDetail") == 303)
+    assert alloc["resource"]["resources"]["memory"] == {"value": 10**6}
+
+
+def test_from_an_id_on() -> None:
+    world = busy()
+    records = world.get(BATCH)["EventRecords"]
+    assert world.get(f"{BATCH}?start=3&count=2")["EventRecords"] == records[3:5]
+    assert world.get(f"{BATCH}?start={len(records) - 1}")["EventRecords"] == records[-1:]
+    for beyond in (len(records), 10**9):
+        found = world.get(f"{BATCH}?start={beyond}")
+        assert (found["EventRecords"], found["LowestID"], found["HighestID"]) == (None, 0, len(records) - 1)
+
+
+def test_the_ring_forgets_the_oldest() -> None:
+    world = World(event_capacity=5).register()
+    found = world.get(BATCH)
+    assert found["EventRecords"] is None
+    assert found["HighestID"] - found["LowestID"] == 4
+    again = world.get(f"{BATCH}?start={found['LowestID']}")
+    assert len(again["EventRecords"]) == 5
+    world.monitor.ring.resize(2)
+    assert world.get(BATCH)["LowestID"] == found["HighestID"] - 1
+    world.node("n", vcore=1)
+    assert world.get(BATCH)["HighestID"] == found["HighestID"] + 3
+
+
+def test_a_batch_is_bounded() -> None:
+    world = World(limits=Limits(batch=4)).register()
+    for query in ("", "?count=100"):
+        assert len(world.get(BATCH + query)["EventRecords"]) == 4
+
+
+@pytest.mark.parametrize("path", [BATCH, STREAM])
+def test_switched_off(path: str) -> None:
+    world = World(event_capacity=0).register().node("n", vcore=1)
+    assert world.get(path, 500)["message"] == "Event tracking is disabled"
+
+
+def test_switched_off_by_the_resource_manager() -> None:
+    world = World().register(**{"event.trackingEnabled": "false"}).node("n", vcore=1)
+    assert world.get(BATCH) == {"InstanceUUID": "u-u-i-d", "LowestID": 0, "HighestID": 0, "EventRecords": None}
+
+
+# -- streams: the ASGI application is driven by hand, as httpx gives an answer only when it is complete ---------
+
+
+class Stream:
+    """One client of the stream."""
+
+    def __init__(self, world: World, query: str = "", host: str = "h") -> None:
+        self.text = b""
+        self.status = 0
+        self.done = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._left = asyncio.Event()
+        scope = {
+            "type": "http", "method": "GET", "path": STREAM, "raw_path": STREAM.encode(), "http_version": "1.1",
+            "query_string": query.encode(), "scheme": "http", "client": ("c", 1), "server": ("s", 1),
+            "headers": [(b"host", host.encode()), (b"accept-encoding", b"gzip")], "root_path": "",
+        }  # fmt: skip
+        self.task = asyncio.create_task(self._run(world.app(scope, self._receive, self._send)))
+
+    async def _run(self, call: Any) -> None:
+        await call
+        self.done.set()
+
+    async def _receive(self) -> dict[str, Any]:
+        if not self.status and not self._left.is_set():
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        await self.gate.wait()
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            assert not any(name == b"content-encoding" for name, _ in message["headers"])
+        self.text += message.get("body", b"")
+
+    def leave(self) -> None:
+        self._left.set()
+
+    @property
+    def lines(self) -> list[Any]:
+        return [msgspec.json.decode(line) for line in self.text.splitlines()]
+
+    async def until(self, number: int) -> list[Any]:
+        await eventually(lambda: len(self.lines) >= number)
+        return self.lines
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if holds():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it did not happen")
+
+
+def test_a_stream_follows() -> None:
+    async def story() -> None:
+        world = World().register()
+        stream = Stream(world)
+        assert await stream.until(1) == [{"InstanceUUID": "u-u-i-d"}]
+        world.node("n1", vcore=1)
+        lines = await stream.until(4)
+        assert [line.get("message") for line in lines[1:]] == ["schedulable: true", None, "Node added to the scheduler"]
+        stream.leave()
+        await asyncio.wait_for(stream.done.wait(), 5)
+        assert not world.monitor.ring.listeners
+
+    run(story())
+
+
+def test_a_stream_begins_with_the_past_without_gap_or_duplicate() -> None:
+    async def story() -> None:
+        world = World().register()
+        past = world.monitor.ring.made
+        stream = Stream(world, "count=3")
+        await stream.until(1)
+        world.node("n1", vcore=1)
+        lines = (await stream.until(7))[1:]
+        batch = world.monitor.ring.batch(past - 3, 100)[0]
+        assert batch is not None
+        assert [line["timestampNano"] for line in lines] == [event.time_ns for event in batch]
+        assert [line["objectID"] for line in lines] == [event.object_id for event in batch]
+        stream.leave()
+        await stream.done.wait()
+
+    run(story())
+
+
+def test_a_slow_reader_is_cut() -> None:
+    async def story() -> None:
+        world = World().register()
+        stream = Stream(world)
+        await stream.until(1)
+        stream.gate.clear()
+        for number in range(STREAM_BUFFER):
+            world.node(f"n{number}", vcore=1)
+        stream.gate.set()
+        await asyncio.wait_for(stream.done.wait(), 5)
+        assert stream.lines[-1]["message"] == "Event stream was closed by the producer"
+        assert stream.status == 200
+        assert len(stream.lines) <= STREAM_BUFFER + 3
+        assert not world.monitor.ring.listeners
+
+    run(story())
+
+
+def test_who_does_not_read_at_all_is_given_up() -> None:
+    async def story() -> None:
+        world = World(limits=Limits(send_s=0.02)).register()
+        stream = Stream(world)
+        await stream.until(1)
+        stream.gate.clear()
+        world.node("n", vcore=1)
+        await asyncio.wait_for(stream.done.wait(), 5)
+        assert not world.monitor.ring.listeners
+
+    run(story())
+
+
+def test_streams_are_counted() -> None:
+    async def story() -> None:
+        world = World(limits=Limits(streams=3, streams_per_host=2)).register()
+        streams = [Stream(world, host=host) for host in ("a", "a", "b")]
+        for stream in streams:
+            await stream.until(1)
+        for host in ("a", "c"):
+            refused = Stream(world, host=host)
+            await refused.done.wait()
+            assert (refused.status, refused.lines[0]["message"]) == (503, "Too many streaming connections")
+        streams[0].leave()
+        await streams[0].done.wait()
+        late = Stream(world, host="c")
+        await late.until(1)
+        assert late.status == 200
+        for stream in [*streams, late]:
+            stream.leave()
+            await stream.done.wait()
+
+    run(story())

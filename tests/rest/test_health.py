@@ -1,0 +1,120 @@
+"""The health checks: names and texts of the original, and that each of them bites, and heals (rest-api.md, Health)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from licorne.service import health
+from rest.world import World, busy, run
+
+PATH = "/ws/v1/scheduler/healthcheck"
+FINE = [
+    ("Scheduling errors", "There were 0 scheduling errors logged in the metrics"),
+    ("Failed nodes", "There were 0 failed nodes logged in the metrics"),
+    ("Negative resources", "Partitions with negative resources: []"),
+    ("Negative resources", "Nodes with negative resources: []"),
+    ("Consistency of data", "Partitions with inconsistent data: []"),
+    ("Consistency of data", "Nodes with inconsistent data: []"),
+    ("Reservation check", "Reservation/node nr ratio: [0.000000]"),
+    ("Orphan allocation on node check", "Orphan allocations: []"),
+    ("Orphan allocation on app check", "OrphanAllocations: []"),
+    ("Invariants", "Contradictions: []"),
+]
+
+
+def check(world: World) -> Any:
+    run(world.monitor.check_health())
+    return world.get(PATH)
+
+
+def failed(found: Any) -> list[str]:
+    return [row["Name"] for row in found["HealthChecks"] if not row["Succeeded"]]
+
+
+def test_all_is_well() -> None:
+    found = check(busy())
+    assert list(found) == ["Healthy", "HealthChecks"]
+    assert found["Healthy"] is True
+    assert list(found["HealthChecks"][0]) == ["Name", "Succeeded", "Description", "DiagnosisMessage"]
+    assert [(row["Name"], row["DiagnosisMessage"]) for row in found["HealthChecks"]] == FINE
+
+
+def test_before_the_first_run_there_is_none() -> None:
+    assert busy().get(PATH, 404)["message"] == "Health check is not available"
+
+
+def _partition(world: World) -> Any:
+    return world.api.cluster.partition("mycluster")
+
+
+def _orphan_on_node(world: World) -> None:
+    _partition(world).applications["app-1"].allocations.clear()
+
+
+def _orphan_on_app(world: World) -> None:
+    _partition(world).nodes["n1"].allocations.clear()
+
+
+def _lost_capacity(world: World) -> None:
+    _partition(world).total.minus(_partition(world).nodes["n1"].capacity)
+
+
+def _lost_free(world: World) -> None:
+    _partition(world).nodes["n1"].free.minus(_partition(world).nodes["n2"].capacity)
+
+
+def _engine(world: World) -> None:
+    world.monitor.failed()
+
+
+FAULTS: list[tuple[Callable[[World], None], list[str]]] = [
+    (_orphan_on_node, ["Orphan allocation on node check", "Invariants"]),
+    (_orphan_on_app, ["Orphan allocation on app check", "Invariants"]),
+    (_lost_capacity, ["Consistency of data", "Invariants"]),
+    (_lost_free, ["Consistency of data", "Invariants"]),
+    (_engine, ["Scheduling errors"]),
+]
+
+
+@pytest.mark.parametrize(("fault", "names"), FAULTS)
+def test_a_planted_fault_is_found(fault: Callable[[World], None], names: list[str]) -> None:
+    world = busy()
+    fault(world)
+    found = check(world)
+    assert found["Healthy"] is False
+    assert failed(found) == names
+
+
+def test_a_healed_fault_is_healthy_again() -> None:
+    world = busy()
+    world.monitor.failed()
+    world.monitor.counts.nodes_refused += 2
+    assert failed(check(world)) == ["Scheduling errors", "Failed nodes"]
+    assert check(world)["Healthy"] is True
+
+
+def test_the_scheduler_goes_on_between_the_steps() -> None:
+    """Whatever happens between two steps, a healthy scheduler is found healthy."""
+    world = busy()
+    steps = health.run(world.backend, 0, 0)
+    result = None
+    for number, step in enumerate(steps):
+        result = step
+        if step is None and number < 20:
+            world.ask(f"s{number}", "app-1", vcore=1)
+            world.schedule(0.1)
+            if number == 3:
+                world.release("k1", "app-1")
+            if number == 5:
+                world.application("new", "root.b.other").ask("n", "new", vcore=1)
+    assert result is not None
+    assert result.healthy, result
+
+
+def test_a_large_partition_is_not_checked_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "WHOLE_MAX", 1)
+    message = check(busy())["HealthChecks"][-1]["DiagnosisMessage"]
+    assert message == "Contradictions: []; too large to be checked as a whole: [[mycluster]default]"

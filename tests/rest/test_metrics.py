@@ -1,0 +1,229 @@
+"""Metrics: names, labels, help texts and when each one moves (metrics.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from licorne.service import metrics
+from licorne.service.metrictexts import QUEUE_CONTAINER_HELP
+from licorne.si.messages import NodeAction, NodeUpdate, RemoveApplication
+from rest.world import World, busy, run
+
+SCHEDULER = "yunikorn_scheduler_"
+# Of each metric of the original: its type, and the names of its labels (metrics.md, sections 1 to 3).
+ORIGINAL = [
+    ("container_allocation_attempt_total", "counter", ("state",)),
+    ("application_submission_total", "counter", ("result",)),
+    ("application_total", "gauge", ("state",)),
+    ("node", "gauge", ("state",)),
+    ("scheduling_latency_milliseconds", "histogram", ()),
+    ("scheduling_cycle_milliseconds", "histogram", ()),
+    ("node_sorting_latency_milliseconds", "histogram", ("level",)),
+    ("trynode_latency_milliseconds", "histogram", ()),
+    ("trynode_evaluation_milliseconds", "histogram", ()),
+    ("trypreemption_latency_milliseconds", "histogram", ()),
+    ("memory_node_usage_total", "gauge", ("range",)),
+    ("nvidia_com_gpu_node_usage_total", "gauge", ("range",)),
+]
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def scrape(world: World) -> Samples:
+    answer = world.request("GET", "/ws/v1/metrics")
+    assert not world.failures, world.failures
+    assert answer.headers["content-type"] == metrics.CONTENT_TYPE
+    text = re.sub(r"(# TYPE \S+(?<!_total)) counter", r"\1 gauge", answer.text)  # else the parser adds `_total`
+    families = text_string_to_metric_families(text)
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def value(found: Samples, name: str, **labels: str) -> float | None:
+    return found.get((name, tuple(sorted(labels.items()))))
+
+
+def values(found: Samples, name: str, label: str, **labels: str) -> Mapping[str, float]:
+    """The values of a metric by one label."""
+    return {
+        dict(of)[label]: number
+        for (metric, of), number in found.items()
+        if metric == name and label in dict(of) and labels.items() <= dict(of).items()
+    }
+
+
+@pytest.mark.parametrize(("name", "kind", "labels"), ORIGINAL)
+def test_metrics_of_the_original(name: str, kind: str, labels: tuple[str, ...]) -> None:
+    world = busy().node("gpu", {}, **{"nvidia.com/gpu": 4})
+    text = world.request("GET", "/ws/v1/metrics").text
+    assert f"# TYPE {SCHEDULER}{name} {kind}\n" in text
+    assert f"# HELP {SCHEDULER}{name} " in text
+    found = scrape(world)
+    sample = SCHEDULER + name + ("_bucket" if kind == "histogram" else "")
+    names = {tuple(key for key, _ in of if key != "le") for metric, of in found if metric == sample}
+    assert names == {labels}
+
+
+def test_help_is_to_the_letter() -> None:
+    text = World().register().request("GET", "/ws/v1/metrics").text
+    attempts = (
+        "Total number of attempts to allocate containers. State of the attempt includes `allocated`, `rejected`, "
+        "`error`, `released`"
+    )
+    resources = (
+        "Queue resource metrics. State of the resource includes `guaranteed`, `max`, `allocated`, `pending`, "
+        "`preempting`, `maxRunningApps`."
+    )
+    for line in (
+        f"# HELP yunikorn_scheduler_container_allocation_attempt_total {attempts}",
+        f"# HELP yunikorn_queue_resource {resources}",
+        f"# HELP yunikorn_root_a_queue_container {QUEUE_CONTAINER_HELP}",
+        "# TYPE yunikorn_root_a_queue_container counter",
+        "# TYPE yunikorn_event_total_created counter",
+    ):
+        assert line in text.splitlines()
+
+
+def test_every_metric_is_described_once() -> None:
+    for old in (False, True):
+        world = busy()
+        found = metrics.snapshot(world.monitor, old_queue_names=old)
+        lines = metrics.Metrics().text(found).decode().splitlines()
+        types = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+        assert len(types) == len(set(types))
+
+
+def test_counters_move_as_the_original_says() -> None:
+    world = busy()
+    attempts, submissions = SCHEDULER + "container_allocation_attempt_total", SCHEDULER + "application_submission_total"
+    found = scrape(world)
+    assert values(found, attempts, "state") == {"allocated": 1, "rejected": 0, "error": 0, "released": 0}
+    assert values(found, submissions, "result") == {"new": 2, "accepted": 2, "rejected": 0}
+    world.release("k1", "app-1").application("bad", user="").ask("x", "nobody", vcore=1)
+    found = scrape(world)
+    assert values(found, attempts, "state") == {"allocated": 1, "rejected": 1, "error": 1, "released": 1}
+    assert values(found, submissions, "result") == {"new": 2, "accepted": 2, "rejected": 1}
+
+
+def test_applications_by_state() -> None:
+    world = busy()
+    total = SCHEDULER + "application_total"
+    assert values(scrape(world), total, "state")["running"] == 1
+    world.release("k2", "app-1").release("k1", "app-1")
+    assert values(scrape(world), total, "state")["completing"] == 1
+    world.schedule(31.0)
+    found = scrape(world)
+    states = values(found, total, "state")
+    assert (states["running"], states["completing"], states["completed"]) == (0, 0, 1)
+    by_queue = values(found, "yunikorn_queue_app", "state", queue="root.a")
+    assert (by_queue["completed"], by_queue["running"]) == (1, 0)
+    assert values(found, "yunikorn_queue_app", "state", queue="root")["completed"] == 1
+
+
+def test_nodes_by_state() -> None:
+    world = busy()
+    world.submit(NodeUpdate(node_id="n1", action=NodeAction.DRAIN_NODE))
+    nodes = values(scrape(world), SCHEDULER + "node", "state")
+    assert nodes == {"active": 2, "failed": 0, "draining": 1, "decommissioned": 0}
+    world.submit(NodeUpdate(node_id="n1", action=NodeAction.DECOMISSION))
+    world.submit(NodeUpdate(node_id="n9", action=NodeAction.CREATE, partition="none"))
+    nodes = values(scrape(world), SCHEDULER + "node", "state")
+    assert nodes == {"active": 1, "failed": 1, "draining": 0, "decommissioned": 1}
+
+
+def test_how_full_the_nodes_are() -> None:
+    world = World().register().application("app", "root.other")
+    for number, wanted in enumerate((10, 11, 20, 100, 0)):
+        world.node(f"n{number}", vcore=100)
+        if wanted:
+            world.ask(f"k{number}", "app", vcore=wanted)
+            world.schedule()
+    usage = values(scrape(world), SCHEDULER + "vcore_node_usage_total", "range")
+    assert list(usage) == ["[0,10%]", *(f"({ten}%,{ten + 10}%]" for ten in range(10, 100, 10))]
+    assert sum(usage.values()) == 5
+    assert usage["(90%,100%]"] == 1
+
+
+def test_queues() -> None:
+    found = scrape(busy())
+    resource = "yunikorn_queue_resource"
+    assert values(found, resource, "resource", queue="root.a", state="max") == {"memory": 10**11, "vcore": 10_000}
+    assert values(found, resource, "resource", queue="root.a", state="maxRunningApps") == {"apps": 5}
+    assert values(found, resource, "resource", queue="root", state="maxRunningApps") == {"apps": 0}
+    assert values(found, resource, "resource", queue="root", state="pending") == {"memory": 10**6, "vcore": 108_000}
+    assert value(found, "yunikorn_root_a_queue_container", state="allocated") == 1
+    assert value(found, "yunikorn_root_queue_container", state="released") == 0
+    assert values(found, "yunikorn_queue_app", "state", queue="root.a")["running"] == 1
+
+
+def test_a_queue_that_is_gone_has_no_series_and_its_parents_keep_theirs() -> None:
+    world = busy()
+    world.submit(RemoveApplication(application_id="app-2"))
+    world.application("app-3", "root.b.dyn").ask("k9", "app-3", vcore=1)
+    world.schedule()
+    world.submit(RemoveApplication(application_id="app-3"))
+    before = scrape(world)
+    assert value(before, "yunikorn_root_b_dyn_queue_container", state="allocated") == 1
+    world.schedule(20.0)
+    for _ in range(2):
+        found = scrape(world)
+        gone = [name for name, of in found if "dyn" in name or ("queue", "root.b.dyn") in of]
+        assert gone == []
+        for name, made, released in (("root_b", 1, 1), ("root", 2, 1)):
+            assert value(found, f"yunikorn_{name}_queue_container", state="allocated") == made
+            assert value(found, f"yunikorn_{name}_queue_container", state="released") == released
+        world.monitor.counts.forget_removed()
+    assert not [key for key in world.monitor.counts.by_queue if key[2] == "root.b.dyn"]
+
+
+def test_what_the_original_lacks() -> None:
+    world = busy()
+    run(world.monitor.count_parked())
+    found = scrape(world)
+    assert value(found, "licorne_decisions_total") == 1
+    assert sum(values(found, "licorne_parked_asks", "reason").values()) == 2
+    assert value(found, "licorne_wakeups_total", partition="[mycluster]default") is not None
+    waited = {"partition": "[mycluster]default", "queue": "root.a"}
+    assert value(found, "licorne_waiting_seconds_count", **waited) == 1
+    assert value(found, "licorne_waiting_seconds_sum", **waited) == 1.0
+    assert value(found, "licorne_waiting_seconds_bucket", le="1.0", **waited) == 1
+    assert value(found, "licorne_waiting_seconds_bucket", le="0.1", **waited) == 0
+    assert value(found, SCHEDULER + "scheduling_cycle_milliseconds_count") == 2
+    assert value(found, "yunikorn_event_total_created") == world.monitor.ring.made
+
+
+def test_names_of_old_releases() -> None:
+    world = busy()
+    text = metrics.Metrics().text(metrics.snapshot(world.monitor, old_queue_names=True)).decode()
+    assert 'yunikorn_root_a_queue_app{state="running"} 1\n' in text
+    assert 'yunikorn_root_a_queue_resource{state="max",resource="vcore"} 10000\n' in text
+    assert "yunikorn_root_a_queue_resource" not in world.request("GET", "/ws/v1/metrics").text
+
+
+def test_odd_names_are_made_legal() -> None:
+    text = "partitions: [{name: default, queues: [{name: 'x/y@z#:-'}]}]"
+    found = scrape(World().register(text=text).node("n", {}, **{'a"b\\c\nd': 5}))
+    assert value(found, "yunikorn_root_x_y_z_:__queue_container", state="allocated") == 0
+    assert values(found, "yunikorn_queue_resource", "resource", queue="root", state="max") == {'a"b\\c\nd': 5}
+
+
+def test_rates_are_those_of_the_last_second() -> None:
+    async def story() -> float:
+        world = busy()
+        task = asyncio.create_task(world.monitor.run())
+        await asyncio.sleep(0.5)
+        world.monitor.cycle(0.1, 500)
+        await asyncio.sleep(0.7)
+        task.cancel()
+        assert world.monitor.health is not None
+        return world.monitor.rate
+
+    assert 300 < run(story()) < 600

@@ -1,0 +1,111 @@
+"""Answers that took long to make are given again for a while; what is made quickly is always new."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from licorne.service.rest import shared
+from licorne.service.rest.shared import Shared
+from rest.world import busy, run
+
+
+class Maker:
+    """Makes an answer that takes as long as it should, and counts how often it was made."""
+
+    def __init__(self, seconds: float, pieces: int = 20, size: int = 100) -> None:
+        self.made = 0
+        self._seconds = seconds
+        self._pieces = pieces
+        self._size = size
+
+    def __call__(self) -> Iterator[bytes]:
+        self.made += 1
+        for _ in range(self._pieces):
+            time.sleep(self._seconds / self._pieces)
+            yield b"x" * self._size
+
+
+def test_many_askers_get_one_answer() -> None:
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.05)
+        answers = await asyncio.gather(*(kept.answer("a", make, compress=False) for _ in range(20)))
+        assert make.made == 1
+        assert {bytes(answer.body) for answer in answers} == {b"x" * 2000 + b"\n"}
+        await kept.answer("a", make, compress=False)
+        assert make.made == 1
+        await kept.answer("b", make, compress=False)
+        assert make.made == 2
+
+    run(story())
+
+
+def test_an_answer_grows_old() -> None:
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.015)
+        await kept.answer("a", make, compress=False)
+        await asyncio.sleep(0.6)
+        await kept.answer("a", make, compress=False)
+        assert make.made == 2
+
+    run(story())
+
+
+def test_what_is_made_quickly_is_always_new() -> None:
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.0)
+        for _ in range(3):
+            await kept.answer("a", make, compress=False)
+        assert make.made == 3
+
+    run(story())
+
+
+def test_compressed_answers_are_kept_beside_plain_ones() -> None:
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.05)
+        plain = await kept.answer("a", make, compress=False)
+        for _ in range(2):
+            packed = await kept.answer("a", make, compress=True)
+            assert packed.headers["content-encoding"] == "gzip"
+            assert gzip.decompress(bytes(packed.body)) == plain.body
+        assert make.made == 2
+
+    run(story())
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "KEPT_MAX", 5000)
+
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.02)
+        for name in "abcde":
+            await kept.answer(name, make, compress=False)
+        assert kept._size == sum(len(body) for _, body, _ in kept._kept.values()) <= 5000
+        assert "e" in kept._kept
+
+    run(story())
+
+
+def test_a_very_long_answer_is_sent_as_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "BODY_MAX", 1000)
+
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.05)
+        answer = await kept.answer("a", make, compress=False)
+        assert answer.body == b"x" * 2000 + b"\n"
+        assert make.made == 2
+        assert not kept._kept
+
+    run(story())
+
+
+def test_a_small_cluster_is_shown_as_it_is_now() -> None:
+    world = busy()
+    for number in range(5):
+        world.node(f"new{number}", vcore=1)
+        assert len(world.get("/ws/v1/partition/default/nodes")) == 3 + number

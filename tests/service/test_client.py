@@ -1,0 +1,330 @@
+"""`licorne.client`: the same face as in process; connections that break, schedulers that forget."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from licorne import NotRegisteredError, RegistrationError, ResourceManagerCallback
+from licorne.client import DisconnectedError, SchedulerClient, SchedulerUnreachableError
+from licorne.client.scheduler import ITEMS_MAX, _parts
+from licorne.service import Service
+from licorne.service.streams import End
+from licorne.si import seed, v19, wire
+from service.manager import Manager, Work, facts, wait_for
+from service.processes import serving
+from service.threads import Site, site
+
+SCHEDULES = int(os.environ.get("LICORNE_FAULTS", "3"))
+SEED = int(os.environ.get("LICORNE_FAULTS_SEED", "1"))
+REQUEST = v19.RegisterResourceManagerRequest(rm_id="rm")
+QUICK = (0.02, 0.2)
+
+
+def connected(here: Site, manager: Manager, **given: Any) -> SchedulerClient:
+    client = SchedulerClient(here.wire.address, retry_s=QUICK)
+    client.register_resource_manager(REQUEST, manager, resync=given.pop("resync", manager.report), **given)
+    return client
+
+
+def test_a_resource_manager_in_few_lines() -> None:
+    with site() as here:
+        manager = Manager()
+        with connected(here, manager) as client:
+            manager.add_node(client, "n1", 3000)
+            manager.add_application(client, "app")
+            manager.ask(client, "app", {"a": 1000, "b": 1000, "c": 1000, "d": 1000})
+            wait_for(lambda: len(manager.running) == 3)
+            manager.release(client, ["a"])
+            wait_for(lambda: len(manager.running) == 3)
+            wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        assert manager.faults == client.callback_errors == []
+        assert here.look(lambda s: s.sessions.by_id) == {}  # leaving is a goodbye
+
+
+def test_the_first_dialect() -> None:
+    heard: list[seed.UpdateResponse] = []
+
+    class Callback(ResourceManagerCallback):
+        def recv_update_response(self, response: seed.UpdateResponse) -> None:
+            heard.append(response)
+
+    with site() as here, SchedulerClient(here.wire.address) as client:
+        client.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm"), Callback())
+        node = seed.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 2000})
+        ask = seed.AllocationAsk(allocation_key="k", resource_ask={"vcore": 1000}, tags={"namespace": "dev"})
+        client.update(seed.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], asks=[ask]))
+        wait_for(lambda: [new.node_id for response in heard for new in response.new_allocations] == ["n1"])
+        with pytest.raises(NotRegisteredError):
+            client.update_node(v19.NodeRequest(rm_id="rm"))
+
+
+def test_requests_in_bytes_and_calls_from_callbacks() -> None:
+    class Callback(ResourceManagerCallback):
+        def update_application(self, response: v19.ApplicationResponse) -> None:
+            if response.accepted:
+                asks = [v19.Allocation(allocation_key="k", application_id="app", resource_per_alloc={"vcore": 1})]
+                client.update_allocation(wire.encode(v19.AllocationRequest(rm_id="rm", allocations=asks)))
+
+        def update_allocation(self, response: v19.AllocationResponse) -> None:
+            if response.new:
+                told.set()
+                raise ZeroDivisionError
+
+    told = threading.Event()
+    with site() as here, SchedulerClient(here.wire.address) as client:
+        client.register_resource_manager(REQUEST, Callback())
+        manager = Manager()
+        manager.add_node(client, "n1", 3000)
+        manager.add_application(client, "app")
+        assert told.wait(20)
+        wait_for(lambda: client.callback_errors == ["ZeroDivisionError: "])
+
+
+def test_asks_wait_for_their_application_and_node() -> None:
+    """They go on another stream, and would be refused if they came first."""
+    with site() as here:
+        manager = Manager()
+        with connected(here, manager) as client:
+            for number in range(60):
+                manager.add_node(client, f"n{number}", 1000)
+                manager.add_application(client, f"app{number}")
+                manager.ask(client, f"app{number}", {f"p{number}": 1000})
+            wait_for(lambda: len(manager.running) == 60)
+        assert manager.faults == []
+
+
+def test_long_requests_are_divided() -> None:
+    asks = [v19.Allocation(allocation_key=str(i)) for i in range(2 * ITEMS_MAX + 1)]
+    releases = v19.AllocationReleasesRequest()
+    parts = list(_parts(v19.AllocationRequest(rm_id="rm", allocations=asks, releases=releases)))
+    assert [ask for part in parts for ask in part.allocations] == asks
+    assert [part.releases for part in parts] == [None, None, None, releases]
+    assert max(len(part.allocations) for part in parts) == ITEMS_MAX
+    nodes = v19.NodeRequest(rm_id="rm", nodes=[v19.NodeInfo()] * (ITEMS_MAX + 1))
+    assert [len(part.nodes) for part in _parts(nodes)] == [ITEMS_MAX, 1]
+    apps = v19.ApplicationRequest(rm_id="rm", new=[v19.AddApplicationRequest()] * (ITEMS_MAX + 1))
+    assert [len(part.new) for part in _parts(apps)] == [ITEMS_MAX, 1]
+
+
+# -- refusals --------------------------------------------------------------------------------------------
+
+
+def test_nobody_there() -> None:
+    client = SchedulerClient("127.0.0.1:1")
+    with pytest.raises(SchedulerUnreachableError):
+        client.register_resource_manager(REQUEST, timeout_s=0.3)
+    client.close()
+
+
+def test_refusals_are_those_of_the_scheduler_in_process() -> None:
+    with site() as here, SchedulerClient(here.wire.address) as client:
+        with pytest.raises(NotRegisteredError):
+            client.update_node(v19.NodeRequest(rm_id="rm"))
+        with pytest.raises(RegistrationError, match="registration of RM failed"):
+            client.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm", config="partitions: 7"))
+        client.register_resource_manager(REQUEST)
+        with pytest.raises(NotRegisteredError, match="other"):
+            client.update_node(v19.NodeRequest(rm_id="other"))
+        with pytest.raises(DisconnectedError, match="registers once"):
+            client.register_resource_manager(REQUEST)
+        client.close()
+        with pytest.raises(DisconnectedError, match="closed"):
+            client.update_node(v19.NodeRequest(rm_id="rm"))
+
+
+def test_a_token(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("sesame\n")
+    with serving("--token-file", str(tmp_path / "token")) as running:
+        with SchedulerClient(running.address) as stranger, pytest.raises(RegistrationError, match="a token is needed"):
+            stranger.register_resource_manager(REQUEST)
+        with SchedulerClient(running.address, token="sesame") as client:  # noqa: S106
+            client.register_resource_manager(REQUEST)
+        assert running.end() == 0
+        assert "sesame" not in "".join(running.lines)
+
+
+def test_a_second_instance_takes_over_and_the_first_one_stays_away() -> None:
+    with site() as here:
+        manager, other = Manager(), Manager()
+        first, second = connected(here, manager), connected(here, other)
+        wait_for(lambda: first._over)
+        with pytest.raises(DisconnectedError, match="another instance took over"):
+            first.update_node(v19.NodeRequest(rm_id="rm"))
+        other.add_node(second, "n1", 1000)
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == other.books())
+        assert (first.resyncs, second.resyncs) == (0, 0)
+        first.close()
+        second.close()
+
+
+def test_without_resync_a_lost_connection_is_the_end() -> None:
+    with site() as here:
+        manager = Manager()
+        client = connected(here, manager, resync=None)
+        here.cut()
+        wait_for(lambda: client._over)
+        with pytest.raises(DisconnectedError, match="no resync"):
+            manager.add_node(client, "n1", 1000)
+        client.close()
+
+
+# -- faults ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", ["cut", "restart", "resync"])
+def test_after_a_fault_everything_is_as_it_was(fault: str) -> None:
+    with site() as here:
+        manager = Manager()
+        client = connected(here, manager)
+        manager.add_node(client, "n1", 3000)
+        manager.add_application(client, "app")
+        manager.ask(client, "app", {"a": 1000, "b": 1000, "c": 1000, "d": 1000})
+        wait_for(lambda: len(manager.running) == 3)
+        if fault == "cut":
+            here.cut()
+        elif fault == "restart":
+            here.restart()
+        else:
+            here.look(lambda s: s.sessions.stop_all("a test"))
+        wait_for(lambda: client.resyncs == 1)
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        manager.release(client, ["b"])
+        wait_for(lambda: "d" in manager.running)
+        client.close()
+        assert manager.faults == client.callback_errors == []
+
+
+def test_what_others_say_during_a_resync_follows_it() -> None:
+    with site() as here:
+        manager = Manager()
+        going_on = threading.Event()
+
+        def resync(client: SchedulerClient) -> None:
+            going_on.set()
+            time.sleep(0.3)
+            manager.report(client)
+
+        client = connected(here, manager, resync=resync)
+        manager.add_node(client, "n1", 9000)
+        manager.add_application(client, "app")
+        manager.ask(client, "app", {"a": 1000})
+        wait_for(lambda: "a" in manager.running)
+        here.cut()
+        assert going_on.wait(20)
+        manager.ask(client, "app", {"b": 1000})
+        manager.release(client, ["a"])
+        wait_for(lambda: "b" in manager.running)
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        client.close()
+        assert manager.faults == []
+
+
+def end_node_stream(serving: Service) -> None:
+    for stream in serving._streams:
+        if stream.kind == "node":
+            stream.end(End(grpc.StatusCode.UNAVAILABLE))
+
+
+def test_a_stream_that_is_ended_alone_is_a_lost_connection_too() -> None:
+    with site() as here:
+        manager = Manager()
+        client = connected(here, manager)
+        manager.add_node(client, "n1", 1000)
+        wait_for(lambda: len(here.look(lambda s: facts(s.api))["nodes"]) == 1)
+        here.look(end_node_stream)
+        wait_for(lambda: client.resyncs == 1)
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        client.close()
+
+
+def schedule_of_faults(number: int) -> None:
+    rng = random.Random(number)
+    with site(rm_timeout_s=rng.choice((0.05, 60.0)), batch=rng.choice((1, 1000))) as here:
+        manager = Manager()
+        work = Work(manager, number)
+        client = connected(here, manager)
+        work.begin(client)
+        for _ in range(rng.randrange(2, 6)):
+            for _ in range(rng.randrange(1, 40)):
+                work.step(client)
+            match rng.randrange(5):
+                case 0:
+                    here.restart()
+                case 1:
+                    here.look(lambda s: s.sessions.stop_all("a test"))
+                case 2:
+                    here.cut(after_bytes=rng.randrange(1, 20_000))
+                case _:
+                    here.cut()
+            if rng.random() < 0.5:
+                time.sleep(rng.random() / 4)
+        here.cut()  # also what was to come after so many bytes
+        time.sleep(0.05)
+        work.step(client)
+
+        def settled() -> bool:
+            known = here.look(lambda s: facts(s.api) if not s.engine.slice() else {})
+            return bool(known) and known == manager.books()
+
+        wait_for(settled, f"LICORNE_FAULTS_SEED={number}: they do not agree")
+        assert manager.faults == client.callback_errors == [], f"LICORNE_FAULTS_SEED={number}"
+        assert manager.waiting == {} or max(manager.used.values()) > 7_000  # work is conserved
+        client.close()
+
+
+def test_the_comparison_bites() -> None:
+    """Planted: a report that leaves out a pod, and one that says it runs elsewhere."""
+    with site() as here:
+        manager = Manager()
+        client = connected(here, manager)
+        manager.add_node(client, "n1", 1000)
+        manager.add_node(client, "n2", 1000)
+        manager.add_application(client, "app")
+        manager.ask(client, "app", {"a": 1000})
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        application, amount, node = manager.running.pop("a")
+        assert here.look(lambda s: facts(s.api)) != manager.books()
+        manager.running["a"] = application, amount, "n1" if node == "n2" else "n2"
+        assert here.look(lambda s: facts(s.api)) != manager.books()
+        client.close()
+
+
+@pytest.mark.timeout(7200)
+def test_random_faults() -> None:
+    for number in range(SEED, SEED + SCHEDULES):
+        schedule_of_faults(number)
+
+
+def test_a_server_that_is_killed_and_started_again_under_load() -> None:
+    manager = Manager()
+    work = Work(manager, SEED)
+    with serving() as first:
+        address = first.address
+        client = SchedulerClient(address, retry_s=QUICK)
+        client.register_resource_manager(REQUEST, manager, resync=manager.report)
+        work.begin(client)
+        for _ in range(60):
+            work.step(client)
+        first.kill()
+        for _ in range(20):
+            work.step(client)
+    with serving(address=address):
+        wait_for(lambda: client.resyncs)
+        for _ in range(60):
+            work.step(client)
+        with manager.lock:
+            everything = [*manager.running, *manager.waiting]
+        manager.release(client, everything)
+        full = {f"last{i}": 2500 for i in range(4 * len(manager.capacity))}
+        manager.ask(client, "app0", full)
+        wait_for(lambda: set(manager.running) == set(full), f"seed {SEED}: not all of what fits is running")
+        assert manager.faults == client.callback_errors == []
+        client.close()

@@ -1,0 +1,206 @@
+"""`licorne serve` as a process: start, end, options, logs, TLS, clients that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+import licorne.cli
+from service.peers import Peer
+from service.processes import serving
+
+CLIENT = """
+import asyncio, sys
+from service.peers import Peer
+async def run():
+    peer = Peer(sys.argv[1])
+    await peer.running()
+    print("ready", flush=True)
+    await asyncio.sleep(60)
+asyncio.run(run())
+"""
+CONFIGURATION = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        queues:
+          - name: fixed
+"""
+
+
+def wait_for(holds: object, what: str = "") -> None:
+    for _ in range(400):
+        if holds():  # type: ignore[operator]
+            return
+        time.sleep(0.025)
+    raise AssertionError(what or "it never came to hold")
+
+
+def test_it_starts_serves_and_ends_in_good_order() -> None:
+    with serving() as running:
+
+        async def run() -> None:
+            async with Peer(running.address) as peer:
+                await peer.running()
+                await peer.asks("a", "b")
+                assert len(await peer.allocations(2)) == 2
+                ended = asyncio.create_task(peer.ending("node"))
+                assert await asyncio.to_thread(running.end) == 0
+                assert (await ended)[0] is grpc.StatusCode.UNAVAILABLE
+
+        asyncio.run(run())
+        assert running.events("ended")[0]["allocations"] == 2
+        assert [line for line in running.lines if not line.startswith("{")] == []
+
+
+def test_a_client_that_is_killed_does_not_say_goodbye() -> None:
+    with serving("--rm-timeout", "0.5") as running:
+        environment_path = str(Path(__file__).resolve().parent.parent)
+        client = subprocess.Popen(
+            [sys.executable, "-c", f"import sys; sys.path.insert(0, {environment_path!r})\n{CLIENT}", running.address],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert client.stdout is not None
+        assert client.stdout.readline() == "ready\n"
+        client.kill()
+        client.wait(20)
+        client.stdout.close()
+        wait_for(lambda: running.events("stopped"))
+        assert running.events("paused")[0]["reason"] == "its last stream broke"
+        assert running.events("stopped")[0]["reason"] == "paused for 0.5 s"
+
+
+def test_configurations_and_policy_groups(tmp_path: Path) -> None:
+    config = tmp_path / "queues.yaml"
+    config.write_text(CONFIGURATION)
+    with serving("--config", str(config)) as running:
+
+        async def run() -> None:
+            async with Peer(running.address) as peer:
+                await peer.register()
+                await peer.node()
+                assert (await peer.application()).rejected  # no rule places it in the only queue
+
+        asyncio.run(run())
+    with serving("--policy-group", f"fixed={config}") as running:
+
+        async def named() -> None:
+            async with Peer(running.address, "a") as peer:
+                await peer.register(policy_group="fixed")
+                assert (await peer.application()).rejected
+            async with Peer(running.address, "b") as peer:
+                await peer.register()
+                assert (await peer.application()).accepted
+
+        asyncio.run(named())
+
+
+def test_what_may_be_secret_is_not_logged() -> None:
+    secret = "OPEN-SESAME"  # noqa: S105
+    with serving("--log-level", "debug") as running:
+
+        async def run() -> None:
+            async with Peer(running.address) as peer:
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await peer.register(config=f"partitions: {secret}")
+                await peer.register(
+                    config=f"{CONFIGURATION}# {secret}", extra_config={"x": secret}, build_info={"y": secret}
+                )
+                await peer.node()
+                await peer.send("application", b"\x0a\x02" + secret.encode())
+                await peer.ending("application")
+
+        asyncio.run(run())
+        assert running.end() == 0
+        assert running.events("registered")
+        assert running.events("registration refused")
+        assert running.events("request refused")
+        assert secret not in "".join(running.lines)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, and key and certificate of a service and of a client."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not here: it makes the certificates")
+    folder = tmp_path_factory.mktemp("tls")
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+    new = ("req", "-newkey", "rsa:2048", "-nodes")
+    openssl(*new, "-x509", "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    for name in ("server", "client"):
+        openssl(*new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        sign = ("x509", "-req", "-days", "2", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key")
+        openssl(*sign, "-CAcreateserial", "-extfile", "names", "-out", f"{name}.pem")
+    return folder
+
+
+def test_tls_with_certificates_of_clients(certificates: Path) -> None:
+    def pem(name: str) -> str:
+        return str(certificates / name)
+
+    options = ("--tls-cert", pem("server.pem"), "--tls-key", pem("server.key"), "--tls-client-ca", pem("ca.pem"))
+    with serving(*options, address="0.0.0.0:0") as running:
+        address = f"localhost:{running.address.rpartition(':')[2]}"
+        authority, key, certificate = (
+            (certificates / name).read_bytes() for name in ("ca.pem", "client.key", "client.pem")
+        )
+
+        async def run() -> None:
+            for credentials, known in (
+                (grpc.ssl_channel_credentials(authority, key, certificate), True),
+                (grpc.ssl_channel_credentials(authority), False),
+            ):
+                peer = Peer(address)
+                await peer.channel.close()
+                peer.channel = grpc.aio.secure_channel(address, credentials)
+                if known:
+                    await peer.running()
+                else:
+                    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                        await peer.register()
+                    assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+                await peer.close()
+
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--grpc", "0.0.0.0:0"), "beyond loopback: give TLS"),
+        (("--grpc", "nonsense"), "is written HOST:PORT or unix:PATH"),
+        (("--rm-timeout", "0"), "rm_timeout_s: 0.0: must be more than 0"),
+        (("--setting", "reservation.delay=soon"), "reservation.delay: 'soon'"),
+        (("--config", "{}/none"), "no such file"),
+        (("--config", "{}/bad"), "licorne config check"),
+        (("--policy-group", "x"), "--policy-group 'x': is written KEY=VALUE"),
+        (("--token-file", "{}/empty"), "a token is a line"),
+        (("--tls-cert", "{}/bad"), "both a certificate and its key"),
+        (("--tls-cert", "{}/bad", "--tls-key", "{}/bad"), "cannot listen"),
+    ],
+)
+def test_what_it_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], complaint: str
+) -> None:
+    (tmp_path / "bad").write_text("partitions: 7")
+    (tmp_path / "empty").write_text("\n")
+    words = [word.format(tmp_path) for word in arguments]
+    if "--grpc" not in words:
+        words += ["--grpc", "127.0.0.1:0"]
+    assert licorne.cli.run(["serve", *words]) == 1
+    told = capsys.readouterr().err
+    assert complaint in told
+    assert "Traceback" not in told
