@@ -342,9 +342,7 @@ class SchedulerAPI:
 
         May be called from within `on_output`: it holds from the next `schedule` on. Registration ends it.
         """
-        manager = self.cluster.managers.get(rm_id)
-        if manager is not None:
-            manager.paused = paused
+        self.cluster.pause(rm_id, paused=paused)
 
     def next_deadline_ns(self) -> int | None:
         """The next moment (ns) at which something may happen without an input: call `schedule` then. None: never."""

@@ -102,6 +102,7 @@ class Cluster:
         self.types = Types()
         self.managers: dict[str, Manager] = {}
         self._ordered: list[Manager] = []  # by id
+        self._deciding: list[Manager] = []  # those of them that are not paused
         self.recorder: Recorder | None = None
         """Takes the records of events of all resource managers that register from now on."""
         for name in ("memory", "vcore"):
@@ -155,6 +156,14 @@ class Cluster:
 
     def _order_managers(self) -> None:
         self._ordered = [self.managers[rm_id] for rm_id in sorted(self.managers)]
+        self._deciding = [manager for manager in self._ordered if not manager.paused]
+
+    def pause(self, rm_id: str, *, paused: bool) -> None:
+        """Decide nothing for a resource manager, or again; an unknown one is ignored."""
+        manager = self.managers.get(rm_id)
+        if manager is not None:
+            manager.paused = paused
+            self._order_managers()
 
     def _add_or_reload(self, manager: Manager, config: PartitionConfig) -> None:
         name = short_partition(config.name, manager.rm_id)
@@ -282,9 +291,7 @@ class Cluster:
         """Decide until nothing more is possible, or `limit` allocations are made in all; returns their number."""
         left = UNLIMITED if limit is None else limit
         made = 0
-        for manager in self._ordered:
-            if manager.paused:
-                continue
+        for manager in self._deciding:
             for partition in manager.ordered:
                 made += partition.schedule(left - made)
                 if made >= left:
