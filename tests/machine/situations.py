@@ -22,6 +22,8 @@ WANTED = (
     "reservation expired",
     "allocated to a required node",
     "made room on a required node",
+    "made room for a guarantee",
+    "victims needed",
     "quota enforced",
     "quota enforced below a parent",
     "drained with allocations",
