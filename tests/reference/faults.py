@@ -27,17 +27,20 @@ from licorne.core.replacement import Replacement
 from licorne.core.reservations import Reservations
 from licorne.core.tree import Tree
 from licorne.core.vectors import UNLIMITED
+from reference.clusters import Scenario
+from reference.contests import Contest
 
 ENOUGH = 400
 """A fault that is not caught in so many scenarios is not caught."""
 
 
 class Fault(NamedTuple):
-    """What is broken, and how: `broken` gets the sound function and gives the other one."""
+    """What is broken, and how: `broken` gets the sound function and gives the other one. `kind`: in which scenarios."""
 
     where: Any
     name: str
     broken: Callable[[Any], Any]
+    kind: type[Scenario] = Scenario
 
 
 def _nothing(_sound: Any) -> Any:
@@ -228,7 +231,7 @@ FAULTS: dict[str, Fault] = {
     "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),
-    "victims' queues lose their guarantee": Fault(Level, "settle", _no_guarantee),
+    "victims' queues lose their guarantee": Fault(Level, "settle", _no_guarantee, Contest),
     "a state never ends": Fault(Lifecycle, "timer_due", _nothing),
 }
 
@@ -241,7 +244,7 @@ if __name__ == "__main__":
     setattr(chosen.where, chosen.name, chosen.broken(getattr(chosen.where, chosen.name)))
     for seed in sorted(set(range(1, ENOUGH + 1)) - KNOWN.keys()):
         try:
-            run(seed, Situations())
+            run(seed, Situations(), kind=chosen.kind)
         except DisagreementError as error:
             sys.stdout.write(f"caught after {seed} scenarios: {str(error).splitlines()[0]}")
             break
