@@ -104,6 +104,7 @@ class Driver:
         self.moody: set[str] = set()
         self.mood = 0
         self.broken = False  # a step was begun, and not checked
+        self.holding: set[tuple[str, str]] = set()  # where nodes were held for a gang before the last call of schedule
         self.quiet = False  # nothing has happened since the last call of schedule without limit
 
     # -- calls -----------------------------------------------------------------------------------------
@@ -211,6 +212,7 @@ class Driver:
         """Decide; every decision is checked when it is entered, and what still waits afterwards too."""
         reserved = {key: self.reservations(*key) for key in self.books}
         self.situations.before_schedule(self)
+        self.holding = {key for key in self.books if atomic.holds(self.partition(*key))}
         evicted_before = {key: len(self.partition(*key).evictions) for key in self.books}
         made, said = self.call("schedule", now_ns=self.now, limit=limit)
         count = 0
@@ -248,7 +250,7 @@ class Driver:
                 count += 1
                 key = (rm_id, output.partition)
                 ledger = ledgers.setdefault(id(books), work.Ledger(books, self.partition(*key), self.queues[key]))
-                if not reserved[key] and not self.reservations(*key) and rm_id not in self.moody:
+                if rm_id not in self.moody and not (reserved[key] or self.reservations(*key) or key in self.holding):
                     self._check_order(ledger, output)
                 books_app = self._allocate(books, output, ledger, reserved[key])
                 work.within_limits(ledger, books_app, pruned(output.resource))
@@ -316,6 +318,7 @@ class Driver:
             compare(books, partition)
             evictions.check(partition)
             flights.check(books, self.now)
+            self.situations.met["placed elsewhere in flight"] += flights.any_apart(books)
         self.situations.stepped()
         self.broken = False
 

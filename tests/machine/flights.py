@@ -78,6 +78,11 @@ def replaceable(books: Books, app: App, ask: Ask, predicate: Any) -> str:
     return ""
 
 
+def any_apart(books: Books) -> bool:
+    """Is one in flight to another node than the placeholder's?"""
+    return any(flight.apart for app in books.apps.values() for flight in app.flights.values())
+
+
 # -- what is said ------------------------------------------------------------------------------------------
 
 

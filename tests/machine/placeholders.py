@@ -29,7 +29,9 @@ class Placeholders(World):
             return
         groups = {"g": 1 + count % 3, "h": count // 4}
         amount = 1 + size % 4
-        add = self.application(rm_id, name, queue, user, 0)
+        leaves = [q.path for q in self.driver.partition(rm_id, name).queues() if q.is_leaf and not q.fair]
+        add = self.application(rm_id, name, 0, user, 0)
+        add.queue = leaves[queue % len(leaves)] if leaves else "root.c"
         add.placeholder_ask = {"vcore": amount * sum(groups.values())}
         add.gang_style = "Hard" if more % 2 else "Soft"
         add.execution_timeout_ms = (0, 9_000, 25_000, 60_000)[more // 2]
@@ -40,7 +42,7 @@ class Placeholders(World):
         if app is None:
             return
         for group, number in groups.items():
-            self._ask_of(rm_id, name, app, group, number - (count == 5), amount, 0, placeholder=True)
+            self._ask_of(rm_id, name, app, group, number - (count in (1, 4, 5)), amount, 0, placeholder=True)
         if size > 1:
             if size > 3:
                 self.driver.schedule()
@@ -52,7 +54,7 @@ class Placeholders(World):
     @rule(at=small, which=small, count=small, size=small, more=small, then=small)
     def member(self, at: int, which: int, count: int, size: int, more: int, then: int) -> None:
         """Real asks of a task group, now and then placeholders, or ones of a task group that there is not."""
-        rm_id, name, books = self.where(at)
+        rm_id, name, books = self._where(at)
         app = self._gang(books, which)
         if app is not None:
             group = ("g", "g", "g", "h", "h", "other")[more % 6]
@@ -62,7 +64,7 @@ class Placeholders(World):
     @rule(at=small, which=small, what=small, termination=small, then=small)
     def confirm(self, at: int, which: int, what: int, termination: int, then: int) -> None:
         """What the scheduler wants ended has ended: the last first, twice, otherwise than expected; or nobody asked."""
-        rm_id, name, books = self.where(at)
+        rm_id, name, books = self._where(at)
         ending = [(a, alloc) for a in books.apps.values() for alloc in a.allocs.values() if alloc.ending]
         flying = [(a, alloc) for a, alloc in ending if alloc.id in a.flights]
         chosen = (flying or ending)[:: -1 if which % 2 else 1][: 1 + which // 2]
@@ -89,7 +91,7 @@ class Placeholders(World):
     @rule(at=small, which=small, what=small, size=small, then=small)
     def meanwhile(self, at: int, which: int, what: int, size: int, then: int) -> None:
         """A real one is in flight: it, its placeholder or a node changes or goes before the confirmation."""
-        rm_id, name, books = self.where(at)
+        rm_id, name, books = self._where(at)
         flying = [(app, place) for app in books.apps.values() for place in app.flights]
         if not flying:
             return
@@ -114,6 +116,14 @@ class Placeholders(World):
             )
         self.send(rm_id, [message])
         self.then(then)
+
+    def _where(self, number: int) -> tuple[str, str, Books]:
+        """A partition: one in which something is in flight or, if there is none, one with a gang."""
+        known = [(*key, books) for key, books in self.driver.books.items()]
+        flying = [each for each in known if any(app.flights for app in each[2].apps.values())]
+        gangs = [each for each in known if any(app.gang for app in each[2].apps.values())]
+        found = flying or gangs
+        return found[number % len(found)] if found else self.where(number)
 
     @staticmethod
     def _gang(books: Books, which: int) -> App | None:
