@@ -11,6 +11,7 @@ from licorne.si import messages
 from licorne.si.messages import Termination
 from machine.amounts import CONSTRAINTS
 from machine.books import Books
+from machine.driver import SECOND_NS
 from machine.things import App, Node
 from machine.world import World
 
@@ -48,8 +49,15 @@ class Placeholders(World):
                 self.driver.schedule()
                 self.after()
             larger = size == 7
-            self._ask_of(rm_id, name, app, "g", 1 + more % 4, max(1, amount - size % 2 + larger), more, placeholder=False)
+            self._ask_of(
+                rm_id, name, app, "g", 1 + more % 4, max(1, amount - size % 2 + larger), more, placeholder=False
+            )
         self.then(then)
+        if then < 2:  # its time is over
+            self.driver.advance(61 * SECOND_NS)
+            self.then(7)
+        elif then > 4:
+            self.confirm(at, queue, count, size, then)
 
     @rule(at=small, which=small, count=small, size=small, more=small, then=small)
     def member(self, at: int, which: int, count: int, size: int, more: int, then: int) -> None:
@@ -62,6 +70,10 @@ class Placeholders(World):
         self.then(then)
 
     @rule(at=small, which=small, what=small, termination=small, then=small)
+    def end_placeholder(self, at: int, which: int, what: int, termination: int, then: int) -> None:
+        """See `confirm`."""
+        self.confirm(at, which, what, termination, then)
+
     def confirm(self, at: int, which: int, what: int, termination: int, then: int) -> None:
         """What the scheduler wants ended has ended: the last first, twice, otherwise than expected; or nobody asked."""
         rm_id, name, books = self._where(at)
@@ -111,9 +123,7 @@ class Placeholders(World):
             message.what = "ask" if books.seed else "both"
         elif what in (5, 6):
             node_id = alloc.node if what == 5 else flight.node
-            message = messages.NodeUpdate(
-                node_id=node_id, action=messages.NodeAction.DECOMISSION, partition=name
-            )
+            message = messages.NodeUpdate(node_id=node_id, action=messages.NodeAction.DECOMISSION, partition=name)
         self.send(rm_id, [message])
         self.then(then)
 

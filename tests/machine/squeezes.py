@@ -21,19 +21,28 @@ class Squeezes(World):
         """One queue takes what there is; an ask in another one with a guarantee is old enough to preempt."""
         driver = self.driver
         books = driver.books["v", "default"]
+        queues = driver.queues["v", "default"]
         wants, fills = ("root.b.b1", "root.c") if at % 2 else ("root.c", "root.b.b1")
+        if not (queues.get(wants) or {}).get("guaranteed"):
+            wants, fills = fills, wants
+        least = (queues.get(wants) or {}).get("guaranteed")
+        if not least:
+            return
         if len(books.apps) > 9 or sum(len(app.asks) for app in books.apps.values()) > 24:
             return
-        if full % 2:  # little of it may be taken, and the rest not at all
+        for app in [app for app in books.apps.values() if app.queue == wants]:
+            self.send("v", [messages.RemoveApplication(application_id=app.id)])
+            self.after()
+        if full in (5, 7):  # little of it may be taken, and the rest not at all
             self._ask_in(fills, user, [5 + full], old=False)
             driver.schedule()
             self._ask_in("root.dyn.team", user, list(FILLERS), old=False, priority=9)
         else:
-            fills = (fills, "root.b.b2", fills, "root.a")[full // 2]
+            fills = (fills, "root.b.b2", fills, "root.a")[full % 4]
             self._ask_in(fills, user, [amount * (1 + full // 4) for amount in FILLERS], old=False)
         driver.schedule()
         self.after()
-        self._ask_in(wants, user + 1 + size % 2, [1 + size % 4], old=True)
+        self._ask_in(wants, user + 1 + size % 2, [1 + size % least.get("vcore", 1), *([1] if at > 5 else [])], old=True)
         driver.schedule()
         self.then(then)
 
