@@ -16,7 +16,6 @@ from licorne.core.accounting import Books
 from licorne.core.application import Application
 from licorne.core.descent import Descent
 from licorne.core.gangs import Gangs
-from licorne.core.herds import Level
 from licorne.core.lifecycle import Lifecycle
 from licorne.core.parking import Parking
 from licorne.core.partition import Partition
@@ -168,14 +167,6 @@ def _soft_waits_for_ever(sound: Any) -> Any:
     return time_over
 
 
-def _no_guarantee_is_kept(sound: Any) -> Any:
-    def settle(self: Any, ask: Any) -> None:
-        sound(self, ask)
-        self.slack.set_all(UNLIMITED)
-
-    return settle
-
-
 def _one_more_victim(sound: Any) -> Any:
     def evict(partition: Any, ask: Any, victims: list[Any], *more: Any) -> None:
         for alloc in victims[0].app.allocations.values():
@@ -207,7 +198,6 @@ FAULTS: dict[str, Fault] = {
     "7 placeholders": Fault(Gangs, "arrived", _placeholders_are_not_counted, "invariant 7"),
     "10 hard": Fault(gangtimeout, "_fail", lambda _: lambda _partition, _app: None, "invariant 10"),
     "10 soft": Fault(gangtimeout, "time_over", _soft_waits_for_ever, "invariant 10"),
-    "11 guarantee": Fault(Level, "settle", _no_guarantee_is_kept, "invariant 11: root.* is left with"),
     "11 victims": Fault(guaranteed, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "invariant 12"),
     "12 nodes": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 12"),

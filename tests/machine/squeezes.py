@@ -33,7 +33,7 @@ class Squeezes(World):
         for app in [app for app in books.apps.values() if app.queue == wants]:
             self.send("v", [messages.RemoveApplication(application_id=app.id)])
             self.after()
-        if full in (5, 7):  # little of it may be taken, and the rest not at all
+        if full > 3:  # little of it may be taken, and the rest not at all
             self._ask_in(fills, user, [5 + full], old=False)
             driver.schedule()
             self._ask_in("root.dyn.team", user, list(FILLERS), old=False, priority=9)
