@@ -48,6 +48,11 @@ def arrive(world: World, at: int, queue: int, user: int, count: int, size: int) 
         world.send(rm_id, asks)
 
 
+def holds(partition: Any) -> bool:
+    """Are nodes held for a gang?"""
+    return partition.atomic.backfill.hold is not None
+
+
 def held(ledger: Ledger, node_id: str) -> bool:
     """Is the node held for a gang?"""
     partition: Any = ledger.partition

@@ -12,6 +12,7 @@ from typing import Any
 
 from licorne.si import messages
 from licorne.si.messages import NodeAction, Termination
+from machine import flights
 from machine.amounts import TAINT, Amounts, fits, met, plus, pruned, total
 from machine.things import MOVES, Alloc, App, Ask, Node
 
@@ -22,16 +23,21 @@ CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termin
 class Books:
     """One partition."""
 
-    def __init__(self, *, seed: bool, starting: bool, classes: dict[str, int]) -> None:
+    def __init__(
+        self, *, seed: bool, starting: bool, classes: dict[str, int], whereabouts: flights.Whereabouts
+    ) -> None:
         self.seed = seed
         self.starting = starting
         self.classes = classes
+        self.whereabouts = whereabouts
         self.apps: dict[str, App] = {}
         self.nodes: dict[str, Node] = {}
         self.used: dict[str, Amounts] = {}  # by node
         self.uuids: set[str] = set()
         self.echoes: list[tuple[str, str, str]] = []  # (application, key, id): ends that must be told
         self.announced: list[tuple[str, str, str, Amounts]] = []  # (application, key, node, resource): so too
+        self.moved: dict[str, Ask] = {}  # what they were that are announced: asks, by key
+        self.untold: list[tuple[str, str]] = []  # (application, key): dropped asks that must be told
         self.gone: set[str] = set()  # applications that ended in this step
         self._seq = 0
 
@@ -74,6 +80,7 @@ class Books:
         if accepted:
             app_id = message.application_id
             self.apps[app_id] = App(app_id, message.user, message.groups or (message.user,))
+            self.apps[app_id].gang = flights.gang_of(message)
 
     def _fault(self, message: messages.Allocation) -> bool | None:
         """Must this be refused? None: it depends on what these books don't know."""
@@ -92,6 +99,8 @@ class Books:
         if app is None:
             return None if message.independent else True
         if (message.independent and not app.independent) or app.state == "Failing":
+            return True
+        if app.state == "Resuming" and message.placeholder:
             return True
         known = (message.uuid or message.key) in app.allocs
         if message.node_id and not known and message.node_id not in self.nodes:
@@ -117,15 +126,16 @@ class Books:
             if alloc is not None:
                 self._resize(alloc, resource)
                 return
+            flights.placed_outside(self, app, message.key)
             if pending is not None and pending.left == 1 and not self.seed:
-                del app.asks[message.key]
+                self.moved[message.key] = app.asks.pop(message.key)
             self.announced.append((app.id, message.key, message.node_id, resource))
         elif pending is not None:
             pending.resource = resource
             pending.left = message.max_allocations if self.seed else pending.left
         elif alloc is not None:
             self._resize(alloc, resource)
-        else:
+        elif not flights.resized(self, app, message.key, resource):
             self._new_ask(app, message, resource, now)
 
     def _new_ask(self, app: App, message: messages.Allocation, resource: Amounts, now: int) -> None:
@@ -141,6 +151,8 @@ class Books:
             int(tags.get("constraint", "0")),
             tags.get("yunikorn.apache.org/requiredNode", ""),
             timed=message.timeout_ms > 0,
+            group=message.task_group,
+            placeholder=message.placeholder,
         )
 
     def _resize(self, alloc: Alloc, resource: Amounts) -> None:
@@ -155,6 +167,7 @@ class Books:
         app = self.apps.get(message.application_id) if message.application_id else self._owner(message)
         if app is None:
             return
+        flights.released(self, app, message)
         if message.what != "ask":
             wanted = message.uuid if message.what == "allocation" else message.key
             for alloc in list(app.allocs.values()):
@@ -162,6 +175,7 @@ class Books:
                     self._end(app, alloc)
                     if message.termination not in CONFIRMATIONS:
                         self.echoes.append((app.id, alloc.key, alloc.id))
+                    flights.ended(self, app, alloc, message.termination)
         if message.what == "ask" or (message.what == "both" and message.termination is not Termination.TIMEOUT):
             for key in list(app.asks):
                 if not message.key or key == message.key:
@@ -175,6 +189,7 @@ class Books:
         return None
 
     def _remove(self, app: App) -> None:
+        flights.abandon(self, app)
         for alloc in list(app.allocs.values()):
             self._end(app, alloc)
             self.echoes.append((app.id, alloc.key, alloc.id))
@@ -242,6 +257,7 @@ class Books:
 
     def _remove_node(self, node: Node) -> None:
         for app in list(self.apps.values()):
+            flights.node_lost(self, app, node.id)
             mine = [alloc for alloc in app.allocs.values() if alloc.node == node.id]
             for alloc in mine:
                 self._end(app, alloc)
@@ -278,8 +294,10 @@ class Books:
         assert app is not None, f"invariant 6: allocation {output.key} of no application"
         resource = pruned(output.resource)
         outside = (app.id, output.key, output.node_id, resource)
+        ask: Ask | None
         if outside in self.announced:
             self.announced.remove(outside)
+            ask = self.moved.pop(output.key, None)
         else:
             ask = app.asks.get(output.key)
             assert ask is not None, f"invariant 7: allocation {output.key} without a pending ask"
@@ -294,6 +312,8 @@ class Books:
             self.uuids.add(id_)
         assert output.node_id in self.nodes, f"invariant 6: allocation {id_} on no node"
         app.allocs[id_] = Alloc(output.key, id_, output.node_id, resource)
+        if ask is not None:
+            app.allocs[id_].group, app.allocs[id_].placeholder = ask.group, ask.placeholder
         app.entered = True
         self.used[output.node_id] = plus(self.used[output.node_id], resource)
         return app
@@ -306,8 +326,13 @@ class Books:
             self.echoes.remove(told)
             return self.apps.get(output.application_id)
         app = self.apps[output.application_id]
+        if output.ask:
+            flights.dropped(self, app, output)
+            return app
         assert not app.allocs[id_].ending, f"{id_} is to be ended twice"
         app.allocs[id_].ending = True
+        if output.termination is Termination.PLACEHOLDER_REPLACED:
+            flights.depart(self, app, app.allocs[id_])
         return app
 
     def _moved(self, output: messages.UpdatedApplication) -> App | None:
@@ -319,7 +344,7 @@ class Books:
         assert move in MOVES[self.starting], f"invariant 8: application {app.id} moved {move}"
         app.state = output.state
         if app.state == "Failing":
-            app.asks.clear()
+            flights.failing(self, app, output.message)
         if app.state in ("Completed", "Failed"):
             assert not app.asks and not app.allocs, f"invariant 8: application {app.id} ended with something left"
             del self.apps[app.id]

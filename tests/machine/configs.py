@@ -74,9 +74,9 @@ choices: st.SearchStrategy[Choices] = st.fixed_dictionaries(
         "binpacking": st.booleans(),
         "a": st.tuples(_index(MAXIMA), _of(POLICIES), _of([0, 0, 1, 2]), _of(BACKOFFS), _index(LIMITS)),
         "b": st.tuples(_index(WIDE), _of([0, 0, 3, 1]), _index(PRIORITIES), _of([0, 0, 0, 1, 2, 5])),
-        "b1": st.tuples(_index(MAXIMA), _of(POLICIES), _of([0, 1]), _index(PRIORITIES), _index(GUARANTEED)),
+        "b1": st.tuples(_index(MAXIMA), _of(POLICIES), _of([0, 1]), _index(PRIORITIES), _of([0, 1, 2, 2])),
         "b2": st.tuples(_index(MAXIMA), _of(POLICIES), _of(BACKOFFS)),
-        "c": _index(PRIORITIES),
+        "c": st.tuples(_index(PRIORITIES), _of([0, 1, 2, 2])),
         "template": st.tuples(_index(MAXIMA), _of([0, 0, 1]), _of(POLICIES)),
         "root": _of([0, 0, 0, 4, 6]),
         "rules": _of([0, 0, 1]),
@@ -93,7 +93,7 @@ PLAIN: Choices = {
     "b": (0, 0, 0, 0),
     "b1": (0, "fifo", 0, 0, 0),
     "b2": (0, "fifo", ""),
-    "c": 0,
+    "c": (0, 0),
     "template": (0, 0, "fifo"),
     "root": 0,
     "rules": 0,
@@ -166,7 +166,8 @@ def tree(chosen: Choices) -> Queue:
         queue["properties"]["quota.preemption.delay"] = f"{QUOTA_DELAY_S}s"
     if b1["apps"] == 0 and b_apps:
         b1["apps"] = b_apps
-    c = _queue("c", properties=_properties("fair", "", chosen["c"]))
+    c_priority, c_guaranteed = chosen["c"]
+    c = _queue("c", guaranteed=GUARANTEED[c_guaranteed], properties=_properties("fair", "", c_priority))
     template = {"max": MAXIMA[t_max], "apps": t_apps, "properties": _properties(t_policy)}
     dyn = _queue("dyn", parent=True, template=template)
     present = [queue for queue in (a, b, c, dyn) if queue["name"] != missing]

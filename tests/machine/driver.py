@@ -20,7 +20,7 @@ import msgspec
 from licorne import ConfigurationError, RegistrationError, ResourceManagerCallback, SchedulerAPI
 from licorne.si import messages, v19
 from licorne.si.messages import Output, Termination
-from machine import atomic, evicted, evictions, work
+from machine import atomic, evicted, evictions, flights, work
 from machine.amounts import pruned
 from machine.books import Books
 from machine.compare import compare
@@ -104,6 +104,7 @@ class Driver:
         self.moody: set[str] = set()
         self.mood = 0
         self.broken = False  # a step was begun, and not checked
+        self.holding: set[tuple[str, str]] = set()  # where nodes were held for a gang before the last call of schedule
         self.quiet = False  # nothing has happened since the last call of schedule without limit
 
     # -- calls -----------------------------------------------------------------------------------------
@@ -125,6 +126,16 @@ class Driver:
     def partition(self, rm_id: str, name: str) -> Any:
         """The product's partition."""
         return self.first.api.cluster.partition(rm_id, name)
+
+    def whereabouts(self, rm_id: str, name: str) -> flights.Whereabouts:
+        """What the scheduler knows of asks in flight, by application and placeholder."""
+
+        def find(app_id: str, place_id: str) -> tuple[str, str, str]:
+            app = self.partition(rm_id, name).applications[app_id]
+            real = app.gang.replacing[app.allocations[place_id]]
+            return real.key, real.id, real.node.id
+
+        return find
 
     def register(self, request: Any, *, moody: bool) -> Any:
         """Register; what the resource manager had is forgotten."""
@@ -201,6 +212,8 @@ class Driver:
         """Decide; every decision is checked when it is entered, and what still waits afterwards too."""
         reserved = {key: self.reservations(*key) for key in self.books}
         self.situations.before_schedule(self)
+        self.holding = {key for key in self.books if atomic.holds(self.partition(*key))}
+        evicted_before = {key: len(self.partition(*key).evictions) for key in self.books}
         made, said = self.call("schedule", now_ns=self.now, limit=limit)
         count = 0
         for rm_id, outputs in said:
@@ -211,6 +224,9 @@ class Driver:
             assert self.reservations(*key) == self.reservations(*key, scheduler=self.second), (
                 "invariant 14: reservations"
             )
+        for key, before in evicted_before.items():
+            partition = self.partition(*key)
+            self.situations.met["victims needed"] += evictions.needed(partition, list(partition.evictions)[before:])
         if limit is None:
             self._work_conserved()
         self.quiet = limit is None
@@ -234,11 +250,12 @@ class Driver:
                 count += 1
                 key = (rm_id, output.partition)
                 ledger = ledgers.setdefault(id(books), work.Ledger(books, self.partition(*key), self.queues[key]))
-                if not reserved[key] and not self.reservations(*key) and rm_id not in self.moody:
+                if rm_id not in self.moody and not (reserved[key] or self.reservations(*key) or key in self.holding):
                     self._check_order(ledger, output)
                 books_app = self._allocate(books, output, ledger, reserved[key])
                 work.within_limits(ledger, books_app, pruned(output.resource))
             else:
+                count += getattr(output, "termination", None) is Termination.PLACEHOLDER_REPLACED
                 books.hear(output)
             self.situations.heard(output)
         return count
@@ -300,6 +317,8 @@ class Driver:
                 app.queue = partition.applications[app_id].queue.path
             compare(books, partition)
             evictions.check(partition)
+            flights.check(books, self.now)
+            self.situations.met["placed elsewhere in flight"] += flights.any_apart(books)
         self.situations.stepped()
         self.broken = False
 
@@ -323,7 +342,7 @@ class Driver:
                 application_id=app.id,
                 key="" if self.books[rm_id, name].seed else alloc.key,
                 uuid=alloc.id if self.books[rm_id, name].seed else "",
-                termination=Termination.TIMEOUT,
+                termination=Termination.PLACEHOLDER_REPLACED if alloc.id in app.flights else Termination.TIMEOUT,
                 what="allocation" if self.books[rm_id, name].seed else "both",
             )
             for app in self.books[rm_id, name].apps.values()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from licorne.core.evictions import Eviction
 from licorne.core.partition import Partition
+from machine.amounts import fits, plus
 
 
 def flags(rm_id: str, size: int, flavour: int, more: int) -> dict[str, Any]:
@@ -37,8 +40,47 @@ def _kept(partition: Partition, path: str, alloc: Any, others: list[str]) -> Non
     queue = partition.tree.find(path)
     if queue is None or path in others:
         return
-    used, going = queue.allocated_resource(), queue.preempting_resource()
+    planned = _planned(partition, queue)
     for name, amount in (queue.guaranteed_resource() or {}).items():
         if alloc.shape.resource.get(name, 0) > 0:
-            left = used.get(name, 0) - going.get(name, 0)
+            left = planned.get(name, 0)
             assert left >= amount, f"invariant 11: {path} is left with {left} of {amount} {name}"
+
+
+def _planned(partition: Partition, queue: Any) -> dict[str, int]:
+    """What the queue will use when the victims have gone, and those have come that they make room for."""
+    left = plus(queue.allocated_resource(), queue.preempting_resource(), -1)
+    for ask in partition.guaranteed.claims:
+        if ask.is_pending and ask.reserved is not None and queue in ask.app.queue.lineage():
+            left = plus(left, ask.shape.resource)
+    return left
+
+
+def needed(partition: Partition, new: list[Eviction]) -> bool:
+    """Was every victim needed, of those that one ask has evicted in one call? False: it was not that simple to say."""
+    if not new or any((each.kind, each.ask) != ("guaranteed", new[0].ask) for each in new):
+        return False
+    ask = partition.applications[new[0].ask_application].asks.get(new[0].ask)
+    if ask is None or ask.reserved is None or len(ask.reserved.reservations) > 1:
+        return False
+    node, wanted, types = ask.reserved, ask.shape.resource, partition.types
+    free = dict(node.free.named(types))
+    for alloc in node.allocations:
+        if alloc.preempted:
+            free = plus(free, alloc.shape.resource)
+    assert fits(wanted, free), f"invariant 11: {ask.key} does not fit though {len(new)} victims went for it"
+    for each in new:
+        victim = partition.applications[each.victim_application].allocations[each.victim]
+        without = plus(free, victim.shape.resource, -1) if victim.node is node else free
+        room = all(_holds(partition, queue, victim, wanted) for queue in ask.app.queue.lineage())
+        assert not (room and fits(wanted, without)), f"invariant 11: {each.victim} is a victim too many"
+    return True
+
+
+def _holds(partition: Partition, queue: Any, victim: Any, wanted: Mapping[str, int]) -> bool:
+    """Would the queue be within its max (root: the cluster) if the victim stayed?"""
+    planned = _planned(partition, queue)
+    if queue in victim.app.queue.lineage():
+        planned = plus(planned, victim.shape.resource)
+    most = partition.total.named(partition.types) if queue.parent is None else queue.max_resource() or {}
+    return all(planned.get(name, 0) <= most[name] for name in wanted if wanted[name] and name in most)

@@ -11,10 +11,11 @@ import uuid
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from licorne.core import lifecycle, nodechanges
+from licorne.core import gangtimeout, guaranteed, lifecycle, nodechanges
 from licorne.core.accounting import Books
 from licorne.core.application import Application
 from licorne.core.descent import Descent
+from licorne.core.gangs import Gangs
 from licorne.core.lifecycle import Lifecycle
 from licorne.core.parking import Parking
 from licorne.core.partition import Partition
@@ -148,6 +149,35 @@ def _last_come_first_served(sound: Any) -> Any:
     return lambda self, other: sound(other, self)
 
 
+def _placeholders_are_not_counted(sound: Any) -> Any:
+    def arrived(self: Any, app: Any, ask: Any, units: int) -> None:
+        sound(self, app, ask, units)
+        app.gang.groups[ask.task_group].created -= units
+
+    return arrived
+
+
+def _soft_waits_for_ever(sound: Any) -> Any:
+    def time_over(partition: Any, app: Any) -> None:
+        if app.gang.hard:
+            sound(partition, app)
+        else:
+            app.gang.timer = None
+
+    return time_over
+
+
+def _one_more_victim(sound: Any) -> Any:
+    def evict(partition: Any, ask: Any, victims: list[Any], *more: Any) -> None:
+        for alloc in victims[0].app.allocations.values():
+            if alloc not in victims and not (alloc.required or alloc.preempted or alloc.released):
+                victims.append(alloc)
+                break
+        sound(partition, ask, victims, *more)
+
+    return evict
+
+
 def _at_random(sound: Any) -> Any:
     return lambda _self: str(uuid.uuid4())
 
@@ -165,6 +195,10 @@ FAULTS: dict[str, Fault] = {
     "8 running": Fault(Lifecycle, "_count_running", _runs_for_ever, "invariant 8"),
     "9 node": Fault(Reservations, "cancel", _node_stays_reserved, "invariant 9"),
     "9 ask": Fault(Partition, "drop_ask", _reservation_outlives_its_ask, "invariant 9"),
+    "7 placeholders": Fault(Gangs, "arrived", _placeholders_are_not_counted, "invariant 7"),
+    "10 hard": Fault(gangtimeout, "_fail", lambda _: lambda _partition, _app: None, "invariant 10"),
+    "10 soft": Fault(gangtimeout, "time_over", _soft_waits_for_ever, "invariant 10"),
+    "11 victims": Fault(guaranteed, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "invariant 12"),
     "12 nodes": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 12"),
     "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),

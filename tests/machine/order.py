@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from machine.flights import waits
 from machine.things import App, Ask
 from machine.work import Ledger
 
@@ -18,7 +19,7 @@ def passed_over(ledger: Ledger, app: App, ask: Ask, now: int) -> tuple[App, Ask]
     """An ask that should have been allocated in the place of this one (which is pending still); None: there is none."""
     partition = ledger.partition
     for other in app.asks.values():
-        if other is not ask and _alike(other, ask) and _rank(other) < _rank(ask):
+        if other is not ask and _alike(other, ask) and _rank(other) < _rank(ask) and not waits(app, other):
             return app, other
     queue = partition.tree.find(app.queue)
     if queue.settings.sort_policy not in ("fifo", "fair"):
@@ -34,7 +35,7 @@ def passed_over(ledger: Ledger, app: App, ask: Ask, now: int) -> tuple[App, Ask]
             continue
         if _ahead(partition, rival, app, queue.settings, queue.guaranteed_resource() or {}):
             for other in rival.asks.values():
-                if _alike(other, ask):
+                if _alike(other, ask) and not waits(rival, other):
                     return rival, other
     return None
 

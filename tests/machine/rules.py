@@ -15,14 +15,16 @@ from hypothesis.stateful import initialize, precondition, rule
 from licorne.si import messages, v19
 from licorne.si.messages import NodeAction, Termination
 from machine import atomic, bad, configs
+from machine.placeholders import Placeholders
 from machine.quotas import Quotas
+from machine.squeezes import Squeezes
 from machine.things import App, Node
 from machine.world import ATTRIBUTES, PASSES_NS, SIZES
 
 small = st.integers(0, 7)
 
 
-class Machine(Quotas):
+class Machine(Quotas, Squeezes, Placeholders):
     """The rules."""
 
     # -- who is there ----------------------------------------------------------------------------------

@@ -22,6 +22,15 @@ WANTED = (
     "reservation expired",
     "allocated to a required node",
     "made room on a required node",
+    "made room for a guarantee",
+    "victims needed",
+    "replacement decided",
+    "placeholder replaced",
+    "changed in flight",
+    "placed elsewhere in flight",
+    "soft style resumes",
+    "hard style fails",
+    "waits: placeholder",
     "quota enforced",
     "quota enforced below a parent",
     "drained with allocations",
@@ -87,15 +96,19 @@ class Situations:
     def heard(self, output: messages.Output) -> None:
         """The scheduler has said something."""
         if isinstance(output, messages.Released):
-            if output.termination is Termination.TIMEOUT:
+            if output.termination is Termination.PLACEHOLDER_REPLACED:
+                self.count("replacement decided")
+            elif output.termination is Termination.TIMEOUT:
                 self.count("allocation timed out")
             elif output.termination is Termination.PREEMPTED_BY_SCHEDULER:
                 self.met["made room on a required node"] += "daemon set ask" in output.message
                 self.met["made room for a guarantee"] += "to run ask" in output.message
         elif isinstance(output, messages.WaitingForResources):
             self.count("waiting for resources told")
-        elif isinstance(output, messages.UpdatedApplication) and output.message == "ExecutionTimeout":
-            self.count("application timed out")
+        elif isinstance(output, messages.UpdatedApplication):
+            self.met["application timed out"] += output.message == "ExecutionTimeout"
+            self.met["soft style resumes"] += output.state == "Resuming"
+            self.met["hard style fails"] += output.message == "ResourceReservationTimeout" and output.state == "Failing"
 
     def allocated(self, app: App, ask: Ask, node: Node, reserved: dict[str, list[str]]) -> None:
         """The scheduler has made an allocation; `reserved` says who had reserved which node before the call."""

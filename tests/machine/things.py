@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from machine.amounts import Amounts, total
+from machine.flights import Flight, Gang
 
 _ALIKE = {("New", "Accepted"), ("Accepted", "Completing"), ("Running", "Completing"), ("Completing", "Running")}
 _ALIKE |= {("Completing", "Completed"), ("Failing", "Failed"), ("New", "Failing"), ("Accepted", "Failing")}
-_ALIKE |= {("Running", "Failing")}
+_ALIKE |= {("Running", "Failing"), ("Accepted", "Resuming"), ("Resuming", "Accepted")}
 MOVES = {
     False: _ALIKE | {("Accepted", "Running")},
     True: _ALIKE
     | {("Accepted", "Starting"), ("Starting", "Running"), ("Starting", "Completing"), ("Starting", "Failing")},
 }
-"""The changes of state that may be told, without and with Starting (spec states.md; gangs left out)."""
+"""The changes of state that may be told, without and with Starting (spec states.md)."""
 
 
 @dataclass
@@ -30,6 +31,12 @@ class Ask:
     constraint: int
     required: str
     timed: bool = False
+    group: str = ""
+    placeholder: bool = False
+
+    def one(self) -> Ask:
+        """One of it, on its own."""
+        return replace(self, left=1)
 
 
 @dataclass
@@ -41,6 +48,8 @@ class Alloc:
     node: str
     resource: Amounts
     ending: bool = False
+    group: str = ""
+    placeholder: bool = False
 
 
 @dataclass
@@ -55,6 +64,8 @@ class App:
     state: str = "New"
     asks: dict[str, Ask] = field(default_factory=dict)
     allocs: dict[str, Alloc] = field(default_factory=dict)
+    gang: Gang | None = None
+    flights: dict[str, Flight] = field(default_factory=dict)  # real asks in flight, by the id of the placeholder
     entered: bool = False  # it counts as running for its user and group: had an allocation, and is not empty since
 
     def used(self) -> Amounts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from machine import atomic
+from machine import atomic, flights
 from machine.amounts import Amounts, plus, total, within
 from machine.books import Books
 from machine.things import App, Ask, Node
@@ -93,6 +93,9 @@ def paths(path: str) -> list[str]:
 
 def why_wait(ledger: Ledger, app: App, ask: Ask, predicate: Any, now: int) -> str:
     """The rule that keeps the ask waiting; empty if there is none, and then it is a fault that it waits."""
+    if flights.waits(app, ask):
+        could = flights.replaceable(ledger.books, app, ask, predicate)
+        return "placeholder" if not could or not ledger.partition.tree.find(app.queue).is_leaf else ""
     gang = atomic.why_wait(ledger, app, _quota)
     if gang != "-":
         moody = "gang: predicate" if ledger.partition.predicates is not None else ""

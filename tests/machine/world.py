@@ -80,7 +80,11 @@ class World(RuleBasedStateMachine):
         for name in found:
             key = (rm_id, name)
             if key not in driver.books:
-                driver.books[key] = Books(seed=rm_id == "s", starting=starting, classes={} if rm_id == "s" else CLASSES)
+                classes = {} if rm_id == "s" else CLASSES
+                seed_dialect = rm_id == "s"
+                driver.books[key] = Books(
+                    seed=seed_dialect, starting=starting, classes=classes, whereabouts=driver.whereabouts(*key)
+                )
             driver.queues[key] = found[name]
         for key in [key for key in driver.books if key[0] == rm_id and key[1] not in found]:
             del driver.books[key], driver.queues[key]

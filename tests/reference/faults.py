@@ -13,27 +13,34 @@ from typing import Any, NamedTuple
 from licorne.core import deadlines, leafchoice, nodechanges, quotacut
 from licorne.core.accounting import Books
 from licorne.core.asks import Ask
+from licorne.core.atomic import AtomicGang
 from licorne.core.descent import Descent
+from licorne.core.herds import Level
 from licorne.core.lifecycle import Lifecycle
 from licorne.core.limits import Limits
 from licorne.core.nodes import ScorePolicy
 from licorne.core.parking import Parking
+from licorne.core.plans import short_of, sum_of_members
 from licorne.core.queue import Queue
 from licorne.core.quotastart import QuotaChanges
+from licorne.core.replacement import Replacement
 from licorne.core.reservations import Reservations
 from licorne.core.tree import Tree
 from licorne.core.vectors import UNLIMITED
+from reference.clusters import Scenario
+from reference.contests import Contest
 
 ENOUGH = 400
 """A fault that is not caught in so many scenarios is not caught."""
 
 
 class Fault(NamedTuple):
-    """What is broken, and how: `broken` gets the sound function and gives the other one."""
+    """What is broken, and how: `broken` gets the sound function and gives the other one. `kind`: in which scenarios."""
 
     where: Any
     name: str
     broken: Callable[[Any], Any]
+    kind: type[Scenario] = Scenario
 
 
 def _nothing(_sound: Any) -> Any:
@@ -168,6 +175,35 @@ def _distances(queue: Any) -> dict[int, int]:
     return {d: abs((most[d] if d < len(most) else 0) - amount) for d, amount in least if amount >= 0}
 
 
+def _any_placeholder_will_do(_sound: Any) -> Any:
+    def _place_for(self: Any, group: Any, ask: Any, own_node: bool) -> Any:
+        for place in group.held[group.start :] if group.has_place() else ():
+            if not place.released and not place.preempted and (not own_node or self._may_stay(ask, place.node)):
+                self.fits = True
+                return place
+        return None
+
+    return _place_for
+
+
+def _as_many_as_the_quota_holds(sound: Any) -> Any:
+    def members(self: Any, app: Any) -> Any:
+        found = sound(self, app)
+        while found and len(found) > 1 and short_of(app, sum_of_members(found)):
+            found.pop()
+        return found
+
+    return members
+
+
+def _no_guarantee(sound: Any) -> Any:
+    def settle(self: Any, ask: Any) -> None:
+        sound(self, ask)
+        self.slack.set_all(UNLIMITED)
+
+    return settle
+
+
 FAULTS: dict[str, Fault] = {
     "a wake-up is skipped": Fault(Parking, "wake_blocked", lambda _: lambda _self, blocked: blocked.clear()),
     "a freed node wakes nobody": Fault(Parking, "node_freed", _nothing),
@@ -193,6 +229,9 @@ FAULTS: dict[str, Fault] = {
     "a lowered quota breaks guarantees": Fault(quotacut, "_spare", lambda _: lambda _queue: {}),
     "what lacks counts as above": Fault(quotacut, "_surplus", lambda _: _distances),
     "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
+    "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
+    "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),
+    "victims' queues lose their guarantee": Fault(Level, "settle", _no_guarantee, Contest),
     "a state never ends": Fault(Lifecycle, "timer_due", _nothing),
 }
 
@@ -205,7 +244,7 @@ if __name__ == "__main__":
     setattr(chosen.where, chosen.name, chosen.broken(getattr(chosen.where, chosen.name)))
     for seed in sorted(set(range(1, ENOUGH + 1)) - KNOWN.keys()):
         try:
-            run(seed, Situations())
+            run(seed, Situations(), kind=chosen.kind)
         except DisagreementError as error:
             sys.stdout.write(f"caught after {seed} scenarios: {str(error).splitlines()[0]}")
             break
