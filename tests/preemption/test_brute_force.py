@@ -96,7 +96,6 @@ ROOT = Ledger.fence_root
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "below the guarantee": (Picture, "level", _takes_below_the_guarantee),
     "everybody is entitled": (Ledger, "shortfall", lambda _: lambda *_arguments: {0: 0}),
-    "protected leaves": (Ledger, "protected", lambda _: lambda *_arguments: False),
     "priorities": (Picture, "_gather", lambda sound: lambda s, leaf, _highest, *more: sound(s, leaf, None, *more)),
     "outside the fence": (Ledger, "fence_root", _leaves_the_fence),
     "no second try": (Guaranteed, "_something_changed", lambda _: lambda self: self._failed.clear()),

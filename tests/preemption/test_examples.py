@@ -9,8 +9,10 @@ import pytest
 
 from core.bench import Bench, config, parent
 from licorne import ResourceManagerCallback
+from licorne.core import compiled
 from licorne.core.evictions import Eviction
 from licorne.core.explain import Preemption
+from licorne.core.guarantees import Ledger
 from licorne.si import v19
 from licorne.si.messages import NodeAction, Termination
 
@@ -266,6 +268,29 @@ def test_a_disabled_leaf_has_no_victims() -> None:
     b.ask("x2", "k", vcore=3, preempt_other=True)
     b.run()
     assert victims(b, after=DELAY) == []
+
+
+def beside_its_guarantee(vcore: int) -> Bench:
+    """q1 is guaranteed 5 of vcore and uses this much, and a gpu, of which nothing is guaranteed; q2 wants a gpu too."""
+    b = two_queues(quota(5), quota(5), nodes=())
+    b.node("n1", capacity={"vcore": 10, "gpu": 1})
+    b.ask("x1", "a", vcore=vcore)
+    b.ask("x1", "g", gpu=1)
+    b.run()
+    b.ask("x2", "k", vcore=1, gpu=1, preempt_other=True)
+    b.run()
+    return b
+
+
+@pytest.mark.parametrize(("vcore", "gone"), [(5, []), (6, ["g"])])
+def test_a_leaf_within_its_guarantee_has_no_victims_of_any_type(vcore: int, gone: list[str]) -> None:
+    assert victims(beside_its_guarantee(vcore), after=DELAY) == gone
+
+
+@pytest.mark.skipif(bool(compiled), reason="functions can be replaced in plain Python only")
+def test_without_that_rule_the_example_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ledger, "protected", lambda *_arguments: False)
+    assert victims(beside_its_guarantee(5), after=DELAY) == ["g"]
 
 
 def test_victims_elsewhere_help_with_a_quota_only() -> None:
