@@ -13,7 +13,7 @@ from typing import Final
 MAX_QUANTITY: Final = 2**63 - 1
 
 _PATTERN: Final = re.compile(r"([0-9]+)[\t\n\f\r ]*([mkKMGTPE]i?)?")
-_FACTORS: Final = {
+FACTORS: Final = {
     "": 1,
     "k": 10**3,
     "M": 10**6,
@@ -63,7 +63,7 @@ def parse_quantity(text: str, resource_type: str) -> int:
     millis = resource_type == "vcore"
     if suffix == "m" and millis:
         return int(digits or "0")
-    factor = _FACTORS.get(suffix)
+    factor = FACTORS.get(suffix)
     if factor is None:
         raise QuantityError("quantity-suffix", f"invalid suffix {suffix!r} for resource type {resource_type!r}")
     value = int(digits or "0") * factor * (1000 if millis else 1)

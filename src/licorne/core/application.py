@@ -5,6 +5,7 @@ Spec scheduling.md, sections 2 and 5.1; its life is in `licorne.core.lifecycle`.
 
 from __future__ import annotations
 
+from functools import cmp_to_key
 from typing import Any
 
 import cython
@@ -146,10 +147,6 @@ class Application(Ranked):
             return self.bag.top > app.bag.top
         return self.seq < app.seq
 
-    def precedes(self, other: Application) -> bool:
-        """The same, for who is not compiled."""
-        return self.before(other)
-
     def gang_changed(self) -> None:
         """An ask or an allocation of it has come, changed or gone: if it is a gang that has not started, that matters."""
         if self.atomic is not None:
@@ -182,3 +179,12 @@ class Application(Ranked):
     def ask(self, key: str) -> Ask | None:
         """A pending ask by key."""
         return self.asks.get(key)
+
+
+def in_order(apps: list[Application]) -> list[Application]:
+    """Applications of one leaf, sorted as `Application.before` has them."""
+    return sorted(apps, key=cmp_to_key(_compare))
+
+
+def _compare(one: Application, other: Application) -> int:
+    return -1 if one.before(other) else 1

@@ -160,3 +160,13 @@ class Ask:
     def is_pending(self) -> bool:
         """Is it still to be placed (at least once more)?"""
         return self.block is not None
+
+    @property
+    def may_go(self) -> bool:
+        """May preemption of any kind evict it (spec preemption.md, sections 2.4, 3 and 4.5)?"""
+        return not (self.required or self.preempted or self.released)
+
+
+def request_order(ask: Ask) -> tuple[int, int, int]:
+    """A key that sorts as `Ask.before` does."""
+    return -ask.priority, ask.created, ask.seq

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from licorne.config.properties import parse_gang_scheduling
 
+from .asks import AWAITS_GANG, request_order
 from .backfill import Backfill
 from .nodechanges import amounts_fault
 from .plans import short_of, sum_of_members
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 SCHEDULING_TAG = "gang.scheduling"
 GROUPS_TAG = "yunikorn.apache.org/task-groups"
-AWAITS_GANG = 5
-"""Why an ask is parked, as in `asks`."""
 
 Placing = list[tuple["Ask", "Node"]]
 
@@ -96,7 +95,7 @@ class AtomicGang:
                 return None
             found += pending[name][:lacking]
         if len(self.needs) > 1:
-            found.sort(key=lambda ask: (-ask.priority, ask.created, ask.seq))
+            found.sort(key=request_order)
         return found
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .asks import AWAITS_GANG
 from .plans import short_of, sum_of_members
 from .states import ApplicationState
 
 if TYPE_CHECKING:
     from .application import Application
     from .partition import Partition
-
-AWAITS_GANG = 5
 
 
 def validate_gangs(partition: Partition) -> None:

@@ -11,9 +11,10 @@ ends by then, or finds room beside what is planned there. In either case the quo
 
 from __future__ import annotations
 
-from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
+from .application import in_order
+from .asks import LIVE, NO_NODE, REFUSED
 from .plans import Plan, make_plan, short_of, sum_of_members
 from .states import TIME_MAX_NS
 from .vectors import UNLIMITED, Vec
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 LOOKS_MAX = 10_000
 """So many asks are looked at for held nodes in one go."""
-ORDINARY = (0, 1, 2)
-"""Why an ask may be parked that may run on a held node: not at all, no node, a predicate (as in `asks`)."""
+ORDINARY = (LIVE, NO_NODE, REFUSED)
+"""Why an ask may be parked that may run on a held node."""
 
 
 class Hold:
@@ -218,15 +219,8 @@ class Backfill:
         for app in list(self._partition.parking.gangs):
             waiting.setdefault(app.queue, []).append(app)
         if waiting:
-            for leaf in self._leaves(self._partition.tree.root):
-                yield from _in_order(waiting.get(leaf, []))
-
-    def _leaves(self, queue: Queue) -> Iterator[Queue]:
-        if queue.is_leaf:
-            yield queue
-            return
-        for child in queue.children_in_order():
-            yield from self._leaves(child)
+            for leaf in self._partition.tree.root.leaves_in_order():
+                yield from in_order(waiting.get(leaf, []))
 
     # -- running in front of the gang ------------------------------------------------------------------
 
@@ -241,8 +235,8 @@ class Backfill:
             return
         filling = Filling(partition, hold)
         if filling.nodes:
-            for leaf in self._leaves(partition.tree.root):
-                for app in _in_order([app for app in leaf.apps.values() if app.asks_pending and app.atomic is None]):
+            for leaf in partition.tree.root.leaves_in_order():
+                for app in in_order([app for app in leaf.apps.values() if app.asks_pending and app.atomic is None]):
                     if self.made_in(filling, app, limit):
                         return
         self._filled_for = known
@@ -333,14 +327,3 @@ def _levels(app: Application) -> list[object]:
 def _quota(level: object) -> tuple[Vec | None, Vec]:
     used = getattr(level, "used", None)
     return level.limit, level.allocated if used is None else used  # type: ignore[attr-defined]
-
-
-def _in_order(apps: list[Application]) -> list[Application]:
-    """The order of the applications of a leaf."""
-    if len(apps) < 2:
-        return apps
-    return sorted(apps, key=cmp_to_key(_compare))
-
-
-def _compare(one: Application, other: Application) -> int:
-    return -1 if one.precedes(other) else 1

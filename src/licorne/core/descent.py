@@ -177,7 +177,7 @@ class Descent:
                 return child
         return first
 
-    @cython.cfunc
+    @cython.ccall
     def accept(self, app: Application) -> cython.void:
         """It has a result but is still Accepted (a reservation, a placeholder): it holds a slot (section 10)."""
         queue: Queue | None = app.queue

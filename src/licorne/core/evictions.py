@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from licorne.si.messages import Termination
+
 if TYPE_CHECKING:
     from .asks import Ask
     from .partition import Partition
@@ -32,6 +34,13 @@ class Eviction(msgspec.Struct, frozen=True):
     victim_application: str
     victim_queue: str
     at_ns: int
+
+
+def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> None:
+    """Tell one victim to go, with the message that the specification names, and keep the record of it."""
+    partition.books.preempting(victim.app, victim)
+    partition.say_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
+    partition.evictions.append(record)
 
 
 def eviction_of(partition: Partition, alloc: Ask) -> Eviction | None:

@@ -21,7 +21,8 @@ import cython
 from licorne.si.constants import TAG_APPLICATION_CREATION_TIME
 from licorne.si.messages import AddApplication
 
-from .states import PLACEHOLDER_TIMEOUT_NS, SECOND_NS, TIME_MAX_NS, ApplicationEvent, ApplicationState
+from .admission import seconds_tag
+from .states import PLACEHOLDER_TIMEOUT_NS, ApplicationEvent, ApplicationState
 from .tags import tag
 from .timers import Timer
 
@@ -191,10 +192,9 @@ class Gangs:
     def _open(self, app: Application, hard: bool, timeout_ns: int) -> Gang:
         """The time that has passed since the tagged creation is taken off the timeout, down to a millisecond."""
         timeout: int = timeout_ns if timeout_ns > 0 else PLACEHOLDER_TIMEOUT_NS
-        text = tag(app.tags, TAG_APPLICATION_CREATION_TIME)
-        if text.isascii() and text.isdigit() and len(text) <= 10:
-            passed: int = max(0, self.desk.now - min(int(text) * SECOND_NS, TIME_MAX_NS))
-            timeout = max(timeout - passed, 1_000_000)
+        created = seconds_tag(tag(app.tags, TAG_APPLICATION_CREATION_TIME))
+        if created is not None:
+            timeout = max(timeout - max(0, self.desk.now - created), MILLISECOND_NS)
         gang: Gang = Gang(hard, timeout)
         app.gang = gang
         return gang

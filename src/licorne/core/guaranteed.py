@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .guarantees import Ledger, apps_in_order, below_guarantee, user_room
+from .application import in_order
+from .asks import AWAITS_NODE
+from .guarantees import Ledger, below_guarantee, user_room
 from .hunt import Hunt
 from .preemption import evict
 from .states import SECOND_NS, TIME_MAX_NS, ApplicationState
@@ -36,8 +38,6 @@ REFUSALS_MAX = 100
 """How many nodes the resource manager may refuse an ask (10 batches of 10 in the original)."""
 HUNTS_MAX = 4
 """How many pictures of victims are kept (by leaf, priority, root of the search and types)."""
-LAST_ORDINARY = 3
-"""Who is parked for a reason with a larger number than this (`asks`) waits for something else than room."""
 WATCHES_KEPT = 1_000
 """With more leaves than this those that have nothing pending are forgotten."""
 
@@ -193,7 +193,7 @@ class Guaranteed:
         """What there is to say about preemption by this ask (`explain.Preemption`); None: it is none that may preempt."""
         partition = self._partition
         leaf = ask.app.queue
-        if partition.descent.hungry is None or not ask.allow_other or ask.required or ask.parked > LAST_ORDINARY:
+        if partition.descent.hungry is None or not ask.allow_other or ask.required or ask.parked > AWAITS_NODE:
             return None
         if not below_guarantee(leaf):
             return None
@@ -226,7 +226,7 @@ class Guaranteed:
         attempts = ATTEMPTS_MAX
         later: list[int] = []
         cancelled = False
-        for app in apps_in_order(leaf):
+        for app in in_order([app for app in leaf.apps.values() if app.asks_pending]):
             allowed: bool | None = None
             for ask in app.requests.in_order():
                 if not may_preempt(ask):
@@ -378,8 +378,7 @@ class Guaranteed:
             partition.reservations.reserve(ask, site.node)
         self._pictured = self._now_pictured()
         if ask.app.state is ApplicationState.ACCEPTED:  # it has a result, and so holds a slot (scheduling.md, 10)
-            for queue in leaf.lineage():
-                queue.accepted[ask.app] = None
+            partition.descent.accept(ask.app)
         return moved or bool(others)
 
 
@@ -390,7 +389,7 @@ def may_ever_preempt(ask: Ask) -> bool:
 
 def may_preempt(ask: Ask) -> bool:
     """Is it one that may preempt now, as far as it alone is concerned? Who awaits something else than room does not."""
-    return may_ever_preempt(ask) and ask.parked <= LAST_ORDINARY
+    return may_ever_preempt(ask) and ask.parked <= AWAITS_NODE
 
 
 def delay_ns(leaf: Queue) -> int:

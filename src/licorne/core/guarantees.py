@@ -7,7 +7,6 @@ not taken from its queue again.
 
 from __future__ import annotations
 
-from functools import cmp_to_key
 from typing import Any
 
 import cython
@@ -203,22 +202,6 @@ def below_guarantee(leaf: Queue) -> bool:
                 return True
         queue = queue.parent
     return False
-
-
-def apps_in_order(leaf: Queue) -> list[Any]:
-    """The leaf's applications with pending asks, in their order (spec scheduling.md, section 5.1)."""
-    app: Application
-    apps: list[Any] = []
-    for each in leaf.apps.values():
-        app = each
-        if app.asks_pending:
-            apps.append(app)
-    apps.sort(key=cmp_to_key(_order))
-    return apps
-
-
-def _order(left: Application, right: Application) -> int:
-    return -1 if left.before(right) else 1
 
 
 def user_room(app: Application, amounts: Vec) -> bool:

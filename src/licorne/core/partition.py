@@ -11,7 +11,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | decisions | `descent`, `parking`, `reservations` |
 | gangs that start as a whole | `atomic`, `trial`, `plans`, `backfill` |
 | gangs with placeholders | `gangs`, `replacement`, `gangtimeout` |
-| preemption | `preemption`, `guaranteed` (`guarantees`, `hunt`, `victims`, `herds`), `evictions` |
+| preemption | `preemption`, `guaranteed` (`guarantees`, `picture`, `hunt`, `victims`, `herds`), `evictions` |
 | lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
 | sums | `accounting` |
 | users and groups | `limits` |

@@ -147,7 +147,7 @@ class Picture:
         for app in leaf.apps.values():
             for each in app.allocations.values():
                 victim = each
-                if victim.required or victim.preempted or victim.released:
+                if not victim.may_go:
                     continue
                 if highest is not None and victim.priority > highest:
                     continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .asks import request_order
 from .trial import Trial
 from .vectors import UNLIMITED, Vec
 
@@ -62,7 +63,7 @@ class Plan(NamedTuple):
 
     def holds(self, partition: Partition, members: list[Ask]) -> bool:
         """Is it still a plan: for the same members, on nodes that may be used and will have the room?"""
-        if sorted([ask for ask, _ in self.placing], key=_order) != sorted(members, key=_order):
+        if sorted([ask for ask, _ in self.placing], key=request_order) != sorted(members, key=request_order):
             return False
         for ask, node in self.placing:
             if not (node.schedulable or ask.required) or not ask.shape.need.matches(node):
@@ -73,10 +74,6 @@ class Plan(NamedTuple):
             if not self.room(node).holds(self.planned(node)):
                 return False
         return True
-
-
-def _order(ask: Ask) -> tuple[int, int, int]:
-    return -ask.priority, ask.created, ask.seq
 
 
 def end_of(alloc: Ask) -> End:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from licorne.si.messages import Termination
-
+from . import evictions
 from .evictions import Eviction
 from .herds import Candidate, Herd, Level, Site
 from .vectors import Vec
@@ -62,22 +61,19 @@ def evict(
     asking: Application = ask.app
     for victim in sorted(victims, key=rank):
         app: Application = victim.app
-        partition.books.preempting(app, victim)
-        partition.say_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
-        partition.evictions.append(
-            Eviction(
-                kind,
-                ask.key,
-                asking.id,
-                asking.queue.path,
-                missing,
-                rule,
-                victim.id,
-                app.id,
-                app.queue.path,
-                partition.now,
-            )
+        record = Eviction(
+            kind,
+            ask.key,
+            asking.id,
+            asking.queue.path,
+            missing,
+            rule,
+            victim.id,
+            app.id,
+            app.queue.path,
+            partition.now,
         )
+        evictions.evict(partition, victim, record, message)
 
 
 def rank(alloc: Ask) -> tuple[int, int, int, int]:
@@ -110,9 +106,7 @@ def _candidates(ask: Ask, node: Node) -> list[Candidate]:
     return [
         Candidate(a, herd, site, a.priority)
         for a in node.allocations
-        if not a.required
+        if a.may_go
         and a.priority <= ask.priority
-        and not a.preempted
-        and not a.released
         and any(d in wanted and amount for d, amount in enumerate(a.shape.amounts.values()))
     ]

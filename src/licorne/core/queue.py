@@ -271,6 +271,14 @@ class Queue(Ranked):
             found.insert(i, child)
         return found
 
+    def leaves_in_order(self) -> Iterator[Queue]:
+        """The leaves below with pending asks, in the order of decisions; this queue, if it is one."""
+        if self.is_leaf:
+            yield self
+            return
+        for child in self.children_in_order():
+            yield from child.leaves_in_order()
+
     @property
     def draining(self) -> bool:
         """It takes no new applications, and goes when it is empty."""

@@ -16,9 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from licorne.si.messages import Termination
-
-from .evictions import Eviction
+from .evictions import Eviction, evict
 from .leafchoice import choose
 
 if TYPE_CHECKING:
@@ -48,17 +46,11 @@ def enforce(partition: Partition, queue: Queue) -> None:
     missing = {names[d]: value for d, value in sorted(excess.items(), key=lambda item: names[item[0]])}
     for victim in victims:
         app: Application = victim.app
-        partition.books.preempting(app, victim)
-        partition.say_released(
-            victim,
-            Termination.PREEMPTED_BY_SCHEDULER,
-            f"preempting allocations to enforce new max quota for queue : {queue.path}",
+        record = Eviction(
+            "quota-change", "", "", queue.path, missing, RULE, victim.id, app.id, app.queue.path, partition.now
         )
-        partition.evictions.append(
-            Eviction(
-                "quota-change", "", "", queue.path, missing, RULE, victim.id, app.id, app.queue.path, partition.now
-            )
-        )
+        message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
+        evict(partition, victim, record, message)
     if partition.events is not None:
         claimed: dict[str, int] = {}
         for victim in victims:
@@ -171,10 +163,7 @@ def _candidates(leaf: Queue, share: Room) -> list[Ask]:
         alloc
         for app in leaf.apps.values()
         for alloc in reversed(app.allocations.values())
-        if not alloc.required
-        and not alloc.preempted
-        and not alloc.released
-        and any(alloc.shape.amounts.at(d) > 0 for d in wanted)
+        if alloc.may_go and any(alloc.shape.amounts.at(d) > 0 for d in wanted)
     ]
 
 

@@ -20,6 +20,7 @@ import cython
 
 from licorne.si.messages import Release, Termination
 
+from .asks import request_order
 from .states import ApplicationEvent, ApplicationState
 
 if cython.compiled:
@@ -158,7 +159,7 @@ class Replacement:
         for group in gang.groups.values():
             if group.waiting and group.has_place():
                 found += group.waiting
-        found.sort(key=_request_order)
+        found.sort(key=request_order)
         return found
 
     @cython.cfunc
@@ -411,7 +412,3 @@ class Replacement:
 
 def _arrival(app: Application) -> int:
     return app.seq
-
-
-def _request_order(ask: Ask) -> tuple[int, int, int]:
-    return -ask.priority, ask.created, ask.seq

@@ -13,6 +13,8 @@ import re
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from licorne.config.quantity import FACTORS
+
 from .vectors import SUM_MAX
 
 TEXT_MAX: Final = 1 << 20
@@ -21,9 +23,6 @@ MEMBERS_MAX: Final = 10_000
 """Bounds of a tag: its length, the groups of a gang, the members of all its groups."""
 
 _QUANTITY: Final = re.compile(r"([0-9]{1,20})(?:\.([0-9]{0,20}))?(m|k|Ki|[MGTPE]i?|[eE][0-9]{1,2})?")
-_FACTORS: Final = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18} | {
-    f"{letter}i": 1 << 10 * power for power, letter in enumerate("KMGTPE", 1)
-}
 
 
 class TaskGroup(NamedTuple):
@@ -109,9 +108,7 @@ def _amount(where: str, quantity: Any, kind: str) -> int:
     fraction, suffix = match[2] or "", match[3] or ""
     amount = int(match[1] + fraction) * (1000 if kind == "vcore" else 1)
     parts = 10 ** len(fraction) * (1000 if suffix == "m" else 1)
-    factor: int = (
-        10 ** int(suffix[1:]) if suffix[:1] in ("e", "E") and suffix[1:].isdigit() else _FACTORS.get(suffix, 1)
-    )
+    factor: int = 10 ** int(suffix[1:]) if suffix[:1] in ("e", "E") and suffix[1:].isdigit() else FACTORS.get(suffix, 1)
     value: int = -(-amount * factor // parts)
     if value > SUM_MAX:
         raise TaskGroupsError(f"{where}: {_shown(quantity)}: must be at most {SUM_MAX}")

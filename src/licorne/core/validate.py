@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import gangcheck
+from .asks import request_order
 from .atomicproof import validate_gangs
 from .states import ApplicationState, ObjectState
 from .vectors import Vec
@@ -148,7 +149,7 @@ def _application(partition: Partition, app: Application) -> None:
         _expect(app.pending.same(pending), 3, f"pending of application {app.id}")
     _expect(app.bag.top == max((a.priority for a in app.asks.values()), default=app.bag.top), 3, "priority")
     app.requests.validate()
-    _expect(app.requests.in_order() == sorted(app.asks.values(), key=_request_order), 3, "request order")
+    _expect(app.requests.in_order() == sorted(app.asks.values(), key=request_order), 3, "request order")
     for alloc in app.allocations.values():
         _expect(
             alloc.node is not None and alloc in alloc.node.allocations, 6, f"allocation {alloc.id} unknown to its node"
@@ -163,10 +164,6 @@ def _preemption(partition: Partition, app: Application) -> None:
         _expect(not (alloc.preempted and alloc.released), 11, f"allocation {alloc.id} is a victim, and released")
     for ask in app.reservations.values():
         _expect(not ask.triggered or ask in partition.guaranteed.claims, 11, f"claim of ask {ask.key}")
-
-
-def _request_order(ask: Ask) -> tuple[int, int, int]:
-    return -ask.priority, ask.created, ask.seq
 
 
 def _application_state(app: Application) -> None:
