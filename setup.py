@@ -60,6 +60,7 @@ HOT = [
     "licorne.core.picture",
     "licorne.core.hunt",
     "licorne.core.parking",
+    "licorne.core.sleepers",
     "licorne.core.accounting",
     "licorne.core.gangs",
     "licorne.core.replacement",

@@ -118,6 +118,25 @@ def test_without_placeholders_left_real_asks_are_asks_like_others() -> None:
     assert b.run() == "r2@n1"
 
 
+def test_a_size_that_fitted_nowhere_is_compared_with_what_was_freed_though_only_a_waiting_ask_has_it() -> None:
+    b = Gangs(4, settings={"reservation.enabled": "false"})
+    b.node("n2", vcore=1)
+    b.app("other")
+    b.ask("other", "full", vcore=3)
+    assert b.run() == "full@n1"
+    b.ask("other", "small", vcore=2)
+    b.gang(total=5)
+    b.places("p1", 5)
+    assert b.run() == ""
+    b.members("r1", 3)  # there is no room for 2, and so none for 3
+    assert b.run() == ""
+    b.release("other", "small")
+    b.release("other", "full")
+    assert b.run() == ""
+    b.ask("x", "free", vcore=3)
+    assert b.run() == "free@n1"
+
+
 def test_asks_that_came_before_the_first_placeholder_wait_from_then_on() -> None:
     b = Gangs()
     b.gang(total=2)

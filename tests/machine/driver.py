@@ -226,7 +226,9 @@ class Driver:
             )
         for key, before in evicted_before.items():
             partition = self.partition(*key)
-            self.situations.met["victims needed"] += evictions.needed(partition, list(partition.evictions)[before:])
+            new = list(partition.evictions)[before:]
+            evictions.check(partition, new)
+            self.situations.met["victims needed"] += evictions.needed(partition, new)
         if limit is None:
             self._work_conserved()
         self.quiet = limit is None
@@ -316,7 +318,6 @@ class Driver:
                 assert app_id in partition.applications, f"invariant 7: application {app_id} is lost"
                 app.queue = partition.applications[app_id].queue.path
             compare(books, partition)
-            evictions.check(partition)
             flights.check(books, self.now)
             self.situations.met["placed elsewhere in flight"] += flights.any_apart(books)
         self.situations.stepped()

@@ -21,9 +21,8 @@ def flags(rm_id: str, size: int, flavour: int, more: int) -> dict[str, Any]:
     }
 
 
-def check(partition: Partition) -> None:
-    """Evictions of this moment: by whom, of whom, and what is left to the queue of the victim."""
-    new = [each for each in partition.evictions if each.at_ns == partition.now]
+def check(partition: Partition, new: list[Eviction]) -> None:
+    """The evictions of one call: by whom, of whom, and what is left to the queue of the victim."""
     for each in new:
         assert each.missing, f"invariant 11: {each.victim} was evicted without a reason"
         app = partition.applications.get(each.victim_application)

@@ -16,6 +16,7 @@ from licorne.core.accounting import Books
 from licorne.core.application import Application
 from licorne.core.descent import Descent
 from licorne.core.gangs import Gangs
+from licorne.core.herds import Level
 from licorne.core.lifecycle import Lifecycle
 from licorne.core.parking import Parking
 from licorne.core.partition import Partition
@@ -167,6 +168,14 @@ def _soft_waits_for_ever(sound: Any) -> Any:
     return time_over
 
 
+def _no_guarantee(sound: Any) -> Any:
+    def settle(self: Any, ask: Any) -> None:
+        sound(self, ask)
+        self.slack.set_all(UNLIMITED)
+
+    return settle
+
+
 def _one_more_victim(sound: Any) -> Any:
     def evict(partition: Any, ask: Any, victims: list[Any], *more: Any) -> None:
         for alloc in victims[0].app.allocations.values():
@@ -199,6 +208,7 @@ FAULTS: dict[str, Fault] = {
     "10 hard": Fault(gangtimeout, "_fail", lambda _: lambda _partition, _app: None, "invariant 10"),
     "10 soft": Fault(gangtimeout, "time_over", _soft_waits_for_ever, "invariant 10"),
     "11 victims": Fault(guaranteed, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
+    "11 guarantee": Fault(Level, "settle", _no_guarantee, "invariant 11: .* is left with"),
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "invariant 12"),
     "12 nodes": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 12"),
     "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from licorne.si import v19
 from machine import configs
 from machine.driver import SECOND_NS
 from machine.world import World
@@ -29,25 +28,9 @@ class Quotas(World):
         used = {key: amount for key, amount in queue.allocated_resource().items() if key != "memory" or which > 3}
         for tenths in (10, 1 + 2 * part):
             most = {key: amount * tenths // 10 for key, amount in used.items()}
-            if not any(most.values()) or not self._apply(rm_id, {**self.chosen[rm_id], "lowered": (name, most, True)}):
+            if not any(most.values()) or not self.configure(
+                rm_id, {**self.chosen[rm_id], "lowered": (name, most, True)}
+            ):
                 return
         driver.advance(configs.QUOTA_DELAY_S * SECOND_NS - which % 2)
         self.then(then)
-
-    def _apply(self, rm_id: str, chosen: configs.Choices) -> bool:
-        """Load a configuration; False if it is refused."""
-        driver = self.driver
-        text = configs.text(chosen)
-        if rm_id == "s":
-            driver.call("group", "g", text)
-            result, _ = driver.call("reload_configuration", rm_id, now_ns=driver.now)
-        else:
-            request = v19.UpdateConfigurationRequest(rm_id=rm_id, config=text)
-            result, _ = driver.call("update_configuration", request, now_ns=driver.now)
-        driver.quiet = False
-        if isinstance(result, str):
-            return False
-        self.chosen[rm_id] = chosen
-        self.open(rm_id)
-        self.after()
-        return True

@@ -1,4 +1,4 @@
-"""A rule that fills the cluster, and then asks for what a queue is guaranteed (preemption.md, section 2)."""
+"""Rules that fill the cluster, and then ask for what a queue is guaranteed (preemption.md, section 2)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from licorne.si import messages
+from machine import configs
 from machine.driver import SECOND_NS
 from machine.world import World
 
 small = st.integers(0, 7)
 FILLERS = (8, 6, 4, 4, 2, 2, 1, 1)
+VICTIMS = ([3, 3], [5], [2, 3], [4, 4], [3, 3, 3], [1, 2, 2], [2, 2, 2, 2], [7, 1])
+"""What the other queue runs in a contest: it is guaranteed 4, so that one or none of them may go."""
 
 
 class Squeezes(World):
-    """The rule."""
+    """The rules."""
 
     @rule(at=small, full=small, user=small, size=small, then=small)
     def squeeze(self, at: int, full: int, user: int, size: int, then: int) -> None:
@@ -43,6 +46,29 @@ class Squeezes(World):
         driver.schedule()
         self.after()
         self._ask_in(wants, user + 1 + size % 2, [1 + size % least.get("vcore", 1), *([1] if at > 5 else [])], old=True)
+        driver.schedule()
+        self.then(then)
+
+    @rule(at=small, user=small, victim=small, size=small, then=small)
+    def contest(self, at: int, user: int, victim: int, size: int, then: int) -> None:
+        """Two queues have a guarantee of 4; one uses somewhat more, what is left is taken by others, one lacks it."""
+        driver = self.driver
+        books = driver.books["v", "default"]
+        guaranteed = {"b1": (0, "fifo", 0, 0, 2), "c": (0, 2)}
+        if at > 1 or not self.configure("v", {**configs.PLAIN, "binpacking": size > 3, **guaranteed}):
+            return
+        for app in list(books.apps.values()):
+            self.send("v", [messages.RemoveApplication(application_id=app.id)])
+            self.after()
+        wants, fills = ("root.b.b1", "root.c") if at else ("root.c", "root.b.b1")
+        self._ask_in(fills, user, VICTIMS[victim], old=False)
+        driver.schedule()
+        self.after()
+        free = [node.capacity.get("vcore", 0) - books.used[node.id].get("vcore", 0) for node in books.nodes.values()]
+        self._ask_in("root.dyn.team", user, sorted([a for a in free if a > 0], reverse=True), old=False, priority=9)
+        driver.schedule()
+        self.after()
+        self._ask_in(wants, user + 1, [1 + size % 4], old=True)
         driver.schedule()
         self.then(then)
 

@@ -89,6 +89,24 @@ class World(RuleBasedStateMachine):
         for key in [key for key in driver.books if key[0] == rm_id and key[1] not in found]:
             del driver.books[key], driver.queues[key]
 
+    def configure(self, rm_id: str, chosen: configs.Choices) -> bool:
+        """Load a configuration; False if it is refused."""
+        driver = self.driver
+        text = configs.text(chosen)
+        if rm_id == "s":
+            driver.call("group", "g", text)
+            result, _ = driver.call("reload_configuration", rm_id, now_ns=driver.now)
+        else:
+            request = v19.UpdateConfigurationRequest(rm_id=rm_id, config=text)
+            result, _ = driver.call("update_configuration", request, now_ns=driver.now)
+        driver.quiet = False
+        if isinstance(result, str):
+            return False
+        self.chosen[rm_id] = chosen
+        self.open(rm_id)
+        self.after()
+        return True
+
     def after(self) -> None:
         """What every step ends with."""
         self.driver.check()

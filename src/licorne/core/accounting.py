@@ -99,6 +99,8 @@ class Books:
             app.atomic.changed()
         elif not ask.required:
             self.parking.joined(ask)
+        elif shape.failed:
+            self.parking.candidates.strays[shape] = None
         if ask.task_group:
             self.gangs.joined(ask)
         app.high.raise_to(amounts)
@@ -138,8 +140,7 @@ class Books:
     @cython.cfunc
     def _forget_shape(self, shape: Shape) -> cython.void:
         if shape.failed:
-            shape.failed = False
-            self.parking.failed.pop(shape, None)
+            self.parking.not_failed(shape)
         shape.need.waiting -= 1
 
     @cython.cfunc

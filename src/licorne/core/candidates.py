@@ -21,14 +21,20 @@ else:
 
 @cython.cclass
 class Candidates:
-    """A few nodes; what waits for a node need be compared with no others. `most` is at least what is free on any."""
+    """A few nodes; what waits for a node need be compared with no others. `most` is at least what is free on any.
+
+    `strays` are shapes that have failed although not all of their asks are parked for want of a node: some may run but for
+    a quota, or wait for something else. Nobody tries those on the candidates, so they are compared when these are given up.
+    """
 
     nodes: list[Any]  # Node
     most: Vec
+    strays: dict[Shape, None]
 
     def __init__(self) -> None:
         self.nodes = []
         self.most = Vec()
+        self.strays = {}
 
     @cython.cfunc
     def add(self, node: Node) -> cython.void:

@@ -237,6 +237,8 @@ class Gangs:
     @cython.cfunc
     def _wait(self, app: Application, group: TaskGroup, ask: Ask) -> cython.void:
         app.requests.park(ask, AWAITS_PLACEHOLDER)
+        if ask.shape.failed:
+            self.desk.parking.candidates.strays[ask.shape] = None
         group.waiting[ask] = None
         if group.has_place():
             self.due[app] = None

@@ -17,7 +17,6 @@ A wake-up too many costs a look; one too few would leave an ask pending that cou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import cython
@@ -27,20 +26,16 @@ from .timers import Timers
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
-    from cython.cimports.licorne.core.candidates import Candidates
     from cython.cimports.licorne.core.nodes import Need, Node
-    from cython.cimports.licorne.core.queue import Queue
-    from cython.cimports.licorne.core.usage import Tracker
+    from cython.cimports.licorne.core.sleepers import Sleepers
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
     from .application import Application
     from .asks import Ask, Shape
-    from .candidates import Candidates
     from .nodes import Need, Node
-    from .queue import Queue
-    from .usage import Tracker
+    from .sleepers import Sleepers
     from .vectors import Vec
 
 NEVER = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
@@ -51,13 +46,12 @@ CANDIDATES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more of them a se
 
 
 @cython.cclass
-class Parking:
+class Parking(Sleepers):
     """The waiting asks and applications of one partition.
 
-    `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off.
-    `reserved_stale`: something has happened that may let a reserved ask run; `stirred`: so for a stuck replacement. What
-    has failed, shapes and `Need.failed`, has no room on any node but the candidates, and those that are `freed` or
-    `opened`. `restless` counts who is awake for another reason than a candidate; who is awake for one may stay so.
+    `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off. `stirred`:
+    something has happened that may let a stuck replacement run. What has failed, shapes and `Need.failed`, has no room on
+    any node but the candidates, and those that are `freed` or `opened`.
     """
 
     now: cython.longlong
@@ -66,125 +60,29 @@ class Parking:
     failed: dict[Shape, None]
     failed_needs: dict[Need, None]  # whose `failed` is not empty
     waiting: dict[Application, None]  # with asks that wait for a node; perhaps some that had
-    candidates: Candidates
-    restless: cython.longlong
-    freed: dict[Node, None]  # since the last `settle`; so `opened`
-    opened: dict[Node, None]
+    opened: dict[Node, None]  # since the last `settle`; so `freed`
     refused: dict[Ask, None]
     on_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
     gangs: dict[Application, None]  # those that wait for nodes as a whole
-    reserved_stale: cython.bint
     stirred: cython.bint
     reservations: cython.longlong  # how many there are
     enabled: cython.bint
-    wakeups: cython.longlong
 
     def __init__(self, timers: Timers, reserve_after_ns: int) -> None:
+        Sleepers.__init__(self)
         self.now = 0
         self.timers = timers
         self.reserve_after_ns = reserve_after_ns
         self.failed = {}
         self.failed_needs = {}
         self.waiting = {}
-        self.candidates, self.restless = Candidates(), 0
-        self.freed = {}
         self.opened = {}
         self.refused = {}
         self.on_node = {}
         self.gangs = {}
-        self.reserved_stale = True
         self.stirred = False
         self.reservations = 0
-        self.wakeups = 0
         self.enabled = True
-
-    # -- applications ----------------------------------------------------------------------------------
-
-    @cython.ccall
-    def wake(self, app: Application) -> cython.void:
-        """Put the application, and the queues above it, back into their orders."""
-        self.rouse(app)
-        if app.place >= 0 and not app.restless:
-            app.restless = True
-            self.restless += 1
-
-    @cython.cfunc
-    def rouse(self, app: Application) -> cython.void:
-        """The same, but only because of the candidates."""
-        leaf: Queue = app.queue
-        queue: Queue | None = leaf
-        if app.place >= 0 or app.asks_pending == 0 or not leaf.serves:
-            return
-        self.wakeups += 1
-        leaf.order.push(app)
-        while queue is not None:
-            queue.active += 1
-            if queue.active == 1 and queue.parent is not None:
-                queue.parent.order.push(queue)
-            queue = queue.parent
-
-    @cython.ccall
-    def sleep(self, app: Application) -> cython.void:
-        """Take the application out of its queue's order, and queues without active applications out of theirs."""
-        queue: Queue | None = app.queue
-        if app.place < 0:
-            return
-        if app.restless:
-            app.restless = False
-            self.restless -= 1
-        app.queue.order.drop(app)
-        while queue is not None:
-            queue.active -= 1
-            if queue.active == 0 and queue.parent is not None:
-                queue.parent.order.drop(queue)
-            queue = queue.parent
-
-    @cython.cfunc
-    def block(self, app: Application) -> cython.void:
-        """Nothing of it can run now: leave it with every quota and limit that may be the cause, and let it sleep."""
-        queue: Queue | None = app.queue
-        tracker: Tracker
-        i: cython.Py_ssize_t
-        while queue is not None:
-            if queue.limit.binds(queue.allocated, app.high):
-                queue.blocked[app] = None
-            queue = queue.parent
-        for i in range(len(app.trackers)):
-            tracker = cython.cast(Tracker, app.trackers[i])
-            if tracker.limit is not None and tracker.limit.binds(tracker.used, app.high):
-                tracker.blocked[app] = None
-        self.sleep(app)
-
-    @cython.ccall
-    def wake_blocked(self, blocked: dict[Any, Any]) -> cython.void:
-        """A slot, or room, has come where these wait; asks that hold a reservation may have waited for it too."""
-        self.reserved_stale = True
-        if blocked:
-            for app in list(blocked):
-                self.wake(app)
-            blocked.clear()
-
-    def tree_changed(self, root: Queue, apps: Iterable[Application]) -> None:
-        """Queues have come, gone or changed, or which of them serve: everything may be tried again."""
-        app: Application
-        self.restless = 0
-        for app in apps:
-            app.restless = app.restless and app.place >= 0
-            self.restless += app.restless
-        for node in self.candidates.nodes:
-            self.freed[node] = None  # as if it were only now: others may be awake for it than should be
-        self.candidates.clear()
-        self.wake_tree(root)
-
-    def wake_tree(self, queue: Queue) -> None:
-        """Something changed that may matter to every application in this subtree (a reload, another cluster size)."""
-        child: Queue
-        for child in queue.children.values():
-            self.wake_tree(child)
-        for app in queue.apps.values():
-            self.wake(app)
-        queue.blocked.clear()
-        self.reserved_stale = True
 
     # -- asks ------------------------------------------------------------------------------------------
 
@@ -233,23 +131,33 @@ class Parking:
         while ask is not None:
             if not ask.parked and not ask.required and (ask.reserved is not None or not self.is_old(ask)):
                 self.park(ask)
+            elif ask.parked != NO_NODE:
+                self.candidates.strays[shape] = None
             ask = ask.next
 
     @cython.cfunc
     def revive(self, shape: Shape) -> cython.void:
         """A node may have room for it now."""
         ask: Ask | None = shape.first
-        shape.failed = False
-        self.failed.pop(shape, None)
+        self.not_failed(shape)
         while ask is not None:
             if ask.parked == NO_NODE:
                 self.retry(ask)
             ask = ask.next
 
+    @cython.cfunc
+    def not_failed(self, shape: Shape) -> cython.void:
+        """It has not failed, or nobody waits with it any longer."""
+        shape.failed = False
+        self.failed.pop(shape, None)
+        self.candidates.strays.pop(shape, None)
+
     @cython.ccall
     def retry(self, ask: Ask) -> cython.void:
         """Try this ask again, unless it waits for the members of its gang."""
         app: Application = cython.cast(Application, ask.app)
+        if ask.shape.failed:
+            self.candidates.strays[ask.shape] = None
         if ask.block is not None and ask.parked <= AWAITS_NODE:
             app.requests.unpark(ask)
             self.wake(app)
@@ -320,7 +228,7 @@ class Parking:
                 self._revive_fitting()
         else:
             for node in [*self.freed, *self.opened]:
-                self._not_failed(node.free)
+                self._fits(node.free)
         if self.refused:  # its shape has not failed: it is not among those
             self.retry_refused()
         self.freed.clear()
@@ -360,9 +268,13 @@ class Parking:
     def dismiss(self) -> cython.void:
         """Nothing that waits for a node is held by a candidate: they are nodes like any other again."""
         node: Node
+        shape: Shape
         if self.candidates.nodes:
             for node in self.candidates.nodes:
-                self._not_failed(node.free)
+                self._fits(node.free)
+            for shape in list(self.candidates.strays):
+                if self.candidates.hold(shape):
+                    self.revive(shape)
             self.candidates.clear()
 
     @cython.cfunc
@@ -375,7 +287,7 @@ class Parking:
                     self.revive(ask.shape)
 
     @cython.cfunc
-    def _not_failed(self, room: Vec) -> cython.void:
+    def _fits(self, room: Vec) -> cython.void:
         """There is a node with this room: what fits in it has not failed."""
         need: Need
         for need in self.failed_needs:
@@ -409,7 +321,7 @@ class Parking:
             by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.opened  # it may be reserved
             rooms.append(node.capacity if by_size else node.free)
             most.raise_to(cython.cast(Vec, rooms[i]))
-            self._not_failed(cython.cast(Vec, rooms[i]))
+            self._fits(cython.cast(Vec, rooms[i]))
         for shape in list(self.failed):
             if not most.holds(shape.amounts):
                 continue

@@ -232,6 +232,8 @@ def _waiting(partition: Partition) -> None:
         _expect(shape.waiting == number, 7, "asks waiting with a shape")  # type: ignore[attr-defined]
     for shape in partition.parking.failed:
         _expect(shape in waiting and shape.failed, 7, "a failed shape nobody waits with")
+    for shape in partition.parking.candidates.strays:
+        _expect(shape in partition.parking.failed, 7, "a stray shape that has not failed")
     restless = sum(app.restless for app in partition.applications.values())
     _expect(partition.parking.restless == restless, 7, "restless applications")
     _failed(partition)

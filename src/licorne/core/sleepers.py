@@ -1,0 +1,134 @@
+"""Who sleeps: applications that are not in their queue's order, and queues not in their parent's, for nothing is to be tried.
+
+Applications sleep when nothing of them can be placed now, and are left with what can wake them (`licorne.core.parking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.application import Application
+    from cython.cimports.licorne.core.candidates import Candidates
+    from cython.cimports.licorne.core.nodes import Node
+    from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.usage import Tracker
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+
+    from .application import Application
+    from .candidates import Candidates
+    from .nodes import Node
+    from .queue import Queue
+    from .usage import Tracker
+
+
+@cython.cclass
+class Sleepers:
+    """The applications of one partition, asleep and awake.
+
+    `restless` counts who is awake for another reason than a candidate; who is awake for one may stay so. `freed` are
+    nodes, and `reserved_stale` says that something has happened that may let a reserved ask run.
+    """
+
+    candidates: Candidates
+    restless: cython.longlong
+    freed: dict[Node, None]  # since the last `settle`
+    reserved_stale: cython.bint
+    wakeups: cython.longlong
+
+    def __init__(self) -> None:
+        self.candidates = Candidates()
+        self.restless = 0
+        self.freed = {}
+        self.reserved_stale = True
+        self.wakeups = 0
+
+    @cython.ccall
+    def wake(self, app: Application) -> cython.void:
+        """Put the application, and the queues above it, back into their orders."""
+        self.rouse(app)
+        if app.place >= 0 and not app.restless:
+            app.restless = True
+            self.restless += 1
+
+    @cython.cfunc
+    def rouse(self, app: Application) -> cython.void:
+        """The same, but only because of the candidates."""
+        leaf: Queue = app.queue
+        queue: Queue | None = leaf
+        if app.place >= 0 or app.asks_pending == 0 or not leaf.serves:
+            return
+        self.wakeups += 1
+        leaf.order.push(app)
+        while queue is not None:
+            queue.active += 1
+            if queue.active == 1 and queue.parent is not None:
+                queue.parent.order.push(queue)
+            queue = queue.parent
+
+    @cython.ccall
+    def sleep(self, app: Application) -> cython.void:
+        """Take the application out of its queue's order, and queues without active applications out of theirs."""
+        queue: Queue | None = app.queue
+        if app.place < 0:
+            return
+        if app.restless:
+            app.restless = False
+            self.restless -= 1
+        app.queue.order.drop(app)
+        while queue is not None:
+            queue.active -= 1
+            if queue.active == 0 and queue.parent is not None:
+                queue.parent.order.drop(queue)
+            queue = queue.parent
+
+    @cython.cfunc
+    def block(self, app: Application) -> cython.void:
+        """Nothing of it can run now: leave it with every quota and limit that may be the cause, and let it sleep."""
+        queue: Queue | None = app.queue
+        tracker: Tracker
+        i: cython.Py_ssize_t
+        while queue is not None:
+            if queue.limit.binds(queue.allocated, app.high):
+                queue.blocked[app] = None
+            queue = queue.parent
+        for i in range(len(app.trackers)):
+            tracker = cython.cast(Tracker, app.trackers[i])
+            if tracker.limit is not None and tracker.limit.binds(tracker.used, app.high):
+                tracker.blocked[app] = None
+        self.sleep(app)
+
+    @cython.ccall
+    def wake_blocked(self, blocked: dict[Any, Any]) -> cython.void:
+        """A slot, or room, has come where these wait; asks that hold a reservation may have waited for it too."""
+        self.reserved_stale = True
+        if blocked:
+            for app in list(blocked):
+                self.wake(app)
+            blocked.clear()
+
+    def tree_changed(self, root: Queue, apps: Iterable[Application]) -> None:
+        """Queues have come, gone or changed, or which of them serve: everything may be tried again."""
+        app: Application
+        self.restless = 0
+        for app in apps:
+            app.restless = app.restless and app.place >= 0
+            self.restless += app.restless
+        for node in self.candidates.nodes:
+            self.freed[node] = None  # as if it were only now: others may be awake for it than should be
+        self.candidates.clear()
+        self.wake_tree(root)
+
+    def wake_tree(self, queue: Queue) -> None:
+        """Something changed that may matter to every application in this subtree (a reload, another cluster size)."""
+        child: Queue
+        for child in queue.children.values():
+            self.wake_tree(child)
+        for app in queue.apps.values():
+            self.wake(app)
+        queue.blocked.clear()
+        self.reserved_stale = True
