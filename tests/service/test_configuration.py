@@ -39,8 +39,8 @@ def test_the_defaults_are_those_of_the_code_that_uses_them() -> None:
 
 
 def test_every_setting_has_its_own_names_and_a_default_that_parses() -> None:
-    for names in ([one.key for one in SETTINGS], [one.option for one in SETTINGS if one.option]):
-        assert len(set(names)) == len(names)
+    for given in ([one.key for one in SETTINGS], [one.option for one in SETTINGS if one.option]):
+        assert len(set(given)) == len(given)
     variables = [one.environment for one in SETTINGS if one.environment]
     assert len(set(variables)) == len(variables)
     assert all(re.fullmatch(r"LICORNE_[A-Z0-9_]+", name) for name in variables)
@@ -220,7 +220,7 @@ def test_print_config(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
     assert licorne.cli.run(words) == 0
     told = capsys.readouterr().out
     assert secret not in told
-    rows = {line.split()[0]: re.split(r"  +", line) for line in told.splitlines() if line}
+    rows: dict[str, list[str]] = {line.split()[0]: re.split("  +", line) for line in told.splitlines() if line}
     assert rows["licorne.max-name"] == ["licorne.max-name", "7", "option --max-name", "at once"]
     assert rows["licorne.insecure"][1:3] == ["true", "option --insecure"]
     assert rows["licorne.rest"][1:3] == ["127.0.0.1:0, unix:/rest", "environment LICORNE_REST"]

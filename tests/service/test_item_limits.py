@@ -16,7 +16,7 @@ from licorne.config import ConfigError, load
 from licorne.service import ServiceSettings, Web, make_log
 from licorne.service import prepared as preparing
 from licorne.service.bounds import enforce
-from licorne.service.log import Levels, named, parse_level
+from licorne.service.log import Levels, level_of, named, no_log, parse_level
 from licorne.service.prepared import Prepared, count_queues
 from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
 from licorne.si._common import AddApplicationRequest, UserGroupInformation
@@ -278,3 +278,12 @@ def test_text_leaves_the_name_of_the_logger_out() -> None:
     named(make_log(out), "core.rest").info("said", what=1)
     assert "core.rest" not in out.getvalue()
     assert "what=1" in out.getvalue()
+
+
+def test_which_level_a_log_has() -> None:
+    levels = Levels()
+    log = named(make_log(io.StringIO(), levels=levels), "core.rest")
+    assert level_of(log) == "INFO"
+    levels.set(40, {"core.rest": 10})
+    assert level_of(log) == "DEBUG"
+    assert level_of(no_log()) == "CRITICAL"

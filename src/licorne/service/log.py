@@ -104,6 +104,13 @@ def _nameless(_logger: object, _method: str, event: structlog.typing.EventDict) 
     return event
 
 
+def level_of(log: Log) -> str:
+    """The name of the level that a log has now: what is less is not said."""
+    found = structlog.get_context(log).get("logger", ROOT)
+    levels = [one for one in getattr(log, "_processors", ()) if isinstance(one, Levels)]
+    return logging.getLevelName(levels[0].of(found) if levels else logging.CRITICAL)
+
+
 def no_log() -> Log:
     """A log that says nothing, for programs that embed the service."""
     return structlog.wrap_logger(  # type: ignore[no-any-return]

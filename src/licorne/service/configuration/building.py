@@ -44,9 +44,9 @@ def security(values: Values) -> Security:
     )
 
 
-def web(values: Values) -> Web | None:
+def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
     """REST: where and for whom; None for no REST. Reads the files; raises as `security`."""
-    addresses = values.get("licorne.rest")
+    addresses = values.get("licorne.rest") if addresses is None else addresses
     if not addresses:
         return None
     access = Access(
