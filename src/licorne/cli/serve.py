@@ -97,7 +97,7 @@ async def _serve(loaded: Loaded) -> int:
     changes = Changes(service, loaded, groups, levels, log)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    with contextlib.suppress(NotImplementedError):  # where loops know no signals, Python's own handling ends it
+    with contextlib.suppress(NotImplementedError, AttributeError):  # where there are no such signals
         loop.add_signal_handler(signal.SIGTERM, ended.set)
         loop.add_signal_handler(signal.SIGINT, ended.set)
         loop.add_signal_handler(signal.SIGHUP, changes.again)

@@ -42,6 +42,8 @@ def lines(loaded: Loaded) -> Iterator[str]:
         yield "  ".join([*cells, row[3]])
     yield ""
     yield from (f"ignored: {warning}" for warning in loaded.values.warnings)
+    if loaded.given.file is not None:
+        yield f"settings file: {loaded.given.file}"
     sources = {name or "everybody else": one for name, one in sorted(loaded.sources.items()) if name != EVERYBODY}
     rest = loaded.sources.get(EVERYBODY)
     for name, source in sources.items():
