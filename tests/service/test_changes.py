@@ -126,6 +126,23 @@ def test_a_good_change_takes_effect_and_a_bad_one_keeps_the_old(tmp_path: Path) 
     asyncio.run(story())
 
 
+def test_a_raised_quota_wakes_who_waits(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    limited = QUEUES % "a" + "            resources: {max: {vcore: %d}}\n"
+    file.write_text((limited % 1).replace("root.a", "root.b"))
+
+    async def story() -> None:
+        async with running(options={"licorne.config": str(file)}) as made, Peer(made.service.addresses[0]) as peer:
+            await peer.running()
+            await peer.asks("first", "second")
+            assert len(await peer.allocations(1)) == 1
+            swap(file, (limited % 2).replace("root.a", "root.b"))
+            assert len(await peer.allocations(1)) == 1
+            made.service.api.validate()
+
+    asyncio.run(story())
+
+
 def test_a_file_that_vanishes_or_says_nothing_keeps_the_old(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")

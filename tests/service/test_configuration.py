@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import random
 import re
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 import licorne.cli
 from licorne.service import ServiceSettings, SettingError
-from licorne.service.configuration import SETTINGS, Given, building, load_all
+from licorne.service.configuration import SETTINGS, Given, building, load_all, show
 from licorne.service.configuration.queues import EVERYBODY, Groups
 from licorne.service.configuration.table import find
 from licorne.service.configuration.values import Values, read_values
@@ -181,6 +182,25 @@ def test_a_config_map_that_is_mounted(tmp_path: Path) -> None:
     assert loaded.sources["queues"].text == QUEUES % "a"
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_a_file_holds_there_is_no_traceback(tmp_path: Path, seed: int) -> None:
+    """Pieces of settings and of YAML in any order: read, or refused with the place."""
+    rng = random.Random(seed)
+    pieces = [
+        "data:", "binaryData:", "queues.yaml: |", "log.level: ", "event.maxStreams: ", "\n", "\n  ", "- ", "{", "}", "[", "]",
+        "&a ", "*a", "? ", ": ", "x", "5", "-1", "true", "null", "'", '"', "<<: ", "!!int ", "\t", "\x00", "\u2028", "é",
+        "q.yaml.gz: H4sIAAAAAAAA", "partitions:\n", "---\n", "...\n", "%YAML 1.2\n",
+    ]  # fmt: skip
+    file = tmp_path / "s.yaml"
+    for _ in range(40):
+        text = "".join(rng.choice(pieces) for _ in range(rng.randrange(1, 25)))
+        file.write_bytes(text.encode() if rng.random() < 0.95 else rng.randbytes(20))
+        try:
+            load_all(Given(file=file))
+        except SettingError as refusal:
+            assert "s.yaml" in str(refusal), (seed, text)  # noqa: PT017
+
+
 def test_files_named_on_the_command_line_go_before_the_settings_file(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"queues.yaml: {QUEUES % 'inline'!r}\n".replace("\\n", ""))
     (tmp_path / "q.yaml").write_text(QUEUES % "file")
@@ -234,6 +254,11 @@ def test_print_config(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
     assert listed[0] == {
         "key": "licorne.grpc", "value": "127.0.0.1:3333", "source": "default", "applies": "at restart",
     }  # fmt: skip
+
+
+def test_the_page_of_settings_is_current() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+    assert page.read_text(encoding="utf-8") == show.settings_page(), "run: python docs/generate_settings.py"
 
 
 def test_the_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,7 +129,8 @@ class Service:
             SecurityError: an address that cannot be listened on.
         """
         interceptors = [TokenCheck(self.security.token)] if self.security.token else []
-        server = grpc.aio.server(interceptors=interceptors, options=self._options())
+        calls = self.settings.streams + 100  # a registration may hold a whole message while it waits for a thread
+        server = grpc.aio.server(interceptors=interceptors, options=self._options(), maximum_concurrent_rpcs=calls)
         server.add_generic_rpc_handlers((self._handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)

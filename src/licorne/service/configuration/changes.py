@@ -170,6 +170,10 @@ class Changes:
         except ConfigurationError:  # its own settings and these don't go together
             session.log.warning("configuration refused, the old one stays", file=label)
             return
+        except Exception:  # a bug of the core: what it knows of this resource manager is not to be trusted any more
+            session.log.exception("a configuration could not be applied", file=label)
+            self._service.sessions.stop(session, "an internal error", resync=True)
+            return
         applied.setdefault(label, []).append(session.rm_id)
         if own:
             session.log.warning("a configuration that REST had set is replaced by that of the file", file=label)

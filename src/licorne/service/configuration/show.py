@@ -1,4 +1,4 @@
-"""`--print-config`: every setting with its value, where it comes from, and when a change takes effect."""
+"""`--print-config`, and the page of all settings: every setting with its value, where it comes from, and when a change takes effect."""
 
 from __future__ import annotations
 
@@ -51,4 +51,27 @@ def lines(loaded: Loaded) -> Iterator[str]:
     yield f"queue configuration of others that bring none: {rest.label if rest is not None else 'built-in'}"
 
 
-__all__ = ["Shown", "lines", "shown"]
+_PAGE = """\
+# Settings of `licorne serve`
+
+Each may stand in the settings file, in the environment and on the command line ([service](service.md#settings)); those
+without an option are given as `--setting KEY=VALUE`. "Changes": when another value takes effect.
+
+Made from the table in `src/licorne/service/configuration/table.py` by `docs/generate_settings.py`; a test compares the two.
+
+| key | type | default | changes | what it does | option | variable |
+|---|---|---|---|---|---|---|
+"""
+
+
+def settings_page() -> str:
+    """The table of all settings, in Markdown."""
+    rows = (
+        f"| `{one.key}` | {one.kind.name} | {f'`{one.default}`' if one.default else '–'} | {one.applies} | {one.what} | "
+        f"{f'`--{one.option}`' if one.option else '–'} | {f'`{one.environment}`' if one.environment else '–'} |\n"
+        for one in SETTINGS
+    )
+    return _PAGE + "".join(rows)
+
+
+__all__ = ["Shown", "lines", "settings_page", "shown"]

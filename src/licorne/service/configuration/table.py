@@ -164,7 +164,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         key="service.policyGroup",
         kind=kinds.TEXT,
-        what="The policy group whose configuration (<policyGroup>.yaml) is everybody's; --config goes before it.",
+        what="The policy group whose configuration is everybody's; --config goes before it.",
         default="queues",
     ),
     Setting(
