@@ -240,6 +240,29 @@ def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(story())
 
 
+def test_too_many_calls_at_once() -> None:
+    """A connection has a bound of its own, which keeps further calls waiting; so there are two."""
+    from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
+
+    async def first(call: Any) -> object:
+        try:
+            return (await call.read()).status
+        except grpc.aio.AioRpcError as error:
+            return error.code()
+
+    async def story() -> None:
+        async with service(settings={"streams": 1}) as made, Peer(made.addresses[0]) as a, Peer(made.addresses[0]) as b:
+            stubs = [health_pb2_grpc.HealthStub(peer.channel) for peer in (a, b)]
+            calls = [stubs[number % 2].Watch(health_pb2.HealthCheckRequest()) for number in range(110)]
+            found = await asyncio.gather(*(first(call) for call in calls))
+            assert found.count(health_pb2.HealthCheckResponse.SERVING) == 101
+            assert found.count(grpc.StatusCode.RESOURCE_EXHAUSTED) == 9
+            for call in calls:
+                call.cancel()
+
+    asyncio.run(story())
+
+
 # -- levels of the log -----------------------------------------------------------------------------------
 
 

@@ -65,7 +65,7 @@ class Levels:
 
     def __call__(self, _logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
         """Drop what is below the level of its logger (a processor of structlog)."""
-        if _METHODS[method] < self.of(event.get("logger", ROOT)):
+        if _METHODS.get(method, logging.INFO) < self.of(event.get("logger", ROOT)):
             raise structlog.DropEvent
         return event
 
