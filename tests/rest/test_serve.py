@@ -256,5 +256,6 @@ SETTINGS = [
 @pytest.mark.parametrize(("texts", "expected"), SETTINGS)
 def test_settings(texts: dict[str, str], expected: tuple[float, int, int, int, int]) -> None:
     found = web_settings(texts)
-    values = found.health_interval_s, found.event_capacity, found.batch, found.streams, found.streams_per_host
+    events = found.event_capacity if found.tracks_events else 0
+    values = found.health_interval_s, events, found.batch, found.streams, found.streams_per_host
     assert values == expected

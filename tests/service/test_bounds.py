@@ -34,7 +34,7 @@ def test_who_does_not_read_is_slowed_down_then_paused_and_loses_nothing() -> Non
     count, room = 20_000, 300_000
 
     async def run() -> None:
-        settings = {"buffer_bytes": room, "slow_after_s": 0.5, "batch": 50}
+        settings = {"buffer_bytes": room, "slow_after_s": 0.5, "batch": 50, "names": 5000}
         async with (
             service(settings=settings) as serving,
             Peer(serving.addresses[0], "slow") as peer,
@@ -63,7 +63,7 @@ def test_who_does_not_read_is_slowed_down_then_paused_and_loses_nothing() -> Non
 
 def test_who_never_reads_is_stopped() -> None:
     async def run() -> None:
-        settings = {"buffer_bytes": 100_000, "slow_after_s": 0.2, "rm_timeout_s": 0.3}
+        settings = {"buffer_bytes": 100_000, "slow_after_s": 0.2, "rm_timeout_s": 0.3, "names": 5000}
         async with service(settings=settings) as serving, Peer(serving.addresses[0]) as peer:
             await peer.register()
             await peer.node(vcore=10**9)

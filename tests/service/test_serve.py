@@ -182,11 +182,11 @@ def test_tls_with_certificates_of_clients(certificates: Path) -> None:
     [
         (("--grpc", "0.0.0.0:0"), "beyond loopback: give TLS"),
         (("--grpc", "nonsense"), "is written HOST:PORT or unix:PATH"),
-        (("--rm-timeout", "0"), "rm_timeout_s: 0.0: must be more than 0"),
+        (("--rm-timeout", "0"), "--rm-timeout: '0': must be more than 0"),
         (("--setting", "reservation.delay=soon"), "reservation.delay: 'soon'"),
         (("--config", "{}/none"), "no such file"),
         (("--config", "{}/bad"), "licorne config check"),
-        (("--policy-group", "x"), "--policy-group 'x': is written KEY=VALUE"),
+        (("--policy-group", "x"), "--policy-group: 'x': is written NAME=FILE"),
         (("--token-file", "{}/empty"), "a token is a line"),
         (("--tls-cert", "{}/bad"), "both a certificate and its key"),
         (("--tls-cert", "{}/bad", "--tls-key", "{}/bad"), "cannot listen"),

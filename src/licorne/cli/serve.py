@@ -1,266 +1,147 @@
-"""`licorne serve`: a scheduler for resource managers on this and other machines."""
+"""`licorne serve`: a scheduler for resource managers on this and other machines.
+
+Its options are the settings of `licorne.service.configuration.table`; what they mean stands there, and here only how they
+become a service.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import os
 import signal
 import sys
-from collections import UserDict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError, pairs, read_text
-from licorne.config import ConfigError, load
-from licorne.core.settings import SettingsError, read_settings
-from licorne.si.rpc import DEFAULT_ADDRESS
+from licorne.cli.common import CommandError, pairs, print_json
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is first imported; its own log is not ours
 
-from licorne.service import (
-    Security,
-    SecurityError,
-    Service,
-    ServiceSettings,
-    SettingError,
-    Web,
-    make_log,
-)
-from licorne.service.rest import Access
+from licorne.service import SecurityError, Service, SettingError, make_log
+from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Setting, building, kinds, load_all, show
+from licorne.service.configuration.queues import Groups
+from licorne.service.log import Levels
 
-Flag = Annotated[bool, Parameter(negative="")]
-Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
-Group = tuple[str, Mapping[str, str]]
-DEFAULTS = ServiceSettings()
+SWITCH_S = 0.001
+"""How long a thread that reads a configuration may keep the loop waiting at a time."""
 
 
-class Groups(UserDict[str, Group]):
-    """Policy groups by name; where there is a configuration for everybody, each other name means that one."""
-
-    def __init__(self, named: dict[str, Group], rest: Group | None) -> None:
-        super().__init__(named)
-        self._rest = rest
-
-    def get(self, key: str, default: Group | None = None) -> Group | None:  # type: ignore[override]
-        """The configuration that a policy group's name means."""
-        return self.data.get(key, self._rest or default)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Protection:
-    """Who may speak to it.
-
-    Parameters
-    ----------
-    tls_cert
-        Certificate of the service, PEM.
-    tls_key
-        Its private key, PEM.
-    tls_client_ca
-        Take only clients with a certificate of this authority, PEM.
-    token_file
-        File that holds a token; take only clients that send it as `authorization: Bearer TOKEN`.
-    insecure
-        Listen beyond loopback without protection.
-    """
-
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    tls_client_ca: Path | None = None
-    token_file: Path | None = None
-    insecure: Flag = False
-
-    def read(self) -> Security:
-        """What the files hold."""
-        return Security(
-            certificate=_bytes(self.tls_cert, "a certificate"),
-            key=_bytes(self.tls_key, "a private key"),
-            client_ca=_bytes(self.tls_client_ca, "the certificate of an authority"),
-            token=_token(self.token_file),
-            insecure=self.insecure,
-        )
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Limits:
-    """Limits and times.
-
-    Parameters
-    ----------
-    rm_timeout
-        Seconds after which a resource manager whose connection is lost is stopped, and forgotten.
-    max_message
-        Bytes of the longest message that is taken.
-    max_buffer
-        Bytes that may wait for a resource manager to read them, before it is slowed down.
-    max_streams
-        Streams at once, of all resource managers together.
-    max_managers
-        Resource managers at once.
-    """
-
-    rm_timeout: float = DEFAULTS.rm_timeout_s
-    max_message: int = DEFAULTS.message_bytes
-    max_buffer: int = DEFAULTS.buffer_bytes
-    max_streams: int = DEFAULTS.streams
-    max_managers: int = DEFAULTS.managers
-
-    def settings(self) -> ServiceSettings:
-        """The service's settings; raises SettingError."""
-        return ServiceSettings(
-            rm_timeout_s=self.rm_timeout,
-            message_bytes=self.max_message,
-            buffer_bytes=self.max_buffer,
-            streams=self.max_streams,
-            managers=self.max_managers,
-        )
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Rest:
-    """REST and metrics.
-
-    Parameters
-    ----------
-    rest
-        Where to listen for REST: HOST:PORT (the original's port is 9080) or unix:PATH. May be repeated. Not given: no REST.
-    rest_token_file
-        File with tokens, one a line; REST changes something only for who sends one of them.
-    rest_read_token_file
-        File with tokens, one a line, with which all may be read.
-    old_queue_metrics
-        Give metrics of queues also under the names that they had before release 1.4.
-    """
-
-    rest: Many = ()
-    rest_token_file: Path | None = None
-    rest_read_token_file: Path | None = None
-    old_queue_metrics: Flag = False
-
-    def web(self) -> Web | None:
-        """What the options say; None for no REST."""
-        if not self.rest:
-            return None
-        access = Access(
-            read_tokens=_tokens(self.rest_read_token_file),
-            admin_tokens=_tokens(self.rest_token_file),
-        )
-        return Web(addresses=self.rest, access=access, old_queue_names=self.old_queue_metrics)
-
-
-def serve(
-    *,
-    grpc: Many = (),
-    rest: Rest = Rest(),
-    config: Path | None = None,
-    policy_group: Many = (),
-    setting: Many = (),
-    limits: Limits = Limits(),
-    protection: Protection = Protection(),
-    log_format: Literal["text", "json"] = "text",
-    log_level: Literal["debug", "info", "warning", "error"] = "info",
-) -> int:
+def serve(**options: Any) -> int:
     """Run a scheduler that resource managers reach by gRPC, until SIGTERM or SIGINT.
 
     It listens on loopback unless told otherwise. Beyond loopback it wants TLS and either certificates of clients or a
-    token, or --insecure. What happens is logged on standard error, one line for each event.
-    Exit status: 0 when it was ended, 1 when it could not start or failed.
+    token, or --insecure. What happens is logged on standard error, one line for each event. SIGHUP reads the files again,
+    which otherwise happens when they change.
 
-    Parameters
-    ----------
-    grpc
-        Where to listen: HOST:PORT (port 0: a free one) or unix:PATH; 127.0.0.1:3333 if not given. May be repeated.
-    rest
-        REST and metrics.
-    config
-        Queue configuration (queues.yaml) of resource managers that bring none. Without it: the built-in one.
-    policy_group
-        NAME=FILE: the queue configuration of resource managers that name this policy group. May be repeated.
-    setting
-        KEY=VALUE: a setting of the scheduler, like reservation.delay=5s. May be repeated.
-    limits
-        Limits and times.
-    protection
-        Who may speak to it.
-    log_format
-        One line of text, or one JSON object, for each event.
-    log_level
-        What is logged at least.
+    Each option is also a key of the settings file, and a variable of the environment: --rm-timeout is licorne.rm-timeout
+    and LICORNE_RM_TIMEOUT. The command line goes before the environment, that before the file. --print-config lists all.
+    Exit status: 0 when it was ended, 1 when it could not start or failed.
     """
-    settings_of_scheduler = pairs("--setting", setting)
     try:
-        read_settings(settings_of_scheduler)
-        service = Service(
-            grpc or (DEFAULT_ADDRESS,),
-            policy_groups=_groups(config, policy_group),
-            scheduler_settings=settings_of_scheduler,
-            settings=limits.settings(),
-            security=protection.read(),
-            web=rest.web(),
-            log=make_log(sys.stderr, form=log_format, level=log_level),
-        )
-        return asyncio.run(_run(service))
-    except (SecurityError, SettingError, SettingsError) as error:
+        loaded = load_all(_given(options))
+        if options.get("print_config"):
+            _show(loaded, json=bool(options.get("json")))
+            return 0
+        return asyncio.run(_serve(loaded))
+    except (SecurityError, SettingError) as error:
         raise CommandError(str(error)) from None
 
 
-async def _run(service: Service) -> int:
+def _given(options: dict[str, Any]) -> Given:
+    """What the command line and the environment say."""
+    given = {one.key: options.get(_name(one)) for one in SETTINGS if one.option}
+    environment = dict(os.environ)
+    found = environment.pop("LICORNE_SETTINGS", "")
+    return Given(
+        options={key: _text(value) for key, value in given.items() if value not in (None, ())},
+        settings=pairs("--setting", options.get("setting", ())),
+        environment=environment,
+        file=options.get("settings") or (Path(found) if found else None),
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _show(loaded: Loaded, *, json: bool) -> None:
+    if json:
+        print_json(show.shown(loaded))
+    else:
+        print("\n".join(show.lines(loaded)))
+
+
+async def _serve(loaded: Loaded) -> int:
     """Serve until a signal, or until the scheduler fails."""
+    values = loaded.values
+    levels = Levels()
+    building.set_levels(levels, values)
+    log = make_log(sys.stderr, form=values.get("licorne.log-format"), levels=levels)
+    groups = Groups(loaded.sources)
+    service = Service(
+        values.get("licorne.grpc"),
+        policy_groups=groups,
+        scheduler_settings=values.texts(),
+        settings=building.service_settings(values),
+        security=building.security(values),
+        web=building.web(values),
+        log=log,
+    )
+    changes = Changes(service, loaded, groups, levels, log)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # where loops know no signals, Python's own handling ends it
-            loop.add_signal_handler(number, ended.set)
+    with contextlib.suppress(NotImplementedError, AttributeError):  # where there are no such signals
+        loop.add_signal_handler(signal.SIGTERM, ended.set)
+        loop.add_signal_handler(signal.SIGINT, ended.set)
+        loop.add_signal_handler(signal.SIGHUP, changes.again)
+    sys.setswitchinterval(SWITCH_S)
     await service.start()
-    waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait())]
+    watching = asyncio.create_task(changes.run())
+    waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait()), watching]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
         task.cancel()
     await service.stop()
+    if watching.done() and not watching.cancelled() and (error := watching.exception()) is not None:
+        raise error
     return 1 if service.failed.is_set() else 0
 
 
-def _groups(config: Path | None, named: tuple[str, ...]) -> Groups:
-    rest: Group | None = None if config is None else (_configuration(config), {})
-    files = pairs("--policy-group", named)
-    return Groups({name: (_configuration(Path(file)), {}) for name, file in files.items()}, rest)
+# -- the options, from the table -------------------------------------------------------------------------
 
 
-def _configuration(file: Path) -> str:
-    text = read_text(file, "a queue configuration")
-    try:
-        load(text)
-    except ConfigError as error:
-        raise CommandError(f"{file}: {error}; `licorne config check {file}` says more") from None
-    return text
+def _name(setting: Setting) -> str:
+    return setting.option.replace("-", "_")
 
 
-def _bytes(file: Path | None, what: str) -> bytes:
-    return b"" if file is None else read_text(file, what).encode()
+def _parameters() -> Iterator[inspect.Parameter]:
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    for one in SETTINGS:
+        if not one.option:
+            continue
+        many = one.kind in (kinds.LIST, kinds.NAMED_FILES)
+        typed: Any = tuple[str, ...] if many else bool | None if one.kind is kinds.FLAG else str | None
+        told = one.what + (" May be repeated." if many else "")
+        if one.default and one.kind is not kinds.FLAG:
+            told += f" [default: {one.default}]"
+        said = Parameter(name=f"--{one.option}", help=told, negative="", show_default=False)
+        yield inspect.Parameter(_name(one), keyword, default=() if many else None, annotation=Annotated[typed, said])
+    others: tuple[tuple[str, Any, Any, str], ...] = (
+        ("settings", Path | None, None, "File, or folder, with settings: YAML, or a ConfigMap; it is watched."),
+        ("setting", tuple[str, ...], (), "KEY=VALUE: any setting, like reservation.delay=5s. May be repeated."),
+        ("print_config", bool, False, "Print all settings, with values and where these come from, and start nothing."),
+        ("json", bool, False, "With --print-config: as JSON."),
+    )
+    for name, typed, default, told in others:
+        said = Parameter(help=told, negative="", show_default=False)
+        yield inspect.Parameter(name, keyword, default=default, annotation=Annotated[typed, said])
 
 
-def _tokens(file: Path | None) -> tuple[str, ...]:
-    if file is None:
-        return ()
-    tokens = [line.strip() for line in read_text(file, "tokens").splitlines() if line.strip()]
-    if not tokens:
-        raise CommandError(f"{file}: holds no token; give one a line")
-    return tuple(_checked(token, file) for token in tokens)
-
-
-def _token(file: Path | None) -> str:
-    return "" if file is None else _checked(read_text(file, "a token").strip(), file)
-
-
-def _checked(token: str, file: Path) -> str:
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise CommandError(f"{file}: a token is a line of printable ASCII characters without spaces")
-    return token
+serve.__signature__ = inspect.Signature(list(_parameters()), return_annotation=int)  # type: ignore[attr-defined]

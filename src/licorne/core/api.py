@@ -96,7 +96,8 @@ class SchedulerAPI:
     ) -> None:
         self.policy_groups: PolicyGroups = {} if policy_groups is None else policy_groups
         self.cluster = Cluster()
-        self._settings = dict(settings or {})
+        self.settings = dict(settings or {})
+        """For every resource manager; another value counts from its next registration or reload on."""
         self._clock = clock
         self._on_output = on_output
         self._connections: dict[str, _Connection] = {}
@@ -131,7 +132,7 @@ class SchedulerAPI:
             plugins.manager = self.cluster.register(
                 rm_id,
                 text or group_text or DEFAULT_CONFIGURATION,
-                {**self._settings, **group_settings, **extra},
+                {**self.settings, **group_settings, **extra},
                 plugins.predicate(),
                 seed_dialect=seed_dialect,
                 listens=plugins.listens,
@@ -227,7 +228,7 @@ class SchedulerAPI:
         return seed.UpdateConfigurationResponse(success=True, old_config=old)
 
     def _settings_of(self, connection: _Connection, extra: Mapping[str, str]) -> dict[str, str]:
-        return {**self._settings, **self.policy_groups.get(connection.policy_group, ("", {}))[1], **extra}
+        return {**self.settings, **self.policy_groups.get(connection.policy_group, ("", {}))[1], **extra}
 
     def _reload(self, rm_id: str, connection: _Connection, text: str, extra: Mapping[str, str]) -> None:
         extra = dict(extra) or connection.extra

@@ -105,6 +105,8 @@ class Cluster:
         self._deciding: list[Manager] = []  # those of them that are not paused
         self.recorder: Recorder | None = None
         """Takes the records of events of all resource managers that register from now on."""
+        self.read: Callable[[str], Configuration] = load
+        """Reads a queue configuration; a host may have one that has read it before."""
         for name in ("memory", "vcore"):
             self.types.slot(name)
 
@@ -141,7 +143,7 @@ class Cluster:
         Raises:
             ConfigError, SettingsError: the configuration or a setting is refused; nothing has changed.
         """
-        configuration = load(text)
+        configuration = self.read(text)
         manager = Manager(rm_id, configuration, read_settings(settings), seed_dialect=seed_dialect)
         manager.predicates = predicates
         manager.preemption_predicates = preemption_predicates
@@ -218,7 +220,7 @@ class Cluster:
     def check_reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> tuple[Configuration, Settings]:
         """What `reload` would apply; raises as it does, and changes nothing."""
         manager = self.managers[rm_id]
-        configuration = load(text)
+        configuration = self.read(text)
         changed = manager.settings.reread(settings)
         if configuration.checksum != manager.configuration.checksum:
             present = set(manager.partitions)

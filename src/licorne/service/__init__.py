@@ -6,7 +6,9 @@ session     the life of one resource manager
 streams     one stream: reading, writing, its end
 engine      decisions in slices, and deadlines
 security    addresses, TLS, token
-settings    limits and times
+settings    limits and times; `bounds`: those of the items of a request
+prepared    long configurations are read in threads
+configuration/  all that it may be told, from files, environment and command line; files that change
 log         structured logs
 web         REST and metrics in the same loop
 proto/      the protocol as proto files, for other languages, and what is generated from them for reflection

@@ -15,7 +15,7 @@ takes a lock, and what takes long gives the loop back every few milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from licorne.core.api import SchedulerAPI
@@ -37,6 +37,10 @@ def no_figures() -> Mapping[str, tuple[int, int]]:
     return {}
 
 
+async def no_preparation(_text: str) -> None:
+    """A configuration is read when it is applied."""
+
+
 class Backend:
     """The scheduler as its watchers see it.
 
@@ -45,6 +49,7 @@ class Backend:
         clock: the time in nanoseconds since 1970; never goes back.
         build_info: what a resource manager said of its build at registration (`buildInfo`), by its id.
         messages: messages (in, out) by resource manager since its registration, for metrics.
+        prepare: reads a long configuration in a thread, before it is applied.
         changed: called after a configuration was changed from here, so that the engine looks for work.
     """
 
@@ -56,11 +61,13 @@ class Backend:
         build_info: BuildInfo = no_build_info,
         messages: Figures = no_figures,
         changed: Callable[[], None] = lambda: None,
+        prepare: Callable[[str], Awaitable[None]] = no_preparation,
     ) -> None:
         self.api = api
         self.clock = clock
         self.build_info = build_info
         self.messages = messages
+        self.prepare = prepare
         self.started_ns = clock()
         self._changed = changed
 

@@ -40,7 +40,7 @@ class Engine:
     ) -> None:
         self._api = api
         self._sessions = sessions
-        self._settings = settings
+        self.settings = settings
         self._clock = clock
         self._log = log
         self._limit = min(FIRST, settings.batch)
@@ -89,8 +89,8 @@ class Engine:
         if len(self._sessions.by_id) > 1:
             self._resting |= told
             self._sessions.rest(told, resting=True)
-        wanted = limit * self._settings.slice_s / max(took, 1e-6)
-        self._limit = max(LEAST, min(int(wanted), 2 * limit, self._settings.batch))
+        wanted = limit * self.settings.slice_s / max(took, 1e-6)
+        self._limit = max(LEAST, min(int(wanted), 2 * limit, self.settings.batch))
         return True
 
     def _until_deadline(self) -> float:

@@ -3,11 +3,16 @@
 What resource managers send is never logged: not their configuration, settings, build information, tags, or messages;
 any of these may hold a secret (the protocol marks such fields `si_secret`, but no version marks any). A line names who
 it is about, what happened, how much of it, and why.
+
+Each part of the service has a logger with a name of the original's (spec config.md, section 12): `core.rmproxy` and so
+on. Names are a hierarchy with dots; a logger has the level of the longest name above it that was given one (`Levels`),
+and levels may change at any time. JSON shows the name as `logger`; text leaves it out, for short lines.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -16,25 +21,94 @@ Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 Log = structlog.typing.FilteringBoundLogger
 
+ROOT = "core"
+_NAMES = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "dpanic": logging.CRITICAL,
+    "panic": logging.CRITICAL,
+    "fatal": logging.CRITICAL,
+}
+_NUMBERS = dict(zip(("-1", "0", "1", "2", "3", "4", "5"), (10, 20, 30, 40, 50, 50, 50), strict=True))
+_METHODS = {**_NAMES, "exception": logging.ERROR, "critical": logging.CRITICAL}
 
-def make_log(stream: TextIO, *, form: Format = "text", level: Level = "info") -> Log:
-    """A log that writes to `stream`. Nothing global is configured, so a program may have several."""
+
+def parse_level(text: str) -> int | None:
+    """The level that a text names: -1 (debug) to 5 (fatal), or a name in any case; None for none of these."""
+    return _NUMBERS.get(text, _NAMES.get(text.lower()))
+
+
+class Levels:
+    """From which level on each logger says something; may be changed while it is used."""
+
+    def __init__(self, level: int = logging.INFO) -> None:
+        self._given: dict[str, int] = {"": level}
+        self._found: dict[str, int] = {}
+
+    def set(self, level: int, of: Mapping[str, int] | None = None) -> None:
+        """All loggers have this level, except those named here and what is below them."""
+        self._given = {**(of or {}), "": level}
+        self._found = {}
+
+    def of(self, name: str) -> int:
+        """The level of a logger."""
+        known = self._found.get(name)
+        if known is None:
+            above = name
+            while above not in self._given:
+                above = above.rpartition(".")[0]
+            known = self._found[name] = self._given[above]
+        return known
+
+    def __call__(self, _logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        """Drop what is below the level of its logger (a processor of structlog)."""
+        if _METHODS.get(method, logging.INFO) < self.of(event.get("logger", ROOT)):
+            raise structlog.DropEvent
+        return event
+
+
+def make_log(stream: TextIO, *, form: Format = "text", level: Level = "info", levels: Levels | None = None) -> Log:
+    """A log that writes to `stream`. Nothing global is configured, so a program may have several.
+
+    `levels`: of its loggers, to be changed later; without it, all have `level`.
+    """
     last: Any = (
         structlog.processors.JSONRenderer()
         if form == "json"
         else structlog.dev.ConsoleRenderer(colors=False, sort_keys=False)
     )
     processors: list[Any] = [
+        levels or Levels(_NAMES[level]),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info if form == "json" else _nameless,
+        last,
     ]
-    if form == "json":
-        processors.append(structlog.processors.format_exc_info)
     return structlog.wrap_logger(  # type: ignore[no-any-return]
         structlog.PrintLogger(stream),
-        processors=[*processors, last],
-        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
     )
+
+
+def named(log: Log, name: str) -> Log:
+    """The same log for another part of the service."""
+    return log.bind(logger=name)
+
+
+def _nameless(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    event.pop("logger", None)
+    return event
+
+
+def level_of(log: Log) -> str:
+    """The name of the level that a log has now: what is less is not said."""
+    found = structlog.get_context(log).get("logger", ROOT)
+    levels = [one for one in getattr(log, "_processors", ()) if isinstance(one, Levels)]
+    return logging.getLevelName(levels[0].of(found) if levels else logging.CRITICAL)
 
 
 def no_log() -> Log:

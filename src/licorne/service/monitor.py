@@ -83,6 +83,12 @@ class Monitor:
         if self.tracks_events:
             backend.cluster.recorder = self.ring.record
 
+    def retune(self, *, health_interval_s: float, event_capacity: int, tracks_events: bool) -> None:
+        """Other settings, while it runs; events only if there is a recorder from the start on."""
+        self._health_interval_s = health_interval_s
+        self.ring.resize(max(event_capacity, 1))
+        self.tracks_events = tracks_events
+
     # -- what the host tells ---------------------------------------------------------------------------
 
     def told(self, rm_id: str, outputs: Sequence[Output]) -> None:

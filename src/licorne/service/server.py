@@ -21,11 +21,12 @@ from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_
 
 from .backend import Backend
 from .engine import Engine, steady_clock
-from .log import Log, no_log
+from .log import Log, named, no_log
 from .monitor import Monitor
+from .prepared import Prepared
 from .proto import si_v1_pb2
 from .security import Security, SecurityError, TokenCheck, grpc_address
-from .sessions import Refused, Sessions
+from .sessions import Refused, Sessions, registered_text
 from .settings import ServiceSettings
 from .streams import End, Stream
 from .web import Web, WebServer, web_settings
@@ -66,8 +67,10 @@ class Service:
         self.api = SchedulerAPI(
             policy_groups=policy_groups, settings=scheduler_settings, clock=clock, on_output=self._told
         )
-        self.sessions = Sessions(self.api, self.settings, self.log)
-        self.engine = Engine(self.api, self.sessions, self.settings, clock, self.log)
+        self.prepared = Prepared(lambda: self.settings.queues)
+        self.api.cluster.read = self.prepared.read
+        self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"))
+        self.engine = Engine(self.api, self.sessions, self.settings, clock, named(self.log, "core.scheduler"))
         self.monitor: Monitor | None = None
         self.web: WebServer | None = None
         if web is not None:
@@ -94,6 +97,7 @@ class Service:
             build_info=sessions.build_info,
             messages=lambda: {rm_id: (one.messages_in, one.messages_out) for rm_id, one in sessions.by_id.items()},
             changed=sessions.wake.set,
+            prepare=self.prepared.prepare,
         )
         settings = web_settings(texts)
         self.monitor = self.engine.monitor = Monitor(
@@ -102,7 +106,19 @@ class Service:
             health_interval_s=settings.health_interval_s,
             event_capacity=settings.event_capacity,
         )
-        self.web = WebServer(web, self.monitor, self.security, settings, self.log)
+        self.monitor.tracks_events = settings.tracks_events
+        self.web = WebServer(web, self.monitor, self.security, settings, named(self.log, "core.rest"))
+
+    def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:
+        """Other limits, and other settings of the scheduler (`scheduler_settings`), while it runs.
+
+        What sizes a connection or a buffer that is there stays as it is. Who is registered gets the scheduler's settings with
+        the next reload of its configuration.
+        """
+        self.settings = self.sessions.settings = self.engine.settings = settings
+        self.api.settings = dict(texts)
+        if self.web is not None:
+            self.web.retune(web_settings(texts), settings.request_s)
 
     # -- start and end ---------------------------------------------------------------------------------
 
@@ -113,7 +129,8 @@ class Service:
             SecurityError: an address that cannot be listened on.
         """
         interceptors = [TokenCheck(self.security.token)] if self.security.token else []
-        server = grpc.aio.server(interceptors=interceptors, options=self._options())
+        calls = self.settings.streams + 100  # a registration may hold a whole message while it waits for a thread
+        server = grpc.aio.server(interceptors=interceptors, options=self._options(), maximum_concurrent_rpcs=calls)
         server.add_generic_rpc_handlers((self._handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
@@ -186,6 +203,7 @@ class Service:
         for session in self.sessions.by_id.values():
             session.cancel_timer()
         self._server = None
+        self.prepared.close()
         self.log.info("ended", allocations=self.engine.decided)
 
     async def wait(self) -> None:
@@ -213,9 +231,14 @@ class Service:
 
     async def _register(self, data: bytes, context: Any) -> bytes:
         try:
+            async with asyncio.timeout(self.settings.request_s):
+                await self.prepared.prepare(registered_text(data))
             session = self.sessions.register(data, context.peer())
         except Refused as refusal:
             await context.abort(refusal.code, refusal.details)
+        except TimeoutError:
+            text = f"registration of RM failed: it took longer than {self.settings.request_s:g} s"
+            await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, text)
         context.set_trailing_metadata(((REGISTRATION, session.number),))
         return b""  # the response is empty, in both dialects
 

@@ -19,6 +19,7 @@ from licorne.si.adapt import Translation
 from licorne.si.messages import Output
 from licorne.si.rpc import RESYNC, Kind
 
+from .bounds import enforce
 from .log import Log
 from .session import Dialect, Session, State
 from .settings import ServiceSettings
@@ -196,6 +197,7 @@ class Sessions:
             stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000]))
             self.log.warning("request refused", peer=stream.peer, kind=stream.kind, bytes=len(data))
             return
+        enforce(translation, self.settings)
         session = stream.session
         if session is None:
             if not self.bind(stream, rm_id):
@@ -313,6 +315,14 @@ class Sessions:
         self.wake.set()
 
 
+def registered_text(data: bytes) -> str:
+    """The configuration that a registration brings; empty if it brings none, or is none."""
+    try:
+        return wire.decode(v19.RegisterResourceManagerRequest, data).config
+    except WireError:
+        return ""
+
+
 def _translated(kind: Kind, data: bytes) -> tuple[str, Translation]:
     """A request in the core's terms, and whose it is."""
     if kind == "update":
@@ -337,4 +347,4 @@ def pieces(adapter: Any, outputs: list[Output], rm_id: str, most: int) -> Iterat
         yield from made
 
 
-__all__ = ["Refused", "Sessions", "pieces"]
+__all__ = ["Refused", "Sessions", "pieces", "registered_text"]

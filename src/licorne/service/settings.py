@@ -25,6 +25,9 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     also what gRPC's own clients take without being told otherwise.
     `buffer_bytes`: how much may wait for one resource manager to read it, before no more of its requests are read and
     nothing is decided for it. `streams`, `managers`: how many at once, of all together. `name_chars`: length of an rmID.
+    `names`: length of any other name, in characters: of an application, ask, node, queue, user, group, task group, tag,
+    attribute or type of resource. `tags`: how many of them one item may have (tags, attributes, groups, types of
+    resources). `queues`: how many one configuration may have. `request_s`: how long an answer to a call may take.
     `keepalive_s`: how long a connection may be silent before the other end is asked whether it is still there.
     `grace_s`: how long calls under way may take when the service ends.
     """
@@ -38,6 +41,10 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     streams: int = 3000
     managers: int = 1000
     name_chars: int = 256
+    names: int = 1024
+    tags: int = 1000
+    queues: int = 10_000
+    request_s: float = 30.0
     keepalive_s: float = 20.0
     grace_s: float = 2.0
 

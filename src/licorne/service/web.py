@@ -39,11 +39,12 @@ _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What is watched, and how much of it is kept; the settings of events.md, 4, and `health.checkInterval`.
 
-    `event_capacity` 0: no events are made (`event.trackingEnabled`). `health_interval_s` 0 or less: no health checks.
+    `tracks_events`: events are made (`event.trackingEnabled`). `health_interval_s` 0 or less: no health checks.
     """
 
     health_interval_s: float = 30.0
     event_capacity: int = CAPACITY
+    tracks_events: bool = True
     batch: int = 10_000
     streams: int = 100
     streams_per_host: int = 15
@@ -52,10 +53,10 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
 def web_settings(texts: Mapping[str, str]) -> WebSettings:
     """Read the settings; as in the original, what does not parse, and 0, means the default."""
     interval = parse_duration_ns(texts.get("health.checkInterval", ""))
-    tracks = texts.get("event.trackingEnabled", "true") not in _FALSE
     return WebSettings(
         health_interval_s=30.0 if interval is None else interval / 1e9,
-        event_capacity=_number(texts, "event.ringBufferCapacity", CAPACITY) if tracks else 0,
+        event_capacity=_number(texts, "event.ringBufferCapacity", CAPACITY),
+        tracks_events=texts.get("event.trackingEnabled", "true") not in _FALSE,
         batch=_number(texts, "event.RESTResponseSize", 10_000),
         streams=_number(texts, "event.maxStreams", 100),
         streams_per_host=_number(texts, "event.maxStreamsPerHost", 15),
@@ -120,16 +121,10 @@ class WebServer:
 
     def __init__(self, web: Web, monitor: Monitor, security: Security, settings: WebSettings, log: Log) -> None:
         web.check(security)
-        limits = msgspec.structs.replace(
-            web.limits,
-            batch=settings.batch,
-            streams=settings.streams,
-            streams_per_host=settings.streams_per_host,
-        )
         self._app = make_app(
             monitor,
             access=web.access,
-            limits=limits,
+            limits=_limits(web, settings),
             old_queue_names=web.old_queue_names,
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
@@ -177,6 +172,15 @@ class WebServer:
             raise SecurityError(f"{', '.join(self._web.addresses)}: cannot listen there")
         self._log.info("listening for REST", addresses=self.addresses, tls=config.ssl is not None)
 
+    def retune(self, settings: WebSettings, request_s: float) -> None:
+        """Other settings, while it runs."""
+        self._app.limits = msgspec.structs.replace(_limits(self._web, settings), request_s=request_s)
+        self._monitor.retune(
+            health_interval_s=settings.health_interval_s,
+            event_capacity=settings.event_capacity,
+            tracks_events=settings.tracks_events,
+        )
+
     def _watch_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
             self._log.error("history and health checks have ended", exc_info=task.exception())
@@ -193,6 +197,12 @@ class WebServer:
                 with contextlib.suppress(OSError):
                     os.unlink(address.removeprefix("unix:"))  # noqa: PTH108
         self._server = None
+
+
+def _limits(web: Web, settings: WebSettings) -> Limits:
+    return msgspec.structs.replace(
+        web.limits, batch=settings.batch, streams=settings.streams, streams_per_host=settings.streams_per_host
+    )
 
 
 def _sockets(addresses: Sequence[str]) -> list[socket.socket]:

@@ -233,3 +233,41 @@ def _are_amounts(value: object) -> cython.bint:
         if not (_is_text(name) and _is_int64(amount)):
             return False
     return True
+
+
+def within(inputs: Sequence[Any], name_chars: int, entries: int) -> bool:
+    """Are the asks among these inputs within bounds: so many characters in each name, so many entries in each map?
+
+    Asks of equal bytes share their maps, so a map is mostly the one that was looked at just before.
+    """
+    most: cython.Py_ssize_t = name_chars
+    most_entries: cython.Py_ssize_t = entries
+    tags: object = None
+    resource: object = None
+    for value in inputs:
+        if type(value) is not Allocation:
+            continue
+        ask: Allocation = value
+        if len(ask.key) > most or len(ask.application_id) > most or len(ask.task_group) > most:
+            return False
+        if ask.tags is not tags:
+            tags = ask.tags
+            if not _is_within(ask.tags, most, most_entries):
+                return False
+        if ask.resource is not resource:
+            resource = ask.resource
+            if not _is_within(ask.resource, most, most_entries):
+                return False
+    return True
+
+
+@cython.cfunc
+def _is_within(values: object, most: cython.Py_ssize_t, most_entries: cython.Py_ssize_t) -> cython.bint:
+    if values is None:
+        return True
+    if len(cython.cast(dict, values)) > most_entries:
+        return False
+    for name in cython.cast(dict, values):
+        if len(cython.cast(str, name)) > most:
+            return False
+    return True

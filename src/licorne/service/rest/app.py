@@ -39,7 +39,7 @@ def make_app(
     limits: Limits | None = None,
     old_queue_names: bool = False,
     on_error: OnError = ignore,
-) -> ASGIApp:
+) -> RestApp:
     """The REST interface of a monitored scheduler.
 
     Parameters:
@@ -50,7 +50,7 @@ def make_app(
         on_error: told of an endpoint's failure (path, exception), which is a bug; the client sees a plain 500.
     """
     handlers = Handlers(monitor, limits or Limits(), old_queue_names=old_queue_names)
-    return _Compressed(Application(handlers, access or Access(), on_error))
+    return RestApp(handlers, Application(handlers, access or Access(), on_error))
 
 
 class Application:
@@ -123,12 +123,22 @@ class Application:
             return failure(500, "Internal error")
 
 
-class _Compressed:
-    """Compresses what is large enough, once, for who wants it; streams of events never."""
+class RestApp:
+    """The whole application. It compresses what is large enough, once, for who wants it; streams of events never."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, handlers: Handlers, app: ASGIApp) -> None:
+        self._handlers = handlers
         self._app = app
         self._gzip = GZipMiddleware(app, minimum_size=GZIP_MIN, compresslevel=1)
+
+    @property
+    def limits(self) -> Limits:
+        """What a request may take; may be replaced at any time."""
+        return self._handlers.limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._handlers.limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -170,4 +180,4 @@ async def _lifespan(receive: Receive, send: Send) -> None:
             return
 
 
-__all__ = ["Application", "make_app"]
+__all__ = ["Application", "RestApp", "make_app"]

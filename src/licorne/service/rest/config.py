@@ -13,7 +13,6 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from licorne.config import check as check_text
-from licorne.config import load
 from licorne.config.nodes import compose
 from licorne.config.problems import Notes, Problem
 from licorne.config.raw import (
@@ -52,12 +51,7 @@ def verdict(text: str) -> objects.ConfigVerdict:
 NO_PARTITION = objects.ConfigVerdict(
     allowed=False, reason="the configuration has no partition: all applications and nodes would be gone"
 )
-
-
-def change_verdict(text: str) -> objects.ConfigVerdict:
-    """The same, if it is to replace a configuration: one without partitions, though legal, is surely not meant."""
-    found = verdict(text)
-    return NO_PARTITION if found.allowed and not load(text).partitions else found
+"""Of a configuration that is to replace another one: without partitions it is legal, and surely not meant."""
 
 
 def _problem(found: Problem) -> objects.Problem:

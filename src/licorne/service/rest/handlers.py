@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from starlette.responses import Response
@@ -38,6 +38,8 @@ from .stream import StreamResponse
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
 SENT_STATUSES = (*ACTIVE_STATUSES, "starting")
+MAYBE_TOO_MANY = 50_000
+"""Characters from which on a configuration may have too many queues, as well as with anchors."""
 _HOST = re.compile(r"[^\x21-\x7e]")
 
 
@@ -276,20 +278,39 @@ class Handlers:
 
     async def validate_conf(self, call: Call) -> Response:
         """Whether a configuration would be taken."""
-        return json_response(await self._checked(call, configs.verdict))
+        found = await self._checked(call)
+        text = call.body.decode("utf-8", "replace")
+        if found.allowed and (len(text) > MAYBE_TOO_MANY or "&" in text):
+            found = await self._read(text, found)
+        return json_response(found)
 
-    async def _checked(self, call: Call, check: Callable[[str], objects.ConfigVerdict]) -> objects.ConfigVerdict:
+    async def _checked(self, call: Call) -> objects.ConfigVerdict:
         text = call.body.decode("utf-8", "replace")
         async with self._checks:
-            return await asyncio.to_thread(check, text)
+            return await asyncio.to_thread(configs.verdict, text)
+
+    async def _read(self, text: str, found: objects.ConfigVerdict) -> objects.ConfigVerdict:
+        """A verdict on a configuration that is legal: has it too many queues for this service?"""
+        await self.backend.prepare(text)
+        try:
+            self.backend.cluster.read(text)
+        except ValueError as error:  # ConfigError
+            return objects.ConfigVerdict(allowed=False, reason=str(error), warnings=found.warnings)
+        return found
 
     async def change_config(self, call: Call) -> Response:
         """Apply another configuration, checked whole, or change nothing."""
         manager = self.manager(call) or refuse(404, "No resource manager is registered")
-        found = await self._checked(call, configs.change_verdict)
+        found = await self._checked(call)
         if not found.allowed:
             return json_response(found, 409)
-        fault = self._apply(manager, call.body.decode())
+        text = call.body.decode()
+        found = await self._read(text, found)
+        if found.allowed and not self.backend.cluster.read(text).partitions:
+            found = configs.NO_PARTITION
+        if not found.allowed:
+            return json_response(found, 409)
+        fault = self._apply(manager, text)
         if fault:
             return json_response(objects.ConfigVerdict(allowed=False, reason=fault, warnings=found.warnings), 409)
         return json_response(found)

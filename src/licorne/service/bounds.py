@@ -1,0 +1,109 @@
+"""Limits on what one item of a request may hold: lengths of names, and how many tags, groups, types of resources.
+
+An item beyond a limit is refused as an item, with field, value and rule; the rest of the request goes on. Asks come by
+the hundred thousand, so whether any is beyond a limit is found out in compiled code (`licorne.si.reading.within`), and
+which one only then. What only names something that must be there already (releases, removals) needs no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from licorne.si._check import Fault
+from licorne.si.adapt import Translation
+from licorne.si.constants import NODE_PARTITION
+from licorne.si.messages import (
+    AddApplication,
+    Allocation,
+    Input,
+    NodeUpdate,
+    Output,
+    RejectedAllocation,
+    RejectedApplication,
+    RejectedNode,
+)
+from licorne.si.reading import within
+
+from .settings import ServiceSettings
+
+
+def enforce(translation: Translation, settings: ServiceSettings) -> None:
+    """Take out what is beyond a limit, and refuse it."""
+    inputs = translation.inputs
+    if not inputs:
+        return
+    others = type(inputs[0]) in (AddApplication, NodeUpdate)  # both dialects put these first
+    if within(inputs, settings.names, settings.tags) and not others:
+        return
+    kept: list[Input] = []
+    for item in inputs:
+        refusal = _refusal(item, settings)
+        if refusal is None:
+            kept.append(item)
+        else:
+            translation.outputs.append(refusal)
+    translation.inputs = kept
+
+
+def _refusal(item: Input, settings: ServiceSettings) -> Output | None:
+    try:
+        if type(item) is Allocation:
+            _check_ask(item, settings)
+        elif type(item) is AddApplication:
+            _check_application(item, settings)
+        elif type(item) is NodeUpdate:
+            _check_node(item, settings)
+    except Fault as fault:
+        reason = str(fault)
+        if isinstance(item, Allocation):
+            return RejectedAllocation(item.key, item.application_id, reason)
+        if isinstance(item, AddApplication):
+            return RejectedApplication(item.application_id, reason)
+        assert isinstance(item, NodeUpdate)
+        return RejectedNode(item.node_id, reason)
+    return None
+
+
+def _check_ask(ask: Allocation, settings: ServiceSettings) -> None:
+    if within((ask,), settings.names, settings.tags):
+        return
+    _names(settings, "allocationKey", (ask.key,))
+    _names(settings, "applicationID", (ask.application_id,))
+    _names(settings, "taskGroupName", (ask.task_group,))
+    _entries(settings, "allocationTags", ask.tags)
+    _entries(settings, "resourcePerAlloc", ask.resource)
+
+
+def _check_application(app: AddApplication, settings: ServiceSettings) -> None:
+    _names(settings, "applicationID", (app.application_id,))
+    _names(settings, "queueName", (app.queue,))
+    _names(settings, "ugi.user", (app.user,))
+    _entries(settings, "ugi.groups", app.groups)
+    _entries(settings, "tags", app.tags)
+    _entries(settings, "placeholderAsk", app.placeholder_ask)
+
+
+def _check_node(node: NodeUpdate, settings: ServiceSettings) -> None:
+    _names(settings, "nodeID", (node.node_id,))
+    _entries(settings, "attributes", (node.attributes or {}).keys() - {NODE_PARTITION})  # which is ours
+    _entries(settings, "schedulableResource", node.capacity)
+    _entries(settings, "occupiedResource", node.occupied)
+    for ask in node.existing:
+        _check_ask(ask, settings)
+
+
+def _entries(settings: ServiceSettings, field: str, names: Collection[str] | None) -> None:
+    if names is None:
+        return
+    if len(names) > settings.tags:
+        raise Fault(len(names), f"must have at most {settings.tags} entries", field)
+    _names(settings, field, names)
+
+
+def _names(settings: ServiceSettings, field: str, names: Iterable[str]) -> None:
+    for name in names:
+        if len(name) > settings.names:
+            raise Fault(name, f"must have at most {settings.names} characters", field)
+
+
+__all__ = ["enforce"]

@@ -1,0 +1,95 @@
+"""What the values mean to the parts of the service: limits, security, REST, levels of the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from licorne.service.log import Levels
+from licorne.service.rest import Access, Limits
+from licorne.service.security import Security
+from licorne.service.settings import ServiceSettings, SettingError
+from licorne.service.web import Web
+
+from .files import read_bounded
+from .values import Values
+
+
+def service_settings(values: Values) -> ServiceSettings:
+    """Limits and times."""
+    return ServiceSettings(
+        rm_timeout_s=values.get("licorne.rm-timeout"),
+        message_bytes=values.get("licorne.max-message"),
+        buffer_bytes=values.get("licorne.max-buffer"),
+        streams=values.get("licorne.max-streams"),
+        managers=values.get("licorne.max-managers"),
+        names=values.get("licorne.max-name"),
+        tags=values.get("licorne.max-tags"),
+        queues=values.get("licorne.max-queues"),
+        request_s=values.get("licorne.request-time"),
+    )
+
+
+def security(values: Values) -> Security:
+    """Who may speak to it by gRPC; reads the files.
+
+    Raises:
+        SettingError: a file that cannot be read, or holds no token.
+    """
+    return Security(
+        certificate=_bytes(values, "licorne.tls-cert", "a certificate"),
+        key=_bytes(values, "licorne.tls-key", "a private key"),
+        client_ca=_bytes(values, "licorne.tls-client-ca", "the certificate of an authority"),
+        token=_token(values, "licorne.token-file"),
+        insecure=values.get("licorne.insecure"),
+    )
+
+
+def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
+    """REST: where and for whom; None for no REST. Reads the files; raises as `security`."""
+    addresses = values.get("licorne.rest") if addresses is None else addresses
+    if not addresses:
+        return None
+    access = Access(
+        read_tokens=_tokens(values, "licorne.rest-read-token-file"),
+        admin_tokens=_tokens(values, "licorne.rest-token-file"),
+    )
+    return Web(
+        addresses=addresses,
+        access=access,
+        limits=Limits(request_s=values.get("licorne.request-time")),
+        old_queue_names=values.get("licorne.old-queue-metrics"),
+    )
+
+
+def set_levels(levels: Levels, values: Values) -> None:
+    """Give the loggers their levels."""
+    levels.set(values.get("log.level"), {name: value.parsed for name, value in values.many("log.", ".level").items()})
+
+
+def _bytes(values: Values, key: str, what: str) -> bytes:
+    name = values.get(key)
+    return read_bounded(Path(name), what).encode() if name else b""
+
+
+def _tokens(values: Values, key: str) -> tuple[str, ...]:
+    name = values.get(key)
+    if not name:
+        return ()
+    tokens = [line.strip() for line in read_bounded(Path(name), "tokens").splitlines() if line.strip()]
+    if not tokens:
+        raise SettingError(f"{name}: holds no token; give one a line")
+    return tuple(_checked(token, name) for token in tokens)
+
+
+def _token(values: Values, key: str) -> str:
+    name = values.get(key)
+    return _checked(read_bounded(Path(name), "a token").strip(), name) if name else ""
+
+
+def _checked(token: str, name: str) -> str:
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingError(f"{name}: a token is a line of printable ASCII characters without spaces")
+    return token
+
+
+__all__ = ["security", "service_settings", "set_levels", "web"]

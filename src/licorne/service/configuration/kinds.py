@@ -1,0 +1,93 @@
+"""The types of values: each reads a text, or says the rule that the text breaks.
+
+Truth values and durations are those of the original's settings (spec config.md, section 12), which are Go's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from licorne.config.properties import parse_duration_ns
+from licorne.service.log import parse_level
+
+MOST = 1 << 31
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+_FALSE = ("0", "f", "F", "false", "FALSE", "False")
+_PLAIN = re.compile(r"[0-9]{1,19}")
+_SIGNED = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A type of value. `read` gives the value of a text, or None where it breaks the `rule`."""
+
+    name: str
+    rule: str
+    read: Callable[[str], Any]
+
+
+def _flag(text: str) -> bool | None:
+    return text in _TRUE if text in _TRUE + _FALSE else None
+
+
+def _count(text: str) -> int | None:
+    return int(text) if _PLAIN.fullmatch(text) and 0 < int(text) <= MOST else None
+
+
+def _natural(text: str) -> int | None:
+    return int(text) if _PLAIN.fullmatch(text) and int(text) < 1 << 63 else None
+
+
+def _int32(text: str) -> int | None:
+    return int(text) if _SIGNED.fullmatch(text) and -MOST <= int(text) < MOST else None
+
+
+def _seconds(text: str) -> float | None:
+    nanoseconds = parse_duration_ns(text)
+    try:
+        value = float(text) if nanoseconds is None else nanoseconds / 1e9
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and 0 < value <= MOST else None
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part for item in text.split(",") if (part := item.strip()))
+
+
+def _named_files(text: str) -> dict[str, str] | None:
+    named = [item.partition("=") for item in _list(text)]
+    if not all(name.strip() and equals and file.strip() for name, equals, file in named):
+        return None
+    return {name.strip(): file.strip() for name, _, file in named}
+
+
+def _form(text: str) -> str | None:
+    return text if text in ("text", "json") else None
+
+
+def _any(text: str) -> str:
+    return text
+
+
+TEXT = Kind("text", "must be a text", _any)
+PATH = Kind("path", "must be a path", _any)
+FLAG = Kind("true or false", "must be true or false", _flag)
+COUNT = Kind("number", f"must be a whole number from 1 to {MOST}", _count)
+NATURAL = Kind("number", "must be a whole number, 0 or more", _natural)
+INT32 = Kind("number", "must be an integer of 32 bits", _int32)
+SECONDS = Kind("seconds", f"must be more than 0 and at most {MOST}, in seconds, or a duration like 1m30s", _seconds)
+DURATION = Kind("duration", "must be a duration like 2s or 1m30s", parse_duration_ns)
+LIST = Kind("list", "must be a list, with commas between", _list)
+NAMED_FILES = Kind("name=path", "is written NAME=FILE, with commas between several", _named_files)
+LEVEL = Kind("level", "must be debug, info, warn, error, dpanic, panic, fatal, or -1 to 5", parse_level)
+FORM = Kind("text or json", "must be text or json", _form)
+
+__all__ = [
+    "COUNT", "DURATION", "FLAG", "FORM", "INT32", "LEVEL", "LIST", "NAMED_FILES", "NATURAL", "PATH", "SECONDS", "TEXT",
+    "Kind",
+]  # fmt: skip

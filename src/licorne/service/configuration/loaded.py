@@ -1,0 +1,182 @@
+"""Everything that the service is told, read and checked as a whole: at the start, and again when a file has changed.
+
+At the start any fault ends it. Later each file stands for itself: a fault in one keeps what that file said before, and
+what the others say takes effect. Settings that take effect at restart keep their values until then.
+
+All of this reads files and parses them, which may take seconds: it belongs in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from licorne.config import ConfigError, Configuration
+from licorne.core.settings import SettingsError, read_settings
+from licorne.service.prepared import read_queues
+from licorne.service.settings import SettingError
+
+from .files import Mark, mark, read_bounded
+from .queues import EVERYBODY, Source
+from .values import Given, Value, Values, read_values
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A file, or a part of it, that is not taken, and why. `fields`: what a log may say of it."""
+
+    label: str
+    text: str
+    fields: dict[str, object] = {}
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings and queue configurations. `refused`: what was to be taken and could not, so that the old one stays.
+
+    `restart`: keys that have changed, and take effect at restart. `marks`: of the files, before they were read.
+    """
+
+    given: Given
+    values: Values
+    sources: dict[str, Source]
+    refused: list[Refusal] = []
+    restart: list[str] = []
+    marks: dict[Path, Mark] = {}
+
+    def files(self) -> list[Path]:
+        """The files to be watched."""
+        found = [] if self.given.file is None else [self.given.file]
+        return found + [source.path for source in self.sources.values() if source.path is not None]
+
+
+def load_all(given: Given) -> Loaded:
+    """Read and check everything.
+
+    Raises:
+        SettingError: a setting, a file or a queue configuration that is refused; the text names the place and the rule.
+    """
+    marks = {} if given.file is None else {given.file: mark(given.file)}
+    values = _read(given)
+    most = values.get("licorne.max-queues")
+    sources: dict[str, Source] = {}
+    marks |= {path: mark(path) for path in values.paths()}
+    for name, label, path, text in _wanted(values, files=True):
+        sources[name] = _known(sources, label, text) or _source(label, path, text, most)
+    return Loaded(given=given, values=values, sources=sources, marks=marks)
+
+
+def load_again(old: Loaded) -> Loaded:
+    """Read everything again; what is refused stays as it was."""
+    refused: list[Refusal] = []
+    restart: list[str] = []
+    values = old.values
+    inline: dict[str, Source] = {}
+    try:
+        read = _read(old.given)
+        values, restart = _kept(read, old.values)
+        most = values.get("licorne.max-queues")
+        for name, label, path, text in _wanted(values, files=False):
+            inline[name] = _known(inline, label, text) or _again(label, path, text, most, old.sources.get(name))
+    except _RefusedError as error:  # a part of the settings file: nothing of the file is taken
+        refused.append(error.refusal)
+        values, restart, inline = old.values, [], {}
+    except SettingError as error:
+        refused.append(Refusal(str(old.given.file), str(error)))
+    sources = {**old.sources, **inline}
+    most = values.get("licorne.max-queues")
+    for name, source in old.sources.items():
+        if source.path is not None:
+            try:
+                text = read_bounded(source.path, "a queue configuration")
+                sources[name] = _again(source.label, source.path, text, most, source)
+            except _RefusedError as error:
+                refused.append(error.refusal)
+            except SettingError as error:
+                refused.append(Refusal(source.label, str(error)))
+    return Loaded(given=old.given, values=values, sources=sources, refused=refused, restart=restart)
+
+
+def _read(given: Given) -> Values:
+    values = read_values(given)
+    try:
+        read_settings(values.texts())
+    except SettingsError as error:
+        raise SettingError(str(error)) from None
+    return values
+
+
+def _kept(new: Values, old: Values) -> tuple[Values, list[str]]:
+    """The new values, but the old ones of what takes effect at restart; and which of these have changed."""
+    merged: dict[str, Value] = dict(new.by_key)
+    changed = []
+    for key, value in old.by_key.items():
+        if value.setting.applies == "at restart":
+            if merged[key].parsed != value.parsed:
+                changed.append(key)
+            merged[key] = value
+    hot = "service.enableConfigHotRefresh"
+    if not old.get(hot):
+        merged[hot] = old.by_key[hot]
+    return Values(merged, new.warnings), changed
+
+
+_Wanted = tuple[str, str, Path | None, str]
+
+
+def _wanted(values: Values, *, files: bool) -> Iterator[_Wanted]:
+    """The queue configurations that are to be there: name, label, path and text. Those of files of their own come last."""
+    own = values.get("service.policyGroup")
+    named: dict[str, str] = values.get("licorne.policy-group") or {}
+    everybody: str = values.get("licorne.config")
+    for name, value in values.many("", ".yaml").items():
+        where = f"{value.origin.rpartition(':')[0] or value.origin}[{value.key}]"
+        if name not in named:
+            yield name, where, None, value.text
+        if name == own and not everybody:
+            yield EVERYBODY, where, None, value.text
+    if not files:
+        return
+    for name, file in ({**named, EVERYBODY: everybody} if everybody else named).items():
+        yield name, file, Path(file), read_bounded(Path(file), "a queue configuration")
+
+
+def _known(sources: dict[str, Source], label: str, text: str) -> Source | None:
+    """The same, if it was read under another name: that of everybody also has the name of its group."""
+    return next((one for one in sources.values() if one.label == label and one.text == text), None)
+
+
+def _source(label: str, path: Path | None, text: str, most: int) -> Source:
+    try:
+        return Source(label, path, read_queues(text, most, file=label))
+    except ConfigError as error:
+        more = f"; `licorne config check {path}` says more" if path is not None else ""
+        raise SettingError(f"{error.problems[0]}{more}") from None
+
+
+class _RefusedError(Exception):
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__()
+        self.refusal = refusal
+
+
+def _again(label: str, path: Path | None, text: str, most: int, old: Source | None) -> Source:
+    """A configuration that may have changed; one without partitions is legal, and surely not meant.
+
+    Raises:
+        _RefusedError: it is not taken.
+    """
+    if old is not None and old.text == text and old.path == path:
+        return old
+    try:
+        found: Configuration = read_queues(text, most, file=label)
+    except ConfigError as error:
+        first = error.problems[0]
+        fields = {"line": first.line, "column": first.column, "path": first.path, "rule": first.rule}
+        raise _RefusedError(Refusal(label, str(error), {**fields, "faults": len(error.problems)})) from None
+    if not found.partitions:
+        raise _RefusedError(Refusal(label, "has no partition", {"rule": "has no partition"}))
+    return Source(label, path, found)
+
+
+__all__ = ["Loaded", "Refusal", "load_again", "load_all"]

@@ -1,0 +1,77 @@
+"""`--print-config`, and the page of all settings: every setting with its value, where it comes from, and when a change takes effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from .loaded import Loaded
+from .queues import EVERYBODY
+from .table import SETTINGS
+from .values import Value
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A line of it. A secret is shown as `set`; `source`: `default`, FILE:LINE, `environment NAME` or `option --NAME`."""
+
+    key: str
+    value: str
+    source: str
+    applies: str
+
+
+def shown(loaded: Loaded) -> list[Shown]:
+    """All settings, in the order of the table; those that stand for many keys as far as they were given."""
+    values = list(loaded.values.by_key.values())
+    return [_shown(value) for setting in SETTINGS for value in values if value.setting is setting]
+
+
+def _shown(value: Value) -> Shown:
+    text = "set" if value.setting.secret else value.text
+    return Shown(value.key, text, value.origin, value.setting.applies)
+
+
+def lines(loaded: Loaded) -> Iterator[str]:
+    """The same as a table for people."""
+    rows = [Shown("setting", "value", "from", "changes take effect"), *shown(loaded)]
+    texts = [(row.key, row.value or "-", row.source, row.applies) for row in rows]
+    widths = [max(len(row[column]) for row in texts) for column in range(3)]
+    for row in texts:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join([*cells, row[3]])
+    yield ""
+    yield from (f"ignored: {warning}" for warning in loaded.values.warnings)
+    if loaded.given.file is not None:
+        yield f"settings file: {loaded.given.file}"
+    sources = {name or "everybody else": one for name, one in sorted(loaded.sources.items()) if name != EVERYBODY}
+    rest = loaded.sources.get(EVERYBODY)
+    for name, source in sources.items():
+        yield f"queue configuration of policy group {name}: {source.label}"
+    yield f"queue configuration of others that bring none: {rest.label if rest is not None else 'built-in'}"
+
+
+_PAGE = """\
+# Settings of `licorne serve`
+
+Each may stand in the settings file, in the environment and on the command line ([service](service.md#settings)); those
+without an option are given as `--setting KEY=VALUE`. "Changes": when another value takes effect.
+
+Made from the table in `src/licorne/service/configuration/table.py` by `docs/generate_settings.py`; a test compares the two.
+
+| key | type | default | changes | what it does | option | variable |
+|---|---|---|---|---|---|---|
+"""
+
+
+def settings_page() -> str:
+    """The table of all settings, in Markdown."""
+    rows = (
+        f"| `{one.key}` | {one.kind.name} | {f'`{one.default}`' if one.default else '–'} | {one.applies} | {one.what} | "
+        f"{f'`--{one.option}`' if one.option else '–'} | {f'`{one.environment}`' if one.environment else '–'} |\n"
+        for one in SETTINGS
+    )
+    return _PAGE + "".join(rows)
+
+
+__all__ = ["Shown", "lines", "settings_page", "shown"]

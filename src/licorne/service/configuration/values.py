@@ -1,0 +1,171 @@
+"""The values of all sources, the strongest of each key, with their origins.
+
+From weak to strong: the default, the settings file, the environment, the command line. An unknown key is a fault in the
+file and on the command line. In the environment other programs have names too; there a name that is nearly one of ours
+is only a warning.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from licorne.service.settings import SettingError
+
+from .files import Entry, read_settings_file
+from .kinds import FLAG
+from .table import BY_ENVIRONMENT, DISABLE_RESERVATION, ENVIRONMENT, SETTINGS, Setting, find, unknown
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What the process was started with.
+
+    `options`: texts by keys, of options that were given; `settings`: those of `--setting`; `environment`: its variables;
+    `file`: the settings file or folder.
+    """
+
+    options: Mapping[str, str] = {}
+    settings: Mapping[str, str] = {}
+    environment: Mapping[str, str] = {}
+    file: Path | None = None
+
+
+class Value(msgspec.Struct, frozen=True):
+    """What a setting is: its key, its text and what that means, and where it comes from. `given`: not the default."""
+
+    setting: Setting
+    key: str
+    text: str
+    parsed: Any
+    origin: str
+    given: bool = True
+
+
+class Values:
+    """The values of all settings by key; those that stand for many keys only where they were given."""
+
+    def __init__(self, values: Mapping[str, Value], warnings: Iterable[str] = ()) -> None:
+        self.by_key = dict(values)
+        self.warnings = list(warnings)
+        """What was said and does not count, in words for a log."""
+
+    def get(self, key: str) -> Any:
+        """What a setting means."""
+        return self.by_key[key].parsed
+
+    def many(self, before: str, after: str = "") -> dict[str, Value]:
+        """The values of a setting that stands for many keys, by what is between `before` and `after`."""
+        pattern = next(
+            one for one in SETTINGS if "<" in one.key and one.key.startswith(before) and one.key.endswith(after)
+        )
+        return {
+            key[len(before) : len(key) - len(after)]: value
+            for key, value in self.by_key.items()
+            if value.setting is pattern
+        }
+
+    def paths(self) -> list[Path]:
+        """The files with queue configurations."""
+        files = [self.get("licorne.config"), *(self.get("licorne.policy-group") or {}).values()]
+        return [Path(file) for file in files if file]
+
+    def changed(self, before: Values) -> list[str]:
+        """The keys whose values are others than before, of settings that may change while the service runs."""
+        found = []
+        for key in sorted(self.by_key.keys() | before.by_key.keys()):
+            new, old = self.by_key.get(key), before.by_key.get(key)
+            one = new or old
+            assert one is not None
+            hot = one.setting.applies in ("at once", "at registration") and not one.setting.secret
+            if hot and (new is None or old is None or new.parsed != old.parsed):
+                found.append(key)
+        return found
+
+    def texts(self) -> dict[str, str]:
+        """The settings that the scheduler reads itself, as far as they were given."""
+        return {key: value.text for key, value in self.by_key.items() if value.setting.scheduler and value.given}
+
+
+def read_values(given: Given) -> Values:
+    """Read all sources.
+
+    Raises:
+        SettingError: an unknown key, a value that does not parse (of a setting that is not lenient), a file that cannot
+            be read; a line for each fault, with its place.
+    """
+    warnings: list[str] = []
+    entries = [] if given.file is None else read_settings_file(given.file)
+    entries += _of_environment(given.environment, warnings)
+    entries += [Entry(key, text, "option --setting") for key, text in given.settings.items()]
+    entries += [Entry(key, text, f"option --{_option(key)}") for key, text in given.options.items()]
+    faults = [f"{_place(entry)}: {unknown(entry.key)}" for entry in entries if find(entry.key) is None]
+    strongest = {entry.key: entry for entry in entries}
+    values = {one.key: _default(one) for one in SETTINGS if "<" not in one.key}
+    for key, entry in strongest.items():
+        setting = find(key)
+        if setting is None:
+            continue
+        value = _parsed(setting, entry)
+        if value is None:
+            shown = entry.text if len(entry.text) <= 80 else entry.text[:77] + "..."
+            own = entry.origin.endswith(f"--{setting.option}")
+            fault = f"{_place(entry)}: {'' if own else f'{key}: '}{shown!r}: {setting.kind.rule}"
+            if setting.lenient:
+                warnings.append(f"{fault}; the default is used")
+            else:
+                faults.append(fault)
+        else:
+            values[key] = value
+    if faults:
+        raise SettingError("\n".join(faults))
+    return Values(values, warnings)
+
+
+def _option(key: str) -> str:
+    setting = find(key)
+    return setting.option if setting is not None else key
+
+
+def _place(entry: Entry) -> str:
+    return entry.origin.removeprefix("option ").removeprefix("environment ")
+
+
+def _default(setting: Setting) -> Value:
+    return Value(setting, setting.key, setting.default, setting.kind.read(setting.default), "default", given=False)
+
+
+def _parsed(setting: Setting, entry: Entry) -> Value | None:
+    """The value; an empty text means the default."""
+    if not entry.text and not setting.secret:
+        default = _default(setting) if "<" not in setting.key else None
+        return None if default is None else msgspec.structs.replace(default, origin=entry.origin)
+    parsed = setting.kind.read(entry.text)
+    return None if parsed is None else Value(setting, entry.key, entry.text, parsed, entry.origin)
+
+
+def _of_environment(environment: Mapping[str, str], warnings: list[str]) -> list[Entry]:
+    found = []
+    off = environment.get(DISABLE_RESERVATION, "")
+    if off:
+        flag = FLAG.read(off)
+        if flag is None:
+            warnings.append(f"{DISABLE_RESERVATION}: {off[:80]!r}: {FLAG.rule}; the default is used")
+        else:
+            enabled = "false" if flag else "true"
+            found.append(Entry("reservation.enabled", enabled, f"environment {DISABLE_RESERVATION}"))
+    for name, text in sorted(environment.items()):
+        if not name.startswith(ENVIRONMENT) or not text:
+            continue
+        setting = BY_ENVIRONMENT.get(name)
+        if setting is not None:
+            found.append(Entry(setting.key, text, f"environment {name}"))
+        elif near := difflib.get_close_matches(name, BY_ENVIRONMENT, 1, 0.9):
+            warnings.append(f"{name}: no such setting; did you mean {near[0]}?")
+    return found
+
+
+__all__ = ["Given", "Value", "Values", "read_values"]

@@ -1,0 +1,312 @@
+"""What one item may hold, how many queues a configuration may have, how long a call may take; levels of the log."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from typing import Any
+
+import grpc
+import httpx
+import msgspec
+import pytest
+
+from licorne.config import ConfigError, load
+from licorne.service import ServiceSettings, Web, make_log
+from licorne.service import prepared as preparing
+from licorne.service.bounds import enforce
+from licorne.service.log import Levels, level_of, named, no_log, parse_level
+from licorne.service.prepared import Prepared, count_queues
+from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
+from licorne.si._common import AddApplicationRequest, UserGroupInformation
+from licorne.si.adapt import Translation
+from licorne.si.messages import RejectedAllocation, RejectedApplication, RejectedNode
+from licorne.si.reading import within
+from service.peers import Peer, eventually, service
+
+LIMITS = ServiceSettings(names=8, tags=2)
+LONG = "n" * 9
+THREE = dict.fromkeys("abc", "x")
+
+
+def ask(key: str = "k", app: str = "app", **fields: Any) -> v19.Allocation:
+    return v19.Allocation(allocation_key=key, application_id=app, **{"resource_per_alloc": {"vcore": 1}, **fields})
+
+
+ASKS = [
+    (ask(key=LONG), "invalid allocationKey 'nnnnnnnnn': must have at most 8 characters"),
+    (ask(app=LONG), "invalid applicationID 'nnnnnnnnn': must have at most 8 characters"),
+    (ask(task_group_name=LONG), "invalid taskGroupName 'nnnnnnnnn': must have at most 8 characters"),
+    (ask(allocation_tags=THREE), "invalid allocationTags 3: must have at most 2 entries"),
+    (ask(allocation_tags={LONG: ""}), "invalid allocationTags 'nnnnnnnnn': must have at most 8 characters"),
+    (ask(resource_per_alloc={"a": 1, "b": 1, "c": 1}), "invalid resourcePerAlloc 3: must have at most 2 entries"),
+    (ask(resource_per_alloc={LONG: 1}), "invalid resourcePerAlloc 'nnnnnnnnn': must have at most 8 characters"),
+]
+
+
+@pytest.mark.parametrize("on_wire", [True, False])
+@pytest.mark.parametrize(("bad", "reason"), ASKS)
+def test_an_ask_beyond_a_limit_is_refused_and_the_others_go_on(
+    bad: v19.Allocation, reason: str, *, on_wire: bool
+) -> None:
+    tags = {"12345678": "v" * 1000}  # as long as it may be; what a tag says is bounded by the message alone
+    fine = [ask(f"k{number}", allocation_tags=tags) for number in range(3)]
+    request = v19.AllocationRequest(rm_id="rm", allocations=[*fine[:2], bad, fine[2]])
+    if on_wire:
+        _, translation = adapt_v19.inputs_from_allocation_bytes(wire.encode(request))
+    else:
+        translation = adapt_v19.inputs_from_allocation_request(request)
+    enforce(translation, LIMITS)
+    assert translation.outputs == [RejectedAllocation(bad.allocation_key, bad.application_id, reason)]
+    assert [one.key for one in translation.inputs] == ["k0", "k1", "k2"]  # type: ignore[union-attr]
+
+
+def application(**fields: Any) -> v19.ApplicationRequest:
+    return v19.ApplicationRequest(rm_id="rm", new=[AddApplicationRequest(**{"application_id": "app", **fields})])
+
+
+APPLICATIONS = [
+    ({"application_id": LONG}, "applicationID"),
+    ({"queue_name": LONG}, "queueName"),
+    ({"ugi": UserGroupInformation(user=LONG)}, "ugi.user"),
+    ({"ugi": UserGroupInformation(user="u", groups=[LONG])}, "ugi.groups"),
+    ({"ugi": UserGroupInformation(user="u", groups=["a", "b", "c"])}, "ugi.groups"),
+    ({"tags": THREE}, "tags"),
+    ({"tags": {LONG: "x"}}, "tags"),
+    ({"placeholder_ask": {LONG: 1}}, "placeholderAsk"),
+]
+
+
+@pytest.mark.parametrize(("fields", "name"), APPLICATIONS)
+def test_an_application_beyond_a_limit(fields: dict[str, Any], name: str) -> None:
+    translation = adapt_v19.inputs_from_application_request(application(**fields))
+    enforce(translation, LIMITS)
+    assert translation.inputs == []
+    (refusal,) = translation.outputs
+    assert isinstance(refusal, RejectedApplication)
+    assert refusal.reason.startswith(f"invalid {name} ")
+
+
+NODES = [
+    ({"node_id": LONG}, "nodeID"),
+    ({"attributes": THREE}, "attributes"),
+    ({"attributes": {LONG: ""}}, "attributes"),
+    ({"schedulable_resource": {LONG: 1}}, "schedulableResource"),
+]
+
+
+@pytest.mark.parametrize(("fields", "name"), NODES)
+def test_a_node_beyond_a_limit(fields: dict[str, Any], name: str) -> None:
+    node = v19.NodeInfo(**{"node_id": "n", "action": v19.ActionFromRM.CREATE, **fields})
+    translation = adapt_v19.inputs_from_node_request(v19.NodeRequest(rm_id="rm", nodes=[node]))
+    enforce(translation, LIMITS)
+    (refusal,) = translation.outputs
+    assert isinstance(refusal, RejectedNode)
+    assert refusal.reason.startswith(f"invalid {name} ")
+
+
+def test_the_first_document_s_requests_too() -> None:
+    request = seed.UpdateRequest(
+        rm_id="rm",
+        asks=[seed.AllocationAsk(allocation_key="k", application_id="a"), seed.AllocationAsk(allocation_key=LONG)],
+        new_applications=[AddApplicationRequest(application_id="a"), AddApplicationRequest(application_id=LONG)],
+    )
+    _, translation = adapt_seed.inputs_from_update_bytes(wire.encode(request))
+    enforce(translation, LIMITS)
+    assert [type(one) for one in translation.outputs] == [RejectedApplication, RejectedAllocation]
+    assert len(translation.inputs) == 2
+
+
+def test_what_is_within_is_left_alone() -> None:
+    request = v19.AllocationRequest(rm_id="rm", allocations=[ask(f"k{number}") for number in range(5)])
+    _, translation = adapt_v19.inputs_from_allocation_bytes(wire.encode(request))
+    before = translation.inputs
+    enforce(translation, LIMITS)
+    assert translation.inputs is before
+    assert within(before, 5, 1)
+    assert not within(before, 4, 1)
+    assert not within(before, 5, 0)
+    empty = Translation()
+    enforce(empty, LIMITS)
+    assert empty == Translation()
+
+
+def test_refusals_reach_the_resource_manager() -> None:
+    async def story() -> None:
+        async with service(settings={"names": 12}) as made, Peer(made.addresses[0]) as peer:
+            await peer.running()
+            assert (await peer.application("a-name-too-long")).rejected
+            assert (await peer.node("a-name-too-long")).rejected
+            await peer.asks("a", "a-name-too-long", "b")
+            assert [one.allocation_key for one in (await peer.read("allocation")).rejected_allocations] == [
+                "a-name-too-long"
+            ]
+            assert set(await peer.allocations(2)) == {"a", "b"}
+
+    asyncio.run(story())
+
+
+# -- configurations --------------------------------------------------------------------------------------
+
+
+def queues(count: int) -> str:
+    lines = ["partitions:", "  - name: default", "    queues:", "      - name: root", "        submitacl: '*'"]
+    return "\n".join([*lines, "        queues:", *(f"          - name: q{number}" for number in range(count))]) + "\n"
+
+
+ALIASES = """\
+partitions:
+  - name: default
+    queues:
+      - {name: a, queues: &some [{name: x}, {name: y}, {name: z}]}
+      - {name: b, queues: *some}
+"""
+
+
+def test_queues_are_counted_also_those_of_aliases() -> None:
+    assert count_queues(load(queues(7))) == 8
+    assert count_queues(load(ALIASES)) == 9
+    with pytest.raises(ConfigError, match="has 9 queues, and at most 8 are allowed"):
+        Prepared(lambda: 8).read(ALIASES)
+
+
+def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
+    async def story() -> None:
+        web = Web(addresses=("127.0.0.1:0",))
+        async with service(settings={"queues": 5}, web=web) as made, Peer(made.addresses[0]) as peer:
+            await peer.register(config=queues(4))
+            with pytest.raises(grpc.aio.AioRpcError, match="has 6 queues, and at most 5 are allowed"):
+                await peer.register(config=queues(5))
+            assert made.web is not None
+            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=20) as client:
+                answer = await client.put("/ws/v1/config", content=queues(5))
+                assert answer.status_code == 409
+                assert "at most 5 are allowed" in answer.json()["reason"]
+                asked = await client.post("/ws/v1/validate-conf", content=ALIASES)
+                assert asked.json()["allowed"] is False
+            assert made.api.cluster.partition("rm").tree.find("root.q3") is not None
+
+    asyncio.run(story())
+
+
+def test_a_long_configuration_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is read, the loop answers; each text is read once."""
+    reading: list[tuple[int, threading.Thread]] = []
+    go = threading.Event()
+
+    def slow(text: str, *, file: str = "") -> Any:
+        reading.append((len(text), threading.current_thread()))
+        assert go.wait(20)
+        return load(text)
+
+    async def story() -> None:
+        web = Web(addresses=("127.0.0.1:0",))
+        async with service(web=web) as made, Peer(made.addresses[0], "a") as a, Peer(made.addresses[0], "b") as b:
+            monkeypatch.setattr(preparing, "load", slow)
+            long = queues(200)
+            registering = asyncio.create_task(a.register(config=long))
+            await eventually(lambda: reading)
+            monkeypatch.setattr(preparing, "load", load)  # the one that waits goes on waiting
+            await b.running()
+            await b.asks("k")
+            assert await b.allocations(1) == {"k": "n1"}
+            assert not registering.done()
+            go.set()
+            await registering
+            assert [size for size, _ in reading] == [len(long)]
+            assert reading[0][1] is not threading.main_thread()
+            assert made.api.cluster.partition("a").tree.find("root.q199") is not None
+
+    asyncio.run(story())
+
+
+def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    go = threading.Event()
+
+    def slow(text: str, *, file: str = "") -> Any:
+        go.wait(20)
+        return load(text)
+
+    async def story() -> None:
+        async with service(settings={"request_s": 0.2}) as made, Peer(made.addresses[0]) as peer:
+            monkeypatch.setattr(preparing, "load", slow)
+            with pytest.raises(grpc.aio.AioRpcError, match=r"took longer than 0\.2 s") as refusal:
+                await peer.register(config=queues(200))
+            assert refusal.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            assert made.sessions.by_id == {}
+            go.set()
+
+    asyncio.run(story())
+
+
+def test_too_many_calls_at_once() -> None:
+    """A connection has a bound of its own, which keeps further calls waiting; so there are two."""
+    from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
+
+    async def first(call: Any) -> object:
+        try:
+            return (await call.read()).status
+        except grpc.aio.AioRpcError as error:
+            return error.code()
+
+    async def story() -> None:
+        async with service(settings={"streams": 1}) as made, Peer(made.addresses[0]) as a, Peer(made.addresses[0]) as b:
+            stubs = [health_pb2_grpc.HealthStub(peer.channel) for peer in (a, b)]
+            calls = [stubs[number % 2].Watch(health_pb2.HealthCheckRequest()) for number in range(110)]
+            found = await asyncio.gather(*(first(call) for call in calls))
+            assert found.count(health_pb2.HealthCheckResponse.SERVING) == 101
+            assert found.count(grpc.StatusCode.RESOURCE_EXHAUSTED) == 9
+            for call in calls:
+                call.cancel()
+
+    asyncio.run(story())
+
+
+# -- levels of the log -----------------------------------------------------------------------------------
+
+
+def test_a_logger_has_the_level_of_the_longest_name_above_it() -> None:
+    out = io.StringIO()
+    levels = Levels()
+    log = make_log(out, form="json", levels=levels)
+    loggers = [named(log, name) for name in ("core", "core.scheduler", "core.scheduler.health", "core.schedulers")]
+
+    def heard() -> list[str]:
+        out.seek(0)
+        out.truncate()
+        for logger in (log, *loggers):
+            logger.info("said")
+        return [msgspec.json.decode(line).get("logger", "") for line in out.getvalue().splitlines()]
+
+    assert heard() == ["", "core", "core.scheduler", "core.scheduler.health", "core.schedulers"]
+    levels.set(40, {"core.scheduler": 20, "core.scheduler.health": 30})
+    assert heard() == ["core.scheduler"]
+    levels.set(20, {"core": 50, "core.scheduler.health": 10})
+    assert heard() == ["core.scheduler.health"]
+    levels.set(10)
+    assert len(heard()) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("-1", 10), ("0", 20), ("1", 30), ("2", 40), ("5", 50), ("DEBUG", 10), ("warn", 30), ("6", None), ("", None)],
+)
+def test_levels_of_the_original(text: str, level: int | None) -> None:
+    assert parse_level(text) == level
+
+
+def test_text_leaves_the_name_of_the_logger_out() -> None:
+    out = io.StringIO()
+    named(make_log(out), "core.rest").info("said", what=1)
+    assert "core.rest" not in out.getvalue()
+    assert "what=1" in out.getvalue()
+
+
+def test_which_level_a_log_has() -> None:
+    levels = Levels()
+    log = named(make_log(io.StringIO(), levels=levels), "core.rest")
+    assert level_of(log) == "INFO"
+    levels.set(40, {"core.rest": 10})
+    assert level_of(log) == "DEBUG"
+    assert level_of(no_log()) == "CRITICAL"
