@@ -23,6 +23,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is first imported; its own log is not ours
 
 from licorne.service import (
+    GroupSettings,
     Security,
     SecurityError,
     Service,
@@ -163,6 +164,8 @@ def serve(
     config: Path | None = None,
     policy_group: Many = (),
     setting: Many = (),
+    group_resolver: Literal["config", "none", "os", "table"] = "config",
+    group_table: Path | None = None,
     limits: Limits = Limits(),
     protection: Protection = Protection(),
     log_format: Literal["text", "json"] = "text",
@@ -186,6 +189,11 @@ def serve(
         NAME=FILE: the queue configuration of resource managers that name this policy group. May be repeated.
     setting
         KEY=VALUE: a setting of the scheduler, like reservation.delay=5s. May be repeated.
+    group_resolver
+        Where the groups of a user come from if an application names none: config (as the queue configuration says),
+        none, os (the operating system), or table.
+    group_table
+        File with a line `user: [group, ...]` for each user.
     limits
         Limits and times.
     protection
@@ -203,6 +211,7 @@ def serve(
             policy_groups=_groups(config, policy_group),
             scheduler_settings=settings_of_scheduler,
             settings=limits.settings(),
+            groups=GroupSettings(resolver=group_resolver, table=group_table),
             security=protection.read(),
             web=rest.web(),
             log=make_log(sys.stderr, form=log_format, level=log_level),

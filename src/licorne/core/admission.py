@@ -34,7 +34,7 @@ TERMINATED_MAX = 10_000
 def add_application(partition: Partition, message: AddApplication) -> bool:
     """Place a new application in a queue, or reject it; either is said. Was it taken?"""
     forced = is_forced(message.tags)
-    user, groups, fault = identity(message.user, message.groups, forced=forced)
+    user, groups, fault = identity(message.user, message.groups, forced=forced, not_found=message.groups_fault)
     fault = fault or _fault(partition, message)
     if not fault:
         request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
@@ -71,11 +71,13 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     return True
 
 
-def identity(user: str, groups: tuple[str, ...], *, forced: bool) -> tuple[str, tuple[str, ...], str]:
+def identity(
+    user: str, groups: tuple[str, ...], *, forced: bool, not_found: str = ""
+) -> tuple[str, tuple[str, ...], str]:
     """Who an application belongs to: (user, groups, why they are refused), spec config.md, section 12.1.
 
     Groups that are handed in count as they are. Without any, and without a resolver, a user's only group has the
-    user's name.
+    user's name. `not_found`: why a resolver that was asked found none.
     """
     if not user and not forced:
         return user, groups, "empty user cannot resolve"
@@ -83,6 +85,8 @@ def identity(user: str, groups: tuple[str, ...], *, forced: bool) -> tuple[str, 
         return NOBODY_USER, groups or (NOBODY_GROUP,), ""
     if groups and not USER_NAME.fullmatch(user):
         return user, groups, "invalid username, it contains invalid characters"
+    if not_found and not groups:
+        return (user, (NOBODY_GROUP,), "") if forced else (user, groups, not_found)
     return user, groups or (user,), ""
 
 

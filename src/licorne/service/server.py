@@ -21,6 +21,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_
 
 from .backend import Backend
 from .engine import Engine, steady_clock
+from .groups import GroupSettings, Resolver
 from .log import Log, no_log
 from .monitor import Monitor
 from .proto import si_v1_pb2
@@ -38,6 +39,7 @@ class Service:
         addresses: where to listen, `HOST:PORT` (port 0: a free one) or `unix:PATH`.
         policy_groups, scheduler_settings: as for `SchedulerAPI`.
         settings: limits and times of the service itself.
+        groups: how groups of users are found where messages name none.
         security: TLS and token.
         web: REST beside gRPC; None: there is none, and nothing is watched.
         log: where to say what happens.
@@ -52,6 +54,7 @@ class Service:
         policy_groups: PolicyGroups | None = None,
         scheduler_settings: Mapping[str, str] | None = None,
         settings: ServiceSettings | None = None,
+        groups: GroupSettings | None = None,
         security: Security | None = None,
         web: Web | None = None,
         log: Log | None = None,
@@ -66,7 +69,8 @@ class Service:
         self.api = SchedulerAPI(
             policy_groups=policy_groups, settings=scheduler_settings, clock=clock, on_output=self._told
         )
-        self.sessions = Sessions(self.api, self.settings, self.log)
+        self.groups = Resolver(groups, log=self.log)
+        self.sessions = Sessions(self.api, self.settings, self.log, self.groups)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, self.log)
         self.monitor: Monitor | None = None
         self.web: WebServer | None = None
@@ -185,6 +189,7 @@ class Service:
         await self._server.stop(self.settings.grace_s)
         for session in self.sessions.by_id.values():
             session.cancel_timer()
+        self.groups.close()
         self._server = None
         self.log.info("ended", allocations=self.engine.decided)
 
