@@ -19,8 +19,8 @@ from .atomic import gang_of, own_fault
 from .nodechanges import amounts_fault
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
 from .rejections import rejection
-from .states import SECOND_NS, TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
-from .tags import tag
+from .states import TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
+from .tags import seconds_tag, tag
 
 if TYPE_CHECKING:
     from .partition import Partition
@@ -123,14 +123,6 @@ def _new(
     return app
 
 
-def seconds_tag(text: str) -> int | None:
-    """Unix seconds of a tag in nanoseconds; None if there is none, or it is no such number."""
-    if not text.isascii() or not text.isdigit() or len(text) > 10:
-        return None
-    moment = int(text) * SECOND_NS
-    return moment if moment <= TIME_MAX_NS else None
-
-
 def timeout_ns(timeout_ms: int) -> int:
     """A timeout of a message in nanoseconds; 0, as for negative ones, is never."""
     return min(max(0, timeout_ms) * MILLISECOND_NS, TIME_MAX_NS)
@@ -172,6 +164,8 @@ def retire(partition: Partition, app: Application) -> None:
     app.queue.apps.pop(app.id, None)
     partition.timers.cancel(app.running_timer)
     partition.terminated[app] = None
+    if app.past is not None:
+        app.past.forget_usage()
     if len(partition.terminated) > TERMINATED_MAX:
         forget(partition, next(iter(partition.terminated)))
     if not app.queue.apps:  # what else could have become empty?

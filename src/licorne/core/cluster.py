@@ -37,6 +37,7 @@ from .partition import Partition, Predicate, PreemptionPredicate
 from .releases import release
 from .settings import Settings, read_settings
 from .states import ApplicationEvent, ApplicationState
+from .usagehistory import UsageHistory
 from .validate import validate
 from .vectors import UNLIMITED, Types
 
@@ -105,8 +106,15 @@ class Cluster:
         self._deciding: list[Manager] = []  # those of them that are not paused
         self.recorder: Recorder | None = None
         """Takes the records of events of all resource managers that register from now on."""
+        self._usage_watched = False
         for name in ("memory", "vcore"):
             self.types.slot(name)
+
+    def watch_usage(self) -> None:
+        """From now on applications remember what they have used (`licorne.core.usagehistory`)."""
+        self._usage_watched = True
+        for partition in self.partitions():
+            partition.books.watch = UsageHistory(partition)
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions in their order."""
@@ -183,6 +191,8 @@ class Cluster:
         partition.predicates = manager.predicates
         partition.paused = manager.is_paused
         partition.preemption_predicates = manager.preemption_predicates
+        if self._usage_watched:
+            partition.books.watch = UsageHistory(partition)
         manager.add(name, partition)
 
     def remove(self, rm_id: str) -> None:

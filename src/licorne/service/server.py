@@ -8,6 +8,7 @@ services for health and reflection.
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
@@ -106,6 +107,7 @@ class Service:
             health_interval_s=settings.health_interval_s,
             event_capacity=settings.event_capacity,
         )
+        self.monitor.log_level = logging.getLevelName(self.log.get_effective_level())
         self.web = WebServer(web, self.monitor, self.security, settings, self.log)
 
     # -- start and end ---------------------------------------------------------------------------------
