@@ -149,6 +149,7 @@ def test_a_program_asks_for_itself() -> None:
     [
         ({"resolver": "ldap"}, "must be config, none, os or table"),
         ({"resolver": "table"}, "give the file of the table"),
+        ({"resolver": "os", "table": Path("t")}, "nobody asks it where the group resolver is os"),
         ({"capacity": 0}, "capacity: 0: must be more than 0"),
         ({"timeout_s": float("nan")}, "timeout_s"),
     ],
@@ -195,6 +196,31 @@ def test_where_nothing_is_looked_up_messages_stay_as_they_are() -> None:
     directory = Directory()
     assert wanted_of(Resolver(lookup=directory), api, message) == []
     assert (message, directory.calls) == (application(), [])
+
+
+def test_many_users_and_long_names() -> None:
+    api, _ = registered("os")
+    directory = Directory(**{f"u{number}": ("dev",) for number in range(2000)})
+    resolver = Resolver(lookup=directory)
+    long = application(user="x" * 257)
+    for _ in range(2):
+        messages = [application(f"app{number}", f"u{number}") for number in range(2000)]
+        completed(resolver, api, *messages, long)
+        assert {message.groups for message in messages} == {("dev",)}
+    assert sorted(directory.calls) == sorted(directory.users)
+    assert long.groups_fault.endswith("the name has more than 256 characters")
+    assert len(long.groups_fault) < 200
+
+
+def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    api, _ = registered("os")
+    message = application()
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    completed(Resolver(), api, message)
+    assert message.groups_fault == "groups of user 'ann' cannot be found: RuntimeError"
 
 
 # -- what is remembered -----------------------------------------------------------------------------------

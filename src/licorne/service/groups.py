@@ -31,6 +31,7 @@ from .grouptable import Table
 from .log import Log, no_log
 from .lookups import Threads
 from .osgroups import GroupsError, os_groups
+from .pace import paced
 from .settings import SettingError
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ NO_LDAP = "the queue configuration wants them from ldap, which is not built in; 
 CLEAN_S = 60.0
 """How often what is out of date is forgotten (section 12.1)."""
 Wanted = list[tuple[AddApplication, Way]]
+NAME_CHARS = 256
+"""The longest name that is looked up."""
+INLINE = 500
+"""Applications of one message that are completed without giving the loop back, at most."""
 AT_ONCE = 64
 """Users of one message that are looked up at the same time, at most."""
 
@@ -70,6 +75,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise SettingError(f"group resolver: {self.resolver!r}: must be config, none, os or table")
         if self.resolver == "table" and self.table is None:
             raise SettingError("group resolver: table: give the file of the table too")
+        if self.resolver in ("none", "os") and self.table is not None:
+            raise SettingError(f"group table: nobody asks it where the group resolver is {self.resolver}")
         for name in ("positive_s", "negative_s", "capacity", "timeout_s", "threads"):
             if not 0 < getattr(self, name) <= 1 << 31:
                 raise SettingError(f"{name}: {getattr(self, name)}: must be more than 0 and at most 2147483648")
@@ -130,11 +137,13 @@ class Resolver:
                 answer = error
             self._remember(user, answer)
         if isinstance(answer, GroupsError):
-            raise answer
+            raise GroupsError(str(answer))
         return answer
 
     def _answer(self, way: Way, user: str) -> Answer | None:
         """What is known without a lookup; None: nothing."""
+        if len(user) > NAME_CHARS and way != "none":
+            return GroupsError(_why(user, f"the name has more than {NAME_CHARS} characters"))
         if way == "os":
             found = self._known.get(user)
             return found[0] if found is not None and found[1] > self._clock() else None
@@ -159,11 +168,15 @@ class Resolver:
     # -- the messages of the service ---------------------------------------------------------------------
 
     def wanted(self, partitions: Mapping[str, Partition], inputs: Sequence[Input]) -> Wanted:
-        """Complete the new applications of a message as far as is known at once, and name those that need a lookup."""
+        """Complete the new applications of a message as far as is quickly done, and name the others.
+
+        These need a lookup, or there are too many of them. Mostly there are none.
+        """
         ways = {name: self.way(home.config.user_group_resolver) for name, home in partitions.items()}
         if all(way == "none" for way in ways.values()):
             return []  # the core knows
         stale = self._table is not None and not self._table.fresh
+        done = 0
         wanted: Wanted = []
         for message in inputs:
             if type(message) is not AddApplication or message.groups or not message.user:
@@ -171,15 +184,16 @@ class Resolver:
             way = ways.get(message.partition, "none")
             if way == "none":
                 continue
-            answer = None if way == "table" and stale else self._answer(way, message.user)
+            answer = None if (way == "table" and stale) or done == INLINE else self._answer(way, message.user)
             if answer is None:
                 wanted.append((message, way))
             else:
+                done += 1
                 _complete(message, answer)
         return wanted
 
     async def complete(self, wanted: Wanted) -> None:
-        """Look up what `wanted` has named. It never fails: where a lookup does, the message says so.
+        """Complete those that `wanted` has named. It never fails: where a lookup does, the message says so.
 
         To cancel it is safe; lookups under way go on, and are remembered.
         """
@@ -187,25 +201,26 @@ class Resolver:
             look = self._threads.run(self._table.refresh)
             await asyncio.wait([look], timeout=self.settings.timeout_s)
             look.cancel()
-        users = list(dict.fromkeys(message.user for message, way in wanted if way == "os"))
-        found: dict[str, Answer] = {}
+        found: dict[tuple[Way, str], Answer | None] = {}
+        async for message, way in paced(wanted):
+            if (way, message.user) not in found:
+                found[way, message.user] = self._answer(way, message.user)
+        users = [user for (_, user), answer in found.items() if answer is None]
         for at in range(0, len(users), AT_ONCE):
-            part = users[at : at + AT_ONCE]
-            if not await self._look_up(part, found):
+            if not await self._look_up(users[at : at + AT_ONCE], found):
                 break  # they hang: the rest would too
         late = f"no answer within {self.settings.timeout_s:g} s"
-        for message, way in wanted:
-            user = message.user
-            answer = found.get(user) if way == "os" else self._answer(way, user)
-            _complete(message, GroupsError(_why(user, late)) if answer is None else answer)
+        async for message, way in paced(wanted):
+            answer = found[way, message.user]
+            _complete(message, GroupsError(_why(message.user, late)) if answer is None else answer)
 
-    async def _look_up(self, users: Sequence[str], found: dict[str, Answer]) -> bool:
+    async def _look_up(self, users: Sequence[str], found: dict[tuple[Way, str], Answer | None]) -> bool:
         """Ask the operating system for these. False if not all were answered in time."""
         lookups = {user: self._pending.get(user) or self._begin(user) for user in users}
         _, late = await asyncio.wait(lookups.values(), timeout=self.settings.timeout_s)
         for user, lookup in lookups.items():
             if lookup.done() and not lookup.cancelled():
-                found[user] = _result(user, lookup)
+                found["os", user] = _result(user, lookup)
             else:
                 if self._pending.get(user) is lookup:
                     del self._pending[user]

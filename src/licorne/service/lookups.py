@@ -36,9 +36,19 @@ class Threads:
             if self._idle >= len(self._jobs) or self._threads >= self._most:
                 self._change.notify()
             else:
-                self._threads += 1
-                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+                self._start(job)
         return asyncio.wrap_future(job)
+
+    def _start(self, job: Future[Any]) -> None:
+        """One more thread, for this job or another; if there can be none, and is none, the job fails."""
+        try:
+            threading.Thread(target=self._work, name=self._name, daemon=True).start()
+        except RuntimeError as error:
+            if not self._threads:
+                del self._jobs[job]
+                job.set_exception(error)
+            return
+        self._threads += 1
 
     @property
     def waiting(self) -> int:
