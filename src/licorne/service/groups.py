@@ -199,8 +199,10 @@ class Resolver:
         """
         if self._table is not None and any(way == "table" for _, way in wanted):
             look = self._threads.run(self._table.refresh)
-            await asyncio.wait([look], timeout=self.settings.timeout_s)
-            look.cancel()
+            try:
+                await asyncio.wait([look], timeout=self.settings.timeout_s)
+            finally:
+                look.cancel()
         found: dict[tuple[Way, str], Answer | None] = {}
         async for message, way in paced(wanted):
             if (way, message.user) not in found:
@@ -243,7 +245,9 @@ class Resolver:
             self._remember(user, _result(user, lookup))
 
     def close(self) -> None:
-        """Look nothing up any more."""
+        """Look nothing up any more; who waits is told that nothing was found."""
+        for lookup in list(self._pending.values()):
+            lookup.cancel()
         self._threads.close()
 
 
