@@ -27,6 +27,7 @@ PARTITIONS = [
         "capacity": {
             "capacity": {"memory": 2 * 10**12, "pods": 220, "vcore": 24_000},
             "usedCapacity": {"memory": 10**6, "pods": 1, "vcore": 10},
+            "utilization": {"memory": 0, "pods": 0, "vcore": 0},
         },
         "nodeSortingPolicy": {"type": "fair", "resourceWeights": {"memory": 1.0, "vcore": 1.0}},
         "preemptionEnabled": True,
@@ -101,6 +102,7 @@ ALLOCATION = {
 APP_1 = {
     "applicationID": "app-1",
     "usedResource": {"memory": 10**6, "pods": 1, "vcore": 10},
+    "maxUsedResource": {"memory": 10**6, "pods": 1, "vcore": 10},
     "pendingResource": {"memory": 10**6, "vcore": 8000},
     "partition": "default",
     "queueName": "root.a",
@@ -136,6 +138,7 @@ NODE_1 = {
     "capacity": {"memory": 10**12, "pods": 110, "vcore": 20_000},
     "allocated": {"memory": 10**6, "pods": 1, "vcore": 10},
     "available": {"memory": 10**12 - 10**6, "pods": 109, "vcore": 19_990},
+    "utilized": {"memory": 0, "pods": 0, "vcore": 0},
     "allocations": [ALLOCATION],
     "schedulable": True,
     "isReserved": False,

@@ -185,6 +185,8 @@ def test_tls_with_certificates_of_clients(certificates: Path) -> None:
         (("--rm-timeout", "0"), "--rm-timeout: '0': must be more than 0"),
         (("--setting", "reservation.delay=soon"), "reservation.delay: 'soon'"),
         (("--config", "{}/none"), "no such file"),
+        (("--group-resolver", "table"), "give the file of the table"),
+        (("--group-table", "{}/bad"), "bad:1:13: the groups of user 'partitions' must be a list"),
         (("--config", "{}/bad"), "licorne config check"),
         (("--policy-group", "x"), "--policy-group: 'x': is written NAME=FILE"),
         (("--token-file", "{}/empty"), "a token is a line"),

@@ -90,6 +90,7 @@ async def _serve(loaded: Loaded) -> int:
         policy_groups=groups,
         scheduler_settings=values.texts(),
         settings=building.service_settings(values),
+        groups=building.group_settings(values),
         security=building.security(values),
         web=building.web(values),
         log=log,

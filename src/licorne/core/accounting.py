@@ -45,6 +45,7 @@ class Books:
     index: NodeIndex
     types: Types
     gangs: Any  # licorne.core.gangs.Gangs, which is built upon this module
+    watch: Any  # licorne.core.usagehistory.UsageHistory; None: nobody watches
     asks_seen: cython.longlong
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
@@ -53,6 +54,7 @@ class Books:
         self.index = index
         self.types = types
         self.gangs = None
+        self.watch = None
         self.asks_seen = 0
         self.asked_to_end = 0
 
@@ -245,6 +247,8 @@ class Books:
         """The allocation has ended: undo `take`, and wake who waits for what it used."""
         amounts: Vec = alloc.shape.amounts
         node: Node = cython.cast(Node, alloc.node)
+        if self.watch is not None:
+            self.watch.ending(app, alloc)
         del node.allocations[alloc]
         del app.allocations[alloc.id]
         if alloc.preempted:

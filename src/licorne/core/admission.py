@@ -19,8 +19,8 @@ from .atomic import gang_of, own_fault
 from .nodechanges import amounts_fault
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
 from .rejections import rejection
-from .states import SECOND_NS, TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
-from .tags import tag
+from .states import TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
+from .tags import seconds_tag, tag
 
 if TYPE_CHECKING:
     from .partition import Partition
@@ -34,7 +34,7 @@ TERMINATED_MAX = 10_000
 def add_application(partition: Partition, message: AddApplication) -> bool:
     """Place a new application in a queue, or reject it; either is said. Was it taken?"""
     forced = is_forced(message.tags)
-    user, groups, fault = identity(message.user, message.groups, forced=forced)
+    user, groups, fault = identity(message.user, message.groups, forced=forced, not_found=message.groups_fault)
     fault = fault or _fault(partition, message)
     if not fault:
         request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
@@ -71,11 +71,13 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     return True
 
 
-def identity(user: str, groups: tuple[str, ...], *, forced: bool) -> tuple[str, tuple[str, ...], str]:
+def identity(
+    user: str, groups: tuple[str, ...], *, forced: bool, not_found: str = ""
+) -> tuple[str, tuple[str, ...], str]:
     """Who an application belongs to: (user, groups, why they are refused), spec config.md, section 12.1.
 
     Groups that are handed in count as they are. Without any, and without a resolver, a user's only group has the
-    user's name.
+    user's name. `not_found`: why a resolver that was asked found none.
     """
     if not user and not forced:
         return user, groups, "empty user cannot resolve"
@@ -83,6 +85,8 @@ def identity(user: str, groups: tuple[str, ...], *, forced: bool) -> tuple[str, 
         return NOBODY_USER, groups or (NOBODY_GROUP,), ""
     if groups and not USER_NAME.fullmatch(user):
         return user, groups, "invalid username, it contains invalid characters"
+    if not_found and not groups:
+        return (user, (NOBODY_GROUP,), "") if forced else (user, groups, not_found)
     return user, groups or (user,), ""
 
 
@@ -117,14 +121,6 @@ def _new(
     elif message.placeholder_ask or timeout > 0:
         partition.gangs.admitted(app, message, timeout)
     return app
-
-
-def seconds_tag(text: str) -> int | None:
-    """Unix seconds of a tag in nanoseconds; None if there is none, or it is no such number."""
-    if not text.isascii() or not text.isdigit() or len(text) > 10:
-        return None
-    moment = int(text) * SECOND_NS
-    return moment if moment <= TIME_MAX_NS else None
 
 
 def timeout_ns(timeout_ms: int) -> int:
@@ -168,6 +164,8 @@ def retire(partition: Partition, app: Application) -> None:
     app.queue.apps.pop(app.id, None)
     partition.timers.cancel(app.running_timer)
     partition.terminated[app] = None
+    if app.past is not None:
+        app.past.forget_usage()
     if len(partition.terminated) > TERMINATED_MAX:
         forget(partition, next(iter(partition.terminated)))
     if not app.queue.apps:  # what else could have become empty?

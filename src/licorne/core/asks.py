@@ -63,7 +63,8 @@ class Ask:
     """A pending ask; with a node, an allocation (spec scheduling.md, section 2).
 
     `id` names the allocation: the key in 1.9's dialect, where one ask is one allocation; a UUID in the seed's, where
-    an ask may be repeated (`repeats` is what is left of maxAllocations). `created` and `bound_ns` are in nanoseconds.
+    an ask may be repeated (`repeats` is what is left of maxAllocations). `created` and `bound_ns` are in nanoseconds; so is
+    `replaced_ns`, the creation of the placeholder whose place it took, 0 for none.
     `reserved` is the node that a reservation ties the ask to; `required` the id of the only node that will do.
     """
 
@@ -84,6 +85,7 @@ class Ask:
     task_group: str
     timeout_ns: cython.longlong
     bound_ns: cython.longlong
+    replaced_ns: cython.longlong
     parked: cython.int
     aging: cython.bint  # a timer will wake it when it is old enough to reserve a node
     attempted: cython.bint
@@ -165,6 +167,10 @@ class Ask:
     def may_go(self) -> bool:
         """May preemption of any kind evict it (spec preemption.md, sections 2.4, 3 and 4.5)?"""
         return not (self.required or self.preempted or self.released)
+
+
+if not cython.compiled:
+    Ask.replaced_ns = 0  # few ever have another, so `open` need not set it
 
 
 def request_order(ask: Ask) -> tuple[int, int, int]:

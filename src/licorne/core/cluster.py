@@ -37,6 +37,7 @@ from .partition import Partition, Predicate, PreemptionPredicate
 from .releases import release
 from .settings import Settings, read_settings
 from .states import ApplicationEvent, ApplicationState
+from .usagehistory import UsageHistory
 from .validate import validate
 from .vectors import UNLIMITED, Types
 
@@ -107,8 +108,15 @@ class Cluster:
         """Takes the records of events of all resource managers that register from now on."""
         self.read: Callable[[str], Configuration] = load
         """Reads a queue configuration; a host may have one that has read it before."""
+        self._usage_watched = False
         for name in ("memory", "vcore"):
             self.types.slot(name)
+
+    def watch_usage(self) -> None:
+        """From now on applications remember what they have used (`licorne.core.usagehistory`)."""
+        self._usage_watched = True
+        for partition in self.partitions():
+            partition.books.watch = UsageHistory(partition)
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions in their order."""
@@ -185,6 +193,8 @@ class Cluster:
         partition.predicates = manager.predicates
         partition.paused = manager.is_paused
         partition.preemption_predicates = manager.preemption_predicates
+        if self._usage_watched:
+            partition.books.watch = UsageHistory(partition)
         manager.add(name, partition)
 
     def remove(self, rm_id: str) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from .usagehistory import most_used
+
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
@@ -64,7 +66,28 @@ def _partition(partition: Partition) -> Map:
             for name in sorted(partition.nodes)
             for ask in _by_arrival(partition.nodes[name].reservations)
         ],
+        "gangHolds": holds(partition),
     }
+
+
+def holds(partition: Partition) -> list[Map]:
+    """The nodes that gangs without placeholders hold while they wait: one entry for each gang that does.
+
+    `nodes` are all that it holds, in the order in which it took them; `members` says who is planned on which node,
+    `startTime` when that may be, null if nobody knows.
+    """
+    hold = partition.atomic.backfill.hold
+    if hold is None:
+        return []
+    return [
+        {
+            "applicationID": hold.app.id,
+            "since": hold.since_ns,
+            "startTime": hold.plan.start_ns,
+            "nodes": [node.id for node in hold.nodes],
+            "members": [{"allocationKey": ask.key, "nodeID": node.id} for ask, node in hold.plan.placing],
+        }
+    ]
 
 
 def _reservation(node_id: str, ask: Ask) -> Map:
@@ -123,6 +146,7 @@ def _application(app: Application) -> Map:
         "message": app.message,
         "stateLog": [{"time": at, "applicationState": name} for at, name in app.state_log],
         "usedResource": app.allocated_resource(),
+        "maxUsedResource": most_used(app),
         "placeholderResource": app.placeholders.named(app.queue.types),
         "pendingResource": app.pending_resource(),
         "placeholderData": _placeholder_data(app),
@@ -140,6 +164,7 @@ def _placeholder_data(app: Application) -> list[Map]:
         {
             "taskGroupName": group.name,
             "count": group.created,
+            "minResource": {name: amount for name, amount in sorted(group.resource.items()) if amount},
             "replaced": group.replaced,
             "timedout": group.timed_out,
             "released": group.released,

@@ -144,7 +144,7 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     """All that keeps the ask waiting now; empty never."""
     found: list[Reason] = []
     if ask.parked == AWAITS_PLACEHOLDER:  # neither quotas nor nodes are asked
-        return [Placeholder(ask.task_group, app.gang.groups[ask.task_group].live())]
+        return [_placeholder(app, ask)]
     found += _application(partition, app)
     if app.atomic is not None:
         return found + _gang(partition, app)
@@ -163,6 +163,15 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     return found or [NotTried()]
 
 
+def gang_reasons(partition: Partition, app: Application) -> list[Reason]:
+    """What keeps all asks waiting of an application that starts as a whole, and has not yet."""
+    return [*_application(partition, app), *_gang(partition, app)]
+
+
+def _placeholder(app: Application, ask: Ask) -> Placeholder:
+    return Placeholder(ask.task_group, app.gang.groups[ask.task_group].live())
+
+
 def _gang(partition: Partition, app: Application) -> list[Reason]:
     gang = app.atomic
     members = gang.members(app)
@@ -177,8 +186,13 @@ def _gang(partition: Partition, app: Application) -> list[Reason]:
     return [*quotas, Gang(members is not None, groups, fits, start, held)]
 
 
-def quota_reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
-    """Those of the reasons that are quickly found: all but what nodes say. May be empty."""
+def quick_reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
+    """Those of the reasons that are quickly found: neither what nodes say nor preemption. May be empty.
+
+    What a gang waits for takes longer, and is the same for all asks of its application: see `gang_reasons`.
+    """
+    if ask.parked == AWAITS_PLACEHOLDER:
+        return [_placeholder(app, ask)]
     return [*_application(partition, app), *_quotas(partition, app, ask.shape.amounts)]
 
 

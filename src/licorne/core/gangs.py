@@ -21,9 +21,8 @@ import cython
 from licorne.si.constants import TAG_APPLICATION_CREATION_TIME
 from licorne.si.messages import AddApplication
 
-from .admission import seconds_tag
 from .states import PLACEHOLDER_TIMEOUT_NS, ApplicationEvent, ApplicationState
-from .tags import tag
+from .tags import seconds_tag, tag
 from .timers import Timer
 
 if cython.compiled:
@@ -62,9 +61,11 @@ class TaskGroup:
 
     `held` are those that were placed, in that order, from `start` on; who is released, preempted or gone is passed over.
     `created` counts all that were asked for, `released` all that ended otherwise than by replacement or timeout.
+    `resource` is what the first of them wants, shared with messages.
     """
 
     name: str
+    resource: dict[str, int]
     created: cython.longlong
     replaced: cython.longlong
     released: cython.longlong
@@ -73,8 +74,9 @@ class TaskGroup:
     start: cython.Py_ssize_t
     waiting: dict[Ask, None]
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, resource: dict[str, int]) -> None:
         self.name = name
+        self.resource = resource
         self.created = 0
         self.replaced = 0
         self.released = 0
@@ -210,7 +212,7 @@ class Gangs:
             gang = self._open(app, False, 0)
         group = gang.groups.get(ask.task_group)
         if group is None:
-            group = gang.groups[ask.task_group] = TaskGroup(ask.task_group)
+            group = gang.groups[ask.task_group] = TaskGroup(ask.task_group, ask.shape.resource)
         before: int = group.live()
         group.created += units
         if before > 0:

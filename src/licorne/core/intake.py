@@ -12,10 +12,11 @@ import cython
 from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
 from licorne.si.messages import AddApplication, RejectedAllocation
 
-from .admission import add_application, seconds_tag, timeout_ns
+from .admission import add_application, timeout_ns
 from .constraints import ConstraintError
 from .nodechanges import set_foreign
 from .states import ApplicationState, ObjectState
+from .tags import seconds_tag
 from .vectors import SUM_MAX, TYPES_MAX
 
 if cython.compiled:
@@ -257,6 +258,8 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     alloc.preempted = False
     alloc.shape = shape
     partition.books.take(app, alloc, node)
+    if partition.books.watch is not None:
+        partition.books.watch.resized(app, alloc)
     if preempted:
         partition.books.preempting(app, alloc)
     if partition.config.quota_preemption_enabled:

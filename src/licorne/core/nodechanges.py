@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from licorne.si.constants import FOREIGN_STATIC, TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN
 from licorne.si.messages import (
     AcceptedNode,
     Allocation,
@@ -20,6 +23,7 @@ from licorne.si.messages import (
 from .constraints import ConstraintError, NodeLabels
 from .nodes import Node
 from .states import ObjectState
+from .tags import seconds_tag
 from .vectors import SUM_MAX, TYPES_MAX, Vec
 
 if TYPE_CHECKING:
@@ -179,10 +183,24 @@ def remove_node(partition: Partition, node: Node) -> None:
 # -- other schedulers' allocations -------------------------------------------------------------------------
 
 
+class Foreign(msgspec.Struct, frozen=True):
+    """What is known of another scheduler's allocation beside its amounts, which its node has. `created`: in nanoseconds."""
+
+    node: Node
+    tags: dict[str, str]
+    created: int
+    priority: int
+
+    @property
+    def static(self) -> bool:
+        """Can nobody move it?"""
+        return self.tags.get(TAG_FOREIGN) == FOREIGN_STATIC
+
+
 def set_foreign(partition: Partition, message: Allocation) -> None:
     """Another scheduler's allocation is there, or has changed: it occupies its node, and counts nowhere else."""
     known = partition.foreign.get(message.key)
-    node = known or partition.nodes.get(message.node_id)
+    node = partition.nodes.get(message.node_id) if known is None else known.node
     fault = ""
     if not message.node_id:
         fault = f"trying to add a foreign request (non-allocation) {message.key}"
@@ -198,16 +216,24 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
         if others.crowded(amounts, 1, None):
             fault = f"the sum of what is occupied on node {node.id} would be larger than {SUM_MAX}"
         else:
+            if known is None:
+                partition.foreign[message.key] = _foreign(partition, message, node)
             _occupy(partition, node, message.key, amounts)
             return
     partition.out.append(RejectedAllocation(message.key, message.application_id, fault))
 
 
+def _foreign(partition: Partition, message: Allocation, node: Node) -> Foreign:
+    tags = message.tags or {}
+    tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
+    return Foreign(node, tags, partition.now if tagged is None else tagged, message.priority)
+
+
 def remove_foreign(partition: Partition, key: str) -> None:
     """Another scheduler's allocation has ended; an unknown one is ignored."""
-    node = partition.foreign.pop(key, None)
-    if node is not None:
-        _occupy(partition, node, key, None)
+    known = partition.foreign.pop(key, None)
+    if known is not None:
+        _occupy(partition, known.node, key, None)
 
 
 def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> None:
@@ -215,7 +241,6 @@ def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> 
     node.occupied.minus(before)
     if amounts is not None:
         node.foreign[key] = amounts
-        partition.foreign[key] = node
         node.occupied.plus(amounts)
     node.refree()
     partition.index.mend(node)

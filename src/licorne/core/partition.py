@@ -45,6 +45,7 @@ from .intake import Intake
 from .lifecycle import Lifecycle
 from .limits import Limits
 from .needs import Needs
+from .nodechanges import Foreign
 from .nodeindex import NodeIndex
 from .nodes import Node, ScorePolicy
 from .parking import Parking
@@ -100,7 +101,7 @@ class Partition:
         self.terminated: dict[Application, None] = {}
         self.rejected: deque[Rejection] = deque(maxlen=REJECTED_MAX)
         self.nodes: dict[str, Node] = {}
-        self.foreign: dict[str, Node] = {}
+        self.foreign: dict[str, Foreign] = {}
         self.total = Vec()
         self.events: PartitionEvents | None = None  # None: nobody listens
         self.limits = Limits(types)

@@ -306,6 +306,7 @@ class Replacement:
         del gang.replacing[place]
         del gang.arriving[real.id]
         real.released = False
+        real.replaced_ns = place.created
         if node is place.node and place.shape.amounts.same(real.shape.amounts):
             self._swap(app, node, place, real)
         else:
@@ -324,6 +325,8 @@ class Replacement:
     @cython.cfunc
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
         """Of the same size, on the same node: no sum but the application's own changes, and nobody is woken."""
+        if self.books.watch is not None:
+            self.books.watch.ending(app, place)
         del node.allocations[place]
         node.allocations[real] = None
         del app.allocations[place.id]

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from .states import SECOND_NS, TIME_MAX_NS
+
 MAX_TAG: Final = "namespace.resourcequota"
 GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 MAX_APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
@@ -37,6 +39,14 @@ def quota_of_tags(tags: Mapping[str, str]) -> Quota:
 def tag(tags: Mapping[str, str], name: str) -> str:
     """The value of a tag, "" if there is none. Case is ignored; of names that differ in case, the first in byte order."""
     return next((tags[key] for key in sorted(tags) if key.lower() == name.lower()), "")
+
+
+def seconds_tag(text: str) -> int | None:
+    """Unix seconds of a tag in nanoseconds; None if there is none, or it is no such number."""
+    if not text.isascii() or not text.isdigit() or len(text) > 10:
+        return None
+    moment = int(text) * SECOND_NS
+    return moment if moment <= TIME_MAX_NS else None
 
 
 def _count(text: str) -> int:

@@ -117,7 +117,8 @@ def _node(partition: Partition, node: Node) -> None:
         known = alloc.app.allocations.get(alloc.id) is alloc or gangcheck.in_flight(alloc)
         _expect(known, 6, f"allocation {alloc.id} unknown to its application")
     for key in node.foreign:
-        _expect(partition.foreign.get(key) is node, 6, f"foreign allocation {key}")
+        foreign = partition.foreign.get(key)
+        _expect(foreign is not None and foreign.node is node, 6, f"foreign allocation {key}")
 
 
 def _total(partition: Partition) -> None:

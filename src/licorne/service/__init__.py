@@ -6,6 +6,7 @@ session     the life of one resource manager
 streams     one stream: reading, writing, its end
 engine      decisions in slices, and deadlines
 security    addresses, TLS, token
+groups      which groups a user is in (`osgroups`, `grouptable`), found in threads of its own (`lookups`)
 settings    limits and times; `bounds`: those of the items of a request
 prepared    long configurations are read in threads
 configuration/  all that it may be told, from files, environment and command line; files that change
@@ -21,6 +22,7 @@ rest/       the REST interface as an ASGI application
 
 from __future__ import annotations
 
+from licorne.service.groups import GroupSettings
 from licorne.service.log import make_log
 from licorne.service.security import Security, SecurityError
 from licorne.service.server import Service
@@ -28,6 +30,7 @@ from licorne.service.settings import ServiceSettings, SettingError
 from licorne.service.web import Web
 
 __all__ = [
+    "GroupSettings",
     "Security",
     "SecurityError",
     "Service",

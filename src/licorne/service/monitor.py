@@ -68,6 +68,8 @@ class Monitor:
         self.cycles = Cycles()
         self.decisions = 0
         self.ring = EventRing(uuid, max(event_capacity, 1))
+        self.log_level = "INFO"
+        """What is logged at least, as its host has it."""
         self.tracks_events = event_capacity > 0
         self.history = History(backend.clock())
         self.health: health.Health | None = None
@@ -80,6 +82,7 @@ class Monitor:
         """Decisions per second, over the last tick."""
         self._health_interval_s = health_interval_s
         self._seen = (0, 0)  # errors and refused nodes at the last health check
+        backend.cluster.watch_usage()
         if self.tracks_events:
             backend.cluster.recorder = self.ring.record
 

@@ -8,6 +8,7 @@ services for health and reflection.
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
@@ -21,6 +22,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_
 
 from .backend import Backend
 from .engine import Engine, steady_clock
+from .groups import GroupSettings, Resolver
 from .log import Log, named, no_log
 from .monitor import Monitor
 from .prepared import Prepared
@@ -39,6 +41,7 @@ class Service:
         addresses: where to listen, `HOST:PORT` (port 0: a free one) or `unix:PATH`.
         policy_groups, scheduler_settings: as for `SchedulerAPI`.
         settings: limits and times of the service itself.
+        groups: how groups of users are found where messages name none.
         security: TLS and token.
         web: REST beside gRPC; None: there is none, and nothing is watched.
         log: where to say what happens.
@@ -53,6 +56,7 @@ class Service:
         policy_groups: PolicyGroups | None = None,
         scheduler_settings: Mapping[str, str] | None = None,
         settings: ServiceSettings | None = None,
+        groups: GroupSettings | None = None,
         security: Security | None = None,
         web: Web | None = None,
         log: Log | None = None,
@@ -69,7 +73,8 @@ class Service:
         )
         self.prepared = Prepared(lambda: self.settings.queues)
         self.api.cluster.read = self.prepared.read
-        self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"))
+        self.groups = Resolver(groups, log=named(self.log, "core.security"))
+        self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"), self.groups)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, named(self.log, "core.scheduler"))
         self.monitor: Monitor | None = None
         self.web: WebServer | None = None
@@ -107,6 +112,7 @@ class Service:
             event_capacity=settings.event_capacity,
         )
         self.monitor.tracks_events = settings.tracks_events
+        self.monitor.log_level = logging.getLevelName(self.log.get_effective_level())
         self.web = WebServer(web, self.monitor, self.security, settings, named(self.log, "core.rest"))
 
     def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:
@@ -202,6 +208,7 @@ class Service:
         await self._server.stop(self.settings.grace_s)
         for session in self.sessions.by_id.values():
             session.cancel_timer()
+        self.groups.close()
         self._server = None
         self.prepared.close()
         self.log.info("ended", allocations=self.engine.decided)

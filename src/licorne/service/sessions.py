@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -20,6 +20,7 @@ from licorne.si.messages import Output
 from licorne.si.rpc import RESYNC, Kind
 
 from .bounds import enforce
+from .groups import Resolver, Wanted
 from .log import Log
 from .session import Dialect, Session, State
 from .settings import ServiceSettings
@@ -38,8 +39,9 @@ class Refused(Exception):  # noqa: N818  it is an answer
 class Sessions:
     """The resource managers of one service, by id."""
 
-    def __init__(self, api: SchedulerAPI, settings: ServiceSettings, log: Log) -> None:
+    def __init__(self, api: SchedulerAPI, settings: ServiceSettings, log: Log, groups: Resolver | None = None) -> None:
         self.api = api
+        self.groups = groups or Resolver()
         self.settings = settings
         self.log = log
         self.by_id: dict[str, Session] = {}
@@ -189,32 +191,49 @@ class Sessions:
 
     # -- requests --------------------------------------------------------------------------------------
 
-    def take(self, stream: Stream, data: bytes) -> None:
-        """Take in a request. What is wrong with it ends the stream, and nothing of it is taken then."""
+    def take(self, stream: Stream, data: bytes) -> Awaitable[None] | None:
+        """Take in a request. What is wrong with it ends the stream, and nothing of it is taken then.
+
+        If groups of users have to be looked up first, the result is to be awaited before the stream's next request.
+        """
         try:
             rm_id, translation = _translated(stream.kind, data)
         except WireError as error:
             stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000]))
             self.log.warning("request refused", peer=stream.peer, kind=stream.kind, bytes=len(data))
-            return
+            return None
         enforce(translation, self.settings)
         session = stream.session
         if session is None:
             if not self.bind(stream, rm_id):
-                return
+                return None
             session = stream.session
             assert session is not None
         elif session.state is State.STOPPED:
-            return  # the reason is on its way
+            return None  # the reason is on its way
         elif rm_id != session.rm_id:
             text = f'rmID: "{rm_id[:80]}": this stream is that of RmID="{session.rm_id}"'
             stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, text))
-            return
+            return None
+        if stream.kind in ("application", "update"):
+            wanted = self.groups.wanted(self.api.cluster.managers[rm_id].partitions, translation.inputs)
+            if wanted:
+                return self._take_later(session, stream, translation, wanted)
+        self._take_in(session, stream, translation)
+        return None
+
+    async def _take_later(self, session: Session, stream: Stream, translation: Translation, wanted: Wanted) -> None:
+        """Take in a request when the groups of its users are known, if the stream is still there then."""
+        await self.groups.complete(wanted)
+        if not stream.over and session.streams.get(stream.kind) is stream and session.state is not State.STOPPED:
+            self._take_in(session, stream, translation)
+
+    def _take_in(self, session: Session, stream: Stream, translation: Translation) -> None:
         session.messages_in += 1
         if translation.ignored:
             session.log.info("parts of a request ignored", kind=stream.kind, parts=len(translation.ignored))
         try:
-            self.api.take(rm_id, translation)
+            self.api.take(session.rm_id, translation)
         except Exception:  # whatever it is, the state of this resource manager is not to be trusted any more
             session.log.exception("a request failed", kind=stream.kind)
             self.stop(session, "an internal error", resync=True)

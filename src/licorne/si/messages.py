@@ -49,7 +49,8 @@ class AddApplication(msgspec.Struct, kw_only=True):
     """A new application (seed 000, AddApplicationRequest).
 
     `execution_timeout_ms` is the running time in the seed's dialect and the placeholder timeout in 1.9's;
-    the adapter says which by `timeout_is_running_time`.
+    the adapter says which by `timeout_is_running_time`. `groups_fault`: why the host could not find out the groups of a
+    user that came without any (spec config.md, section 12.1); empty if it did not try, or found them.
     """
 
     application_id: str
@@ -62,6 +63,7 @@ class AddApplication(msgspec.Struct, kw_only=True):
     timeout_is_running_time: bool = False
     placeholder_ask: dict[str, int] = {}
     gang_style: str = ""
+    groups_fault: str = ""
 
 
 class RemoveApplication(msgspec.Struct, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from licorne.service.groups import GroupSettings
 from licorne.service.log import Levels
 from licorne.service.rest import Access, Limits
 from licorne.service.security import Security
@@ -27,6 +28,12 @@ def service_settings(values: Values) -> ServiceSettings:
         queues=values.get("licorne.max-queues"),
         request_s=values.get("licorne.request-time"),
     )
+
+
+def group_settings(values: Values) -> GroupSettings:
+    """How groups of users are found; raises SettingError for what does not go together."""
+    table = values.get("licorne.group-table")
+    return GroupSettings(resolver=values.get("licorne.group-resolver"), table=Path(table) if table else None)
 
 
 def security(values: Values) -> Security:
@@ -92,4 +99,4 @@ def _checked(token: str, name: str) -> str:
     return token
 
 
-__all__ = ["security", "service_settings", "set_levels", "web"]
+__all__ = ["group_settings", "security", "service_settings", "set_levels", "web"]

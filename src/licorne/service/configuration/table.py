@@ -94,6 +94,13 @@ SETTINGS: tuple[Setting, ...] = (
         "config", kinds.PATH, "Queue configuration (queues.yaml) of resource managers that bring none; it is watched."
     ),
     _own("policy-group", kinds.NAMED_FILES, "NAME=FILE: the queue configuration of this policy group; it is watched."),
+    _own(
+        "group-resolver",
+        kinds.RESOLVER,
+        "Where a user's groups come from if no message says: config (as the queue configuration has it), none, os, table.",
+        "config",
+    ),
+    _own("group-table", kinds.PATH, "File with a line `user: [group, ...]` for each user; it is watched."),
     _own("rm-timeout", kinds.SECONDS, "How long a lost resource manager is waited for.", _D.rm_timeout_s, "at once"),
     _own("request-time", kinds.SECONDS, "How long an answer may take.", _D.request_s, "at once"),
     _own("max-message", kinds.COUNT, "Bytes of the longest message that is taken.", _D.message_bytes),

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from licorne.core import explain
+from licorne.core import explain, guaranteed
 from licorne.core.states import ApplicationState
+from licorne.core.usagehistory import most_used
 
 from . import objects
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from licorne.core.application import Application
     from licorne.core.asks import Ask
     from licorne.core.partition import Partition
+    from licorne.core.usagehistory import Past, Usage
 
 NEVER_STARTED_MS = -62_135_596_800_000
 """The start of an application that never started, as the original has it: the year 1."""
@@ -24,18 +26,20 @@ LOGGED_ASKS = 100
 
 
 def allocation(alloc: Ask) -> objects.Allocation:
-    """An allocation."""
+    """An allocation; one that took a placeholder's place was requested when that was."""
+    requested = alloc.replaced_ns or alloc.created
     return objects.Allocation(
         allocation_key=alloc.id,
         allocation_tags=dict(sorted((alloc.tags or {}).items())),
-        request_time=alloc.created,
+        request_time=requested,
         allocation_time=alloc.bound_ns,
-        allocation_delay=max(0, alloc.bound_ns - alloc.created),
+        allocation_delay=max(0, alloc.bound_ns - requested),
         resource=_resource(alloc),
         priority=str(alloc.priority),
         node_id="" if alloc.node is None else alloc.node.id,
         application_id=alloc.app.id,
         placeholder=bool(alloc.placeholder),
+        placeholder_used=alloc.replaced_ns > 0,
         task_group_name=alloc.task_group,
         preempted=bool(alloc.preempted),
         originator=bool(alloc.originator),
@@ -72,6 +76,7 @@ def application(app: Application, home: Partition, name: str) -> objects.Applica
     return objects.Application(
         application_id=app.id,
         used_resource=dict(sorted(app.allocated_resource().items())),
+        max_used_resource=most_used(app),
         pending_resource=dict(sorted(app.pending_resource().items())),
         partition=name,
         queue_name=app.queue.path,
@@ -87,7 +92,7 @@ def application(app: Application, home: Partition, name: str) -> objects.Applica
         reservations=list(app.reservations),
         max_request_priority=max((a.priority for a in app.asks.values()), default=objects.NO_PRIORITY),
         start_time=app.started_ns // 1_000_000 if app.started_ns else NEVER_STARTED_MS,
-        resource_history=objects.ResourceHistory(),
+        resource_history=_resource_history(app.past),
         backoff_deadline=_moment(app.backoff_until) if app.backoff_until > home.now else "",
     )
 
@@ -103,24 +108,44 @@ def _moment(at_ns: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
+def _resource_history(past: Past | None) -> objects.ResourceHistory:
+    if past is None:
+        return objects.ResourceHistory()
+    return objects.ResourceHistory(
+        resource_usage=_usage(past.used),
+        preempted_resource=_usage(past.preempted),
+        placeholder_resource=_usage(past.placeholders),
+    )
+
+
+def _usage(usage: Usage) -> dict[str, objects.Resources]:
+    return {kind: dict(sorted(amounts.items())) for kind, amounts in sorted(usage.items())}
+
+
 def _placeholders(app: Application) -> list[objects.Placeholders]:
-    """Placeholders by task group, those that wait and those that hold a place."""
-    groups: dict[str, objects.Placeholders] = {}
-    for found in (*app.allocations.values(), *app.asks.values()):
-        if found.placeholder:
-            name = found.task_group
-            group = groups.get(name)
-            if group is None:
-                group = groups[name] = objects.Placeholders(task_group_name=name, min_resource=_resource(found))
-            group.count += 1 if found.node is not None else found.repeats
-    return [groups[name] for name in sorted(groups)]
+    """Placeholders by task group: all that were asked for, and what became of them; what is left of them lives."""
+    if app.gang is None:
+        return []
+    return [
+        objects.Placeholders(
+            task_group_name=name,
+            count=group.created,
+            min_resource={name: amount for name, amount in sorted(group.resource.items()) if amount},
+            replaced=group.replaced,
+            timedout=group.timed_out,
+        )
+        for name, group in sorted(app.gang.groups.items())
+    ]
 
 
 def asks(app: Application, home: Partition, *, nodes: bool) -> Iterator[objects.Ask]:
     """Its pending asks in the order in which they are tried. `nodes`: say also what the nodes say to those that wait."""
     counted: explain.Counted = {}
+    whole = None if app.atomic is None else _log(home, explain.gang_reasons(home, app))
     for number, found in enumerate(app.requests.in_order()):
-        log = log_of(home, found, counted, nodes=nodes) if number < LOGGED_ASKS else []
+        log = whole
+        if log is None:
+            log = log_of(home, found, counted, nodes=nodes) if number < LOGGED_ASKS else []
         yield ask(found, log)
 
 
@@ -138,7 +163,11 @@ def log_of(home: Partition, found: Ask, counted: explain.Counted, *, nodes: bool
     if nodes:
         reasons = explain.reasons(home, found.app, found, counted)
     else:
-        reasons = explain.quota_reasons(home, found.app, found)
+        reasons = explain.quick_reasons(home, found.app, found)
+    return _log(home, reasons)
+
+
+def _log(home: Partition, reasons: list[explain.Reason]) -> list[objects.LogEntry]:
     entries: dict[str, None] = {}
     for reason in reasons:
         text = _said(reason)
@@ -167,4 +196,39 @@ def _said(reason: explain.Reason) -> str:
             return f"Required node {reason.node}: {reason.state}{lacking}"
         case explain.Reserved():
             return f"Node {reason.node} is reserved for it"
+        case explain.Preemption():
+            return _of_preemption(reason)
+        case explain.Placeholder():
+            return (
+                f"Placeholders of task group {reason.task_group} are to be replaced, or to end, first ({reason.live})"
+            )
+        case explain.Gang():
+            return _of_gang(reason)
     return ""
+
+
+def _of_preemption(reason: explain.Preemption) -> str:
+    """In the original's words, but for what it does not say."""
+    match reason.state, reason.detail:
+        case "too young" | "preempted once", _:
+            return "Preemption preconditions failed"
+        case "attempted", guaranteed.NOT_ENTITLED:
+            return "Preemption queue guarantees check failed"
+        case "attempted", guaranteed.NO_VICTIMS:
+            return "Preemption does not help"
+        case "attempted", why:
+            return f"Preemption is not needed: {why}"
+        case "victims are going", node:
+            return f"Preemption makes room on node {node}"
+    return ""
+
+
+def _of_gang(reason: explain.Gang) -> str:
+    if not reason.ready:
+        counts = ", ".join(f"{name} {there} of {need}" for name, (there, need) in reason.groups.items() if there < need)
+        return f"The gang is not complete: {counts}"
+    if not reason.fits_quota:
+        return "The gang does not fit the quotas as a whole"
+    held = f", and holds {', '.join(reason.held)}" if reason.held else ""
+    start = f"; it may start at {_moment(reason.start_ns)}" if reason.start_ns is not None else ""
+    return f"The gang fits the nodes not as a whole{held}{start}"

@@ -41,6 +41,11 @@ def percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[str, i
     return found
 
 
+def used_percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[str, int]:
+    """The same for the types that are used; of others nothing is said."""
+    return {name: share for name, share in percent(capacity, used).items() if used.get(name)}
+
+
 def headroom(queue: Queue) -> dict[str, int]:
     """What is left of every max from this queue up to root (the size of the cluster), never below zero."""
     found: dict[str, int] = {}

@@ -388,6 +388,13 @@ class Version(View, kw_only=True):
     python: str
 
 
+class PartitionHolds(View, kw_only=True):
+    """The nodes that gangs hold while they wait for others, which is licorne's own (`licorne.core.dump.holds`)."""
+
+    partition: str
+    holds: list[dict[str, Any]]
+
+
 class FullState(View, kw_only=True):
     """All of the state. Its parts are read one after the other while the scheduler works, each object at one moment."""
 
@@ -404,3 +411,4 @@ class FullState(View, kw_only=True):
     config: dict[str, Any] = {}
     placement_rules: list[PartitionRules] = []
     event_streams: list[OpenStream] = []
+    gang_holds: list[PartitionHolds] = []

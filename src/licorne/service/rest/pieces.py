@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from licorne.core import dump
 from licorne.core.rejections import Rejection
 from licorne.core.states import ApplicationState
 from licorne.service.monitor import Monitor
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 WHOLE_MAX = 100
 """Asks and allocations up to which an application is one piece."""
-LOG_LEVEL = "INFO"
 
 
 def application_pieces(app: Application, home: Partition, name: str, *, nodes: bool) -> Iterator[bytes]:
@@ -79,6 +79,7 @@ def state_pieces(
     backend = monitor.backend
     homes = [(partition, backend.shown_name(partition)) for partition in backend.partitions()]
     streams = [objects.OpenStream(name=str(n), host=host) for n, host in enumerate(monitor.ring.listeners.values())]
+    held = [objects.PartitionHolds(partition=name, holds=found) for home, name in homes if (found := dump.holds(home))]
     members: list[tuple[str, Iterator[bytes]]] = [
         ("timestamp", encoded(backend.clock())),
         ("partitions", json_list(encoded(views.partition(backend, home)) for home, _ in homes)),
@@ -89,10 +90,11 @@ def state_pieces(
         ("containerHistory", encoded(container_history)),
         ("queues", json_list(queue_pieces(home.tree.root, name) for home, name in homes)),
         ("rmDiagnostics", encoded(backend.diagnostics() or {"empty": "no resource manager says anything"})),
-        ("logLevel", encoded(LOG_LEVEL)),
+        ("logLevel", encoded(monitor.log_level)),
         ("config", encoded(config)),
         ("placementRules", json_list(encoded(_rules(home, name)) for home, name in homes)),
         ("eventStreams", encoded(streams)),
+        ("gangHolds", encoded(held)),
     ]
     full = {
         "partitions": bool(homes),
@@ -104,6 +106,7 @@ def state_pieces(
         "appHistory": bool(app_history),
         "containerHistory": bool(container_history),
         "eventStreams": bool(streams),
+        "gangHolds": bool(held),
     }
     yield from spliced(b"{}", [(name, pieces) for name, pieces in members if full.get(name, True)])
 

@@ -16,10 +16,11 @@ from licorne.si.constants import HOST_NAME, RACK_NAME
 
 from . import objects
 from .allocations import allocation
-from .amounts import duration, headroom, limits, listed, percent
+from .amounts import duration, headroom, limits, listed, percent, used_percent
 
 if TYPE_CHECKING:
     from licorne.config.model import FilterConfig, RuleConfig
+    from licorne.core.nodechanges import Foreign
     from licorne.core.nodes import Node
     from licorne.core.partition import Partition
     from licorne.core.queue import Queue
@@ -50,9 +51,7 @@ def partition(backend: Backend, found: Partition) -> objects.Partition:
     return objects.Partition(
         cluster_id=found.owner,
         name=backend.shown_name(found),
-        capacity=objects.Capacity(
-            capacity=capacity, used_capacity=used, utilization={k: v for k, v in percent(capacity, used).items() if v}
-        ),
+        capacity=objects.Capacity(capacity=capacity, used_capacity=used, utilization=used_percent(capacity, used)),
         node_sorting_policy=objects.NodeSortingPolicy(
             type=found.config.node_sort.policy, resource_weights=dict(sorted(found.config.node_sort.weights.items()))
         ),
@@ -161,17 +160,27 @@ def node(found: Node, home: Partition) -> objects.Node:
         allocated=allocated,
         occupied=listed(found.occupied, types),
         available=listed(found.free, types),
-        utilized={name: share for name, share in percent(capacity, allocated).items() if share},
+        utilized=used_percent(capacity, allocated),
         allocations=[allocation(alloc) for alloc in found.allocations],
         foreign_allocations=[
-            objects.ForeignAllocation(
-                allocation_key=key, resource=listed(amounts, types), priority="0", node_id=found.id, preemptable=True
-            )
-            for key, amounts in sorted(found.foreign.items())
+            _foreign(key, home.foreign[key], listed(amounts, types)) for key, amounts in sorted(found.foreign.items())
         ],
         schedulable=bool(found.schedulable),
         is_reserved=bool(found.reservations),
         reservations=[ask.key for ask in found.reservations],
+    )
+
+
+def _foreign(key: str, found: Foreign, resource: objects.Resources) -> objects.ForeignAllocation:
+    """What another scheduler has placed; its time is that of its creation, as far as is known."""
+    return objects.ForeignAllocation(
+        allocation_key=key,
+        allocation_tags=dict(sorted(found.tags.items())),
+        allocation_time=found.created,
+        resource=resource,
+        priority=str(found.priority),
+        node_id=found.node.id,
+        preemptable=not found.static,
     )
 
 

@@ -1,0 +1,72 @@
+"""The groups that the operating system knows of a user.
+
+It may ask files, LDAP, or whatever the machine is set up with. `os.getgrouplist` would hold Python's lock for as long as
+that takes, and so the whole process; the same function of the C library, called by ctypes, does not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+MOST = 1 << 16
+"""Groups of a user at most; it is also what Linux allows."""
+
+
+class GroupsError(LookupError):
+    """The groups of a user cannot be found; the text says why."""
+
+
+def os_groups(user: str) -> tuple[str, ...]:
+    """The user's groups by name, the primary one first; a group without a name by its number (spec config.md, 12.1).
+
+    Raises:
+        GroupsError: the user is unknown, or the operating system fails.
+    """
+    where = f"groups of user {user[:80]!r} cannot be found:"
+    try:
+        import grp  # noqa: PLC0415  there is none on Windows
+        import pwd  # noqa: PLC0415
+    except ImportError:
+        raise GroupsError(f"{where} this operating system keeps none") from None
+    try:
+        entry = pwd.getpwnam(user)
+        numbers = _numbers(entry.pw_name, entry.pw_gid)
+    except (KeyError, ValueError):  # ValueError: no name has such characters
+        raise GroupsError(f"{where} the user is unknown") from None
+    except OSError as error:
+        raise GroupsError(f"{where} {error.strerror}") from None
+
+    def name(number: int) -> str:
+        try:
+            return grp.getgrgid(number).gr_name
+        except (KeyError, OSError):
+            return str(number)
+
+    return tuple(dict.fromkeys(map(name, dict.fromkeys((entry.pw_gid, *numbers)))))
+
+
+def _numbers(user: str, primary: int) -> list[int]:
+    """The numbers of a user's groups."""
+    ask = _getgrouplist()
+    room = 64
+    while True:
+        count = ctypes.c_int(room)
+        found = (ctypes.c_uint32 * room)()
+        if ask(user.encode(), primary, found, ctypes.byref(count)) >= 0:
+            return list(found[: count.value])
+        if room >= MOST:
+            raise OSError(0, f"the user is in more than {MOST} groups")
+        room = min(max(count.value, 2 * room), MOST)
+
+
+@functools.cache
+def _getgrouplist() -> Callable[..., int]:
+    function = ctypes.CDLL(None, use_errno=True).getgrouplist
+    function.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
+    function.restype = ctypes.c_int
+    return function
+
+
+__all__ = ["GroupsError", "os_groups"]

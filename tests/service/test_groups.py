@@ -1,0 +1,513 @@
+"""Groups of users where messages name none: the operating system, a table, what is remembered, what hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from licorne import SchedulerAPI
+from licorne.core.api import PolicyGroups
+from licorne.service import GroupSettings, SettingError
+from licorne.service.groups import Resolver, Wanted
+from licorne.service.grouptable import LOOK_S, read_table
+from licorne.service.lookups import Threads
+from licorne.service.osgroups import GroupsError, os_groups
+from licorne.si import seed, v19
+from licorne.si.constants import TAG_CREATE_FORCE
+from licorne.si.messages import AddApplication, Output, RejectedApplication
+from service.peers import WAIT_S, Peer, eventually, service
+
+CONFIG = """
+partitions:
+  - name: default
+    usergroupresolver: {type: RESOLVER}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            limits:
+              - limit: developers
+                groups: [dev]
+                maxresources: {vcore: 2}
+"""
+
+
+def config(resolver: str) -> str:
+    return CONFIG.replace("RESOLVER", resolver)
+
+
+class Directory:
+    """Stands for the operating system: users, calls, and a gate before which calls hang."""
+
+    def __init__(self, **users: tuple[str, ...]) -> None:
+        self.users = users
+        self.calls: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def __call__(self, user: str) -> tuple[str, ...]:
+        self.calls.append(user)
+        self.gate.wait(WAIT_S)
+        if user not in self.users:
+            raise GroupsError(f"groups of user {user!r} cannot be found: the user is unknown")
+        return self.users[user]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def application(name: str = "app", user: str = "ann", **fields: Any) -> AddApplication:
+    return AddApplication(application_id=name, queue="root.a", user=user, **fields)
+
+
+def registered(resolver: str) -> tuple[SchedulerAPI, list[Output]]:
+    told: list[Output] = []
+    api = SchedulerAPI(on_output=lambda _, outputs: told.extend(outputs))
+    api.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm", config=config(resolver)))
+    return api, told
+
+
+def wanted_of(resolver: Resolver, api: SchedulerAPI, *inputs: AddApplication) -> Wanted:
+    return resolver.wanted(api.cluster.managers["rm"].partitions, inputs)
+
+
+def completed(resolver: Resolver, api: SchedulerAPI, *inputs: AddApplication) -> None:
+    """As the service does it."""
+
+    async def run() -> None:
+        wanted = wanted_of(resolver, api, *inputs)
+        if wanted:
+            await resolver.complete(wanted)
+
+    asyncio.run(run())
+
+
+# -- who says ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("chosen", "configured", "table", "way"),
+    [
+        ("config", "", False, "none"),
+        ("config", "test", False, "none"),
+        ("config", "os", False, "os"),
+        ("config", "os", True, "os"),
+        ("config", "", True, "none"),
+        ("config", "ldap", False, "ldap"),
+        ("config", "ldap", True, "table"),
+        ("none", "os", False, "none"),
+        ("os", "", False, "os"),
+        ("table", "os", True, "table"),
+    ],
+)
+def test_who_says_which_groups(tmp_path: Path, chosen: Any, configured: str, table: bool, way: str) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text("ann: [dev]\n")
+    assert Resolver(GroupSettings(resolver=chosen, table=file if table else None)).way(configured) == way
+
+
+def test_the_operating_system_knows_its_first_user() -> None:
+    pwd = pytest.importorskip("pwd")
+    grp = pytest.importorskip("grp")
+    entry = pwd.getpwuid(os.getuid())
+    groups = os_groups(entry.pw_name)
+    numbers = [entry.pw_gid, *(gid for gid in os.getgrouplist(entry.pw_name, entry.pw_gid) if gid != entry.pw_gid)]
+    names = {group.gr_gid: group.gr_name for group in grp.getgrall()}
+    assert groups == tuple(dict.fromkeys(names.get(number, str(number)) for number in numbers))
+    for nobody in ("no such user", "", "a\0b", "\udcff", "x" * 5000):
+        with pytest.raises(GroupsError, match="the user is unknown"):
+            os_groups(nobody)
+
+
+def test_a_program_asks_for_itself() -> None:
+    directory = Directory(ann=("dev", "ops"))
+    resolver = Resolver(GroupSettings(resolver="os"), lookup=directory)
+    assert resolver.groups_of("ann") == resolver.groups_of("ann") == ("dev", "ops")
+    for _ in range(2):
+        with pytest.raises(GroupsError, match="the user is unknown"):
+            resolver.groups_of("bob")
+    assert directory.calls == ["ann", "bob"]
+    assert Resolver().groups_of("ann") == ("ann",)
+    with pytest.raises(GroupsError, match="ldap, which is not built in"):
+        Resolver().groups_of("ann", "ldap")
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"resolver": "ldap"}, "must be config, none, os or table"),
+        ({"resolver": "table"}, "give the file of the table"),
+        ({"resolver": "os", "table": Path("t")}, "nobody asks it where the group resolver is os"),
+        ({"capacity": 0}, "capacity: 0: must be more than 0"),
+        ({"timeout_s": float("nan")}, "timeout_s"),
+    ],
+)
+def test_settings_that_make_no_sense(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(SettingError, match=complaint):
+        GroupSettings(**fields)
+
+
+# -- what the core makes of it ----------------------------------------------------------------------------
+
+
+def test_what_was_found_counts_and_what_was_not_rejects() -> None:
+    api, told = registered("os")
+    resolver = Resolver(lookup=Directory(ann=("dev", "ops")))
+    forced = {TAG_CREATE_FORCE: "true"}
+    inputs = [
+        application("found"),
+        application("said", groups=("mine",)),
+        application("unknown", "bob"),
+        application("forced", "bob", tags=forced),
+        application("nobody", "", tags=forced),
+        application("empty", ""),
+    ]
+    completed(resolver, api, *inputs)
+    api.submit("rm", inputs)
+    apps = api.cluster.partition("rm").applications
+    assert {name: app.groups for name, app in apps.items()} == {
+        "found": ("dev", "ops"),
+        "said": ("mine",),
+        "forced": ("nogroup",),
+        "nobody": ("nogroup",),
+    }
+    reasons = {item.application_id: item.reason for item in told if isinstance(item, RejectedApplication)}
+    assert reasons == {
+        "unknown": "groups of user 'bob' cannot be found: the user is unknown",
+        "empty": "empty user cannot resolve",
+    }
+
+
+def test_where_nothing_is_looked_up_messages_stay_as_they_are() -> None:
+    api, _ = registered("''")
+    message = application()
+    directory = Directory()
+    assert wanted_of(Resolver(lookup=directory), api, message) == []
+    assert (message, directory.calls) == (application(), [])
+
+
+def test_many_users_and_long_names() -> None:
+    api, _ = registered("os")
+    directory = Directory(**{f"u{number}": ("dev",) for number in range(2000)})
+    resolver = Resolver(lookup=directory)
+    long = application(user="x" * 257)
+    for _ in range(2):
+        messages = [application(f"app{number}", f"u{number}") for number in range(2000)]
+        completed(resolver, api, *messages, long)
+        assert {message.groups for message in messages} == {("dev",)}
+    assert sorted(directory.calls) == sorted(directory.users)
+    assert long.groups_fault.endswith("the name has more than 256 characters")
+    assert len(long.groups_fault) < 200
+
+
+def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    api, _ = registered("os")
+    message = application()
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    completed(Resolver(), api, message)
+    assert message.groups_fault == "groups of user 'ann' cannot be found: RuntimeError"
+
+
+# -- what is remembered -----------------------------------------------------------------------------------
+
+
+def test_answers_are_remembered_and_failures_for_a_shorter_time() -> None:
+    api, _ = registered("os")
+    clock, directory = Clock(), Directory(ann=("dev",))
+    resolver = Resolver(clock=clock, lookup=directory)
+    asked = []
+    for after in (0, 29, 2, 270, 0):  # in seconds, since the time before
+        clock.now += after
+        directory.calls.clear()
+        completed(resolver, api, application(), application("other", "bob"))
+        asked.append(sorted(directory.calls))
+    assert asked == [["ann", "bob"], [], ["bob"], ["ann", "bob"], []]
+
+
+def test_a_user_of_many_applications_is_asked_for_once() -> None:
+    api, _ = registered("os")
+    directory = Directory(ann=("dev",))
+    messages = [application(f"app-{number}") for number in range(500)]
+    completed(Resolver(lookup=directory), api, *messages)
+    assert directory.calls == ["ann"]
+    assert {message.groups for message in messages} == {("dev",)}
+
+
+def test_what_is_remembered_is_bounded_and_cleaned() -> None:
+    clock = Clock()
+    resolver = Resolver(GroupSettings(resolver="os", capacity=10), clock=clock, lookup=lambda user: (user,))
+    for number in range(25):
+        resolver.groups_of(f"u{number}")
+    assert list(resolver._known) == [f"u{number}" for number in range(15, 25)]
+    clock.now += 301
+    resolver.groups_of("u1")
+    assert list(resolver._known) == ["u1"]
+
+
+# -- what hangs -------------------------------------------------------------------------------------------
+
+
+def test_a_lookup_that_hangs_ends_as_a_failure_and_is_not_repeated_at_once() -> None:
+    api, _ = registered("os")
+    clock, directory = Clock(), Directory(ann=("dev",))
+    directory.gate.clear()
+    resolver = Resolver(GroupSettings(timeout_s=0.05, threads=2), clock=clock, lookup=directory)
+    many = [application(f"a{number}", f"user{number}") for number in range(200)]
+    late = application()
+
+    async def run() -> None:
+        await resolver.complete(wanted_of(resolver, api, *many))
+        assert all(message.groups_fault.endswith("no answer within 0.05 s") for message in many)
+        await eventually(lambda: not resolver._threads.waiting)
+        assert len(directory.calls) <= 2
+        assert resolver._pending == {}
+        again = application(user="user0")
+        assert wanted_of(resolver, api, again) == []
+        assert again.groups_fault.endswith("an earlier lookup had no answer in time")
+        directory.gate.set()
+        while not late.groups:  # a slow machine may need more than one try
+            clock.now += 31
+            await resolver.complete(wanted_of(resolver, api, late))
+
+    asyncio.run(run())
+    assert late.groups == ("dev",)
+
+
+def test_the_program_ends_though_a_lookup_hangs() -> None:
+    directory = Directory()
+    directory.gate.clear()
+
+    async def run() -> None:
+        threads = Threads(1, "hanging")
+        first, second = threads.run(lambda: directory("x")), threads.run(lambda: directory("y"))
+        assert threads.waiting <= 2
+        await eventually(lambda: directory.calls == ["x"])
+        threads.close()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        assert not first.done()
+
+    asyncio.run(run())
+    directory.gate.set()
+    assert directory.calls == ["x"]
+
+
+# -- a table ----------------------------------------------------------------------------------------------
+
+
+def test_a_table_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text("ann: [dev, ops]\n7: [numbers]\neve: []\n")
+    api, _ = registered("os")
+    clock = Clock()
+    resolver = Resolver(GroupSettings(resolver="table", table=file), clock=clock)
+
+    def groups() -> dict[str, tuple[str, ...] | str]:
+        messages = [application(user=user) for user in ("ann", "7", "eve", "bob")]
+        completed(resolver, api, *messages)
+        return {message.user: message.groups or message.groups_fault for message in messages}
+
+    unknown = "groups of user 'bob' cannot be found: the user is not in the table"
+    before = {"ann": ("dev", "ops"), "7": ("numbers",), "eve": ("eve",), "bob": unknown}
+    assert groups() == before
+    file.write_text("ann: [dev\n")  # somebody is writing
+    clock.now += LOOK_S
+    assert groups() == before
+    file.write_text("bob: [dev, all, dev]\nann: [x]\n7: [x]\neve: [x]\n")
+    assert groups() == before  # not looked at again so soon
+    clock.now += LOOK_S
+    assert groups() == {"ann": ("x",), "7": ("x",), "eve": ("x",), "bob": ("dev", "all")}
+    file.unlink()
+    clock.now += LOOK_S
+    assert groups()["bob"] == ("dev", "all")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[ann]", "t:1:1: must be lines of"),
+        ("ann: dev", "t:1:6: the groups of user 'ann' must be a list"),
+        ("ann: [[dev]]", "t:1:7: a group of user 'ann' must be a name"),
+        ("ann: [dev]\nann: []", "t:2:1: user 'ann' is there already"),
+        ("{}: [dev]", "t:1:1: a user must be a name"),
+        ("ann: [dev", "not YAML"),
+        ("a: " + "[" * 200, "nested deeper"),
+    ],
+)
+def test_a_table_that_is_none(text: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingError) as refusal:
+        read_table(text, "t")
+    assert complaint in str(refusal.value)
+    file = tmp_path / "t"
+    file.write_text(text)
+    with pytest.raises(SettingError):
+        Resolver(GroupSettings(table=file))
+    assert read_table("") == read_table("# nobody\n") == {}
+
+
+def test_a_table_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"ann: [d\xe9v]")
+    for name, complaint in (("none", "No such file"), ("", "Is a directory"), ("latin", "is not UTF-8 text")):
+        with pytest.raises(SettingError, match=complaint):
+            Resolver(GroupSettings(table=tmp_path / name))
+
+
+# -- through the service ----------------------------------------------------------------------------------
+
+
+def applications(*names: str, user: str = "ann", rm_id: str = "rm") -> v19.ApplicationRequest:
+    new = [
+        v19.AddApplicationRequest(application_id=name, queue_name="root.a", ugi=v19.UserGroupInformation(user=user))
+        for name in names
+    ]
+    return v19.ApplicationRequest(rm_id=rm_id, new=new)
+
+
+def looking_up(serving: Any, lookup: Callable[[str], tuple[str, ...]]) -> None:
+    serving.groups._lookup = lookup
+
+
+def test_a_limit_of_a_group_applies_to_who_was_found_in_it() -> None:
+    async def run() -> None:
+        async with service() as serving, Peer(serving.addresses[0]) as peer:
+            looking_up(serving, Directory(ann=("staff", "dev"), bob=("staff",)))
+            await peer.register(config=config("os"))
+            await peer.node(vcore=100_000)
+            await peer.send("application", applications("app"))
+            assert [app.application_id for app in (await peer.read("application")).accepted] == ["app"]
+            await peer.send("application", applications("free", user="bob"))
+            await peer.read("application")
+            await peer.asks("a", "b", "c", "d")
+            assert len(await peer.allocations(2)) == 2
+            await peer.asks("e", "f", "g", application_id="free")
+            assert set(await peer.allocations(3)) == {"e", "f", "g"}
+            queue = serving.api.cluster.partition("rm").tree.find("root.a")
+            assert queue is not None
+            assert queue.allocated_resource() == {"vcore": 5000}
+
+    asyncio.run(run())
+
+
+def test_a_stream_waits_for_its_lookups_in_order_and_others_go_on() -> None:
+    async def run() -> None:
+        async with service() as serving, Peer(serving.addresses[0]) as peer:
+            directory = Directory(ann=("dev",))
+            directory.gate.clear()
+            looking_up(serving, directory)
+            await peer.register(config=config("os"))
+            await peer.send("application", applications("first", "second"))
+            await eventually(lambda: directory.calls == ["ann"])
+            removal = v19.RemoveApplicationRequest(application_id="first", partition_name="default")
+            await peer.send("application", v19.ApplicationRequest(rm_id="rm", remove=[removal]))
+            await peer.send("application", applications("third", user=""))
+            assert (await peer.node()).accepted
+            partition = serving.api.cluster.partition("rm")
+            assert not partition.applications
+            directory.gate.set()
+            first = await peer.read("application")
+            assert [app.application_id for app in first.accepted] == ["first", "second"]
+            rejected: list[Any] = []
+            while not rejected:
+                rejected += (await peer.read("application")).rejected
+            assert [app.reason for app in rejected] == ["empty user cannot resolve"]
+            assert list(partition.applications) == ["second"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("how", ["broken", "taken over", "replaced", "stopped"])
+def test_nothing_is_taken_of_a_message_whose_stream_ends_during_the_lookup(how: str) -> None:
+    async def run() -> None:
+        async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as other:
+            directory = Directory(ann=("dev",))
+            directory.gate.clear()
+            looking_up(serving, directory)
+            await peer.register(config=config("os"))
+            await peer.node()
+            await peer.send("application", applications("app"))
+            await eventually(lambda: directory.calls == ["ann"])
+            stream = serving.sessions.by_id["rm"].streams["application"]
+            if how == "broken":
+                peer.calls["application"].cancel()
+            elif how == "taken over":
+                await other.register(config=config("os"))
+            elif how == "replaced":
+                await other.send("application", v19.ApplicationRequest(rm_id="rm"))
+            else:
+                serving.sessions.stop_all("a test")
+            await eventually(lambda: stream not in serving._streams)
+            directory.gate.set()
+            await eventually(lambda: "ann" in serving.groups._known)
+            await asyncio.sleep(0)
+            assert serving.groups._pending == {}
+            for manager in serving.api.cluster.managers.values():
+                assert not manager.partitions["default"].applications
+            assert all("licorne-groups" not in str(task) for task in asyncio.all_tasks())
+
+    asyncio.run(run())
+
+
+def test_closing_the_stream_while_it_looks_up_loses_nothing() -> None:
+    async def run() -> None:
+        async with service() as serving, Peer(serving.addresses[0]) as peer:
+            directory = Directory(ann=("dev",))
+            directory.gate.clear()
+            looking_up(serving, directory)
+            await peer.register(config=config("os"))
+            await peer.node()
+            await peer.send("application", applications("app"))
+            await peer.call("application").done_writing()
+            await eventually(lambda: directory.calls == ["ann"])
+            directory.gate.set()
+            assert [app.application_id for app in (await peer.read("application")).accepted] == ["app"]
+
+    asyncio.run(run())
+
+
+def test_the_first_dialect_waits_too() -> None:
+    async def run() -> None:
+        groups: PolicyGroups = {"queues": (config("os"), {})}
+        async with service(policy_groups=groups) as serving, Peer(serving.addresses[0]) as peer:
+            looking_up(serving, Directory(ann=("dev",)))
+            await peer.register(policy_group="queues")
+            new = [
+                seed.AddApplicationRequest(
+                    application_id=user, queue_name="root.a", ugi=seed.UserGroupInformation(user=user)
+                )
+                for user in ("ann", "bob")
+            ]
+            asks = [
+                seed.AllocationAsk(
+                    allocation_key="k", application_id="ann", resource_ask={"vcore": 1}, max_allocations=1
+                )
+            ]
+            node = seed.NewNodeInfo(node_id="n", schedulable_resource={"vcore": 5})
+            await peer.send(
+                "update",
+                seed.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], new_applications=new, asks=asks),
+            )
+            rejected: list[str] = []
+            allocated: list[str] = []
+            while not allocated:
+                response = await peer.read("update")
+                rejected += [app.reason for app in response.rejected_applications]
+                allocated += [alloc.node_id for alloc in response.new_allocations]
+            assert rejected == ["groups of user 'bob' cannot be found: the user is unknown"]
+            assert serving.api.cluster.partition("rm").applications["ann"].groups == ("dev",)
+
+    asyncio.run(run())
