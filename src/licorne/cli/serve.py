@@ -22,6 +22,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is first imported; its own log is not ours
 
+from licorne.cli.demo import NO_DEMO, Demo
 from licorne.service import (
     Security,
     SecurityError,
@@ -145,15 +146,15 @@ class Rest:
     rest_read_token_file: Path | None = None
     old_queue_metrics: Flag = False
 
-    def web(self) -> Web | None:
+    def web(self, addresses: tuple[str, ...]) -> Web | None:
         """What the options say; None for no REST."""
-        if not self.rest:
+        if not addresses:
             return None
         access = Access(
             read_tokens=_tokens(self.rest_read_token_file),
             admin_tokens=_tokens(self.rest_token_file),
         )
-        return Web(addresses=self.rest, access=access, old_queue_names=self.old_queue_metrics)
+        return Web(addresses=addresses, access=access, old_queue_names=self.old_queue_metrics)
 
 
 def serve(
@@ -167,6 +168,7 @@ def serve(
     protection: Protection = Protection(),
     log_format: Literal["text", "json"] = "text",
     log_level: Literal["debug", "info", "warning", "error"] = "info",
+    demo: Demo = NO_DEMO,
 ) -> int:
     """Run a scheduler that resource managers reach by gRPC, until SIGTERM or SIGINT.
 
@@ -194,6 +196,8 @@ def serve(
         One line of text, or one JSON object, for each event.
     log_level
         What is logged at least.
+    demo
+        Something to look at.
     """
     settings_of_scheduler = pairs("--setting", setting)
     try:
@@ -204,15 +208,15 @@ def serve(
             scheduler_settings=settings_of_scheduler,
             settings=limits.settings(),
             security=protection.read(),
-            web=rest.web(),
+            web=rest.web(demo.rest(rest.rest)),
             log=make_log(sys.stderr, form=log_format, level=log_level),
         )
-        return asyncio.run(_run(service))
+        return asyncio.run(_run(service, demo))
     except (SecurityError, SettingError, SettingsError) as error:
         raise CommandError(str(error)) from None
 
 
-async def _run(service: Service) -> int:
+async def _run(service: Service, demo: Demo) -> int:
     """Serve until a signal, or until the scheduler fails."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -220,11 +224,14 @@ async def _run(service: Service) -> int:
         with contextlib.suppress(NotImplementedError):  # where loops know no signals, Python's own handling ends it
             loop.add_signal_handler(number, ended.set)
     await service.start()
-    waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait())]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for task in waiting:
-        task.cancel()
-    await service.stop()
+    try:
+        async with demo.beside(service):
+            waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait())]
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
+    finally:
+        await service.stop()
     return 1 if service.failed.is_set() else 0
 
 
