@@ -32,6 +32,7 @@ from licorne.service import (
     Web,
     make_log,
 )
+from licorne.service.notify import READY, STOPPING, notify
 from licorne.service.rest import Access
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -226,10 +227,12 @@ async def _run(service: Service, demo: Demo) -> int:
     await service.start()
     try:
         async with demo.beside(service):
+            notify(READY)
             waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait())]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in waiting:
                 task.cancel()
+            notify(STOPPING)
     finally:
         await service.stop()
     return 1 if service.failed.is_set() else 0

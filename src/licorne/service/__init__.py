@@ -8,6 +8,7 @@ engine      decisions in slices, and deadlines
 security    addresses, TLS, token
 settings    limits and times
 log         structured logs
+notify      what systemd wants to know
 web         REST and metrics in the same loop
 proto/      the protocol as proto files, for other languages, and what is generated from them for reflection
 
