@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 import licorne.cli
+from deployment.places import certificate
 from licorne.cli.demo import reachable
 from licorne.demo import Demonstration, sights
 from licorne.demo.run import SPEED_MAX
@@ -169,6 +170,20 @@ def test_wrong_options(options: tuple[str, ...], reason: str, capsys: pytest.Cap
     arguments = ["serve", "--demo", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", *options]
     assert licorne.cli.run(arguments) == 1
     assert reason in capsys.readouterr().err
+
+
+def test_it_knows_the_token_of_its_service(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("open-sesame\n")
+    with demonstration("--token-file", str(tmp_path / "token")) as (running, client):
+        until(lambda: len(client.get(f"{PARTITION}/nodes").json()) == 24, 60)
+        assert running.end() == 0
+
+
+def test_it_has_no_tls(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    certificate(tmp_path, "localhost")
+    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
+    assert licorne.cli.run(["serve", "--demo", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", *files]) == 1
+    assert "--demo speaks to the service without TLS: leave out --tls-cert, or --demo" in capfd.readouterr().err
 
 
 def test_what_to_look_at() -> None:

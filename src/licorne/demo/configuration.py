@@ -40,7 +40,7 @@ partitions:
               max: {vcore: "200", memory: 800Gi}
           - name: batch
             properties:
-              quota.preemption.delay: 10s
+              quota.preemption.delay: 2s
             resources:
               max: {vcore: "300", memory: 1300Gi}
             queues:

@@ -157,7 +157,8 @@ def sights(rest: str, grpc: str) -> str:
     partition = f"{api}/partition/default"
     rows = (
         ("queues", f"{partition}/queues"),
-        ("applications, and why they wait", f"{partition}/applications/active"),
+        ("applications", f"{partition}/applications/active"),
+        ("why one waits (of the first)", f"{partition}/application/odd-00003"),
         ("completed, failed", f"{partition}/applications/completed"),
         ("refused", f"{partition}/applications/rejected"),
         ("nodes", f"{partition}/nodes"),
@@ -172,7 +173,7 @@ def sights(rest: str, grpc: str) -> str:
         ("all paths", f"{base}/openapi" if curl == "curl -s" else f"{curl} {base}/openapi.json"),
     )
     lines = [f"A simulated cluster works away, over gRPC at {grpc}. To look at it:", ""]
-    lines += [f"  {what:33}{command}" for what, command in rows]
+    lines += [f"  {what:30}{command}" for what, command in rows]
     return "\n".join([*lines, "", "Ctrl-C ends it.", ""])
 
 
