@@ -139,6 +139,7 @@ def test_after_two_minutes_there_is_a_history_and_all_states_were_seen() -> None
         assert client.get("/ws/v1/scheduler/healthcheck").json()["Healthy"]
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(30) == 0
+        assert running.end() == 0
 
 
 def test_another_who_registers_under_its_name_ends_it_and_not_the_service() -> None:

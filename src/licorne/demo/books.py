@@ -27,11 +27,12 @@ class Pod(msgspec.Struct):
 
 
 class Job(msgspec.Struct):
-    """An application, the asks that wait until it is accepted, and the keys of its pods."""
+    """An application, the asks that wait until it is accepted, and the keys of its pods. `ran`: one of them has run."""
 
     line: lines.App
     asks: list[lines.Ask] = []
     accepted: bool = False
+    ran: bool = False
     pods: dict[str, None] = {}
 
 
@@ -77,6 +78,9 @@ class Books:
         """It runs."""
         self._numbered += 1
         pod.node, pod.number = node, self._numbered
+        job = self.jobs.get(pod.ask.app)
+        if job is not None:
+            job.ran = True
 
     def end(self, key: str) -> Pod | None:
         """A pod is no more; None if it was not there."""
@@ -94,9 +98,15 @@ class Books:
         return job is not None
 
     def stays(self, app: str) -> bool:
-        """Has the application a pod without an end?"""
+        """Is it not to be taken back: has the application a pod without an end, or is it done, and completing?"""
         job = self.jobs.get(app)
-        return job is not None and any(self.pods[key].ask.duration_s is None for key in job.pods)
+        if job is None or not job.pods:
+            return job is not None and job.ran
+        return any(self.pods[key].ask.duration_s is None for key in job.pods)
+
+    def busy(self) -> int:
+        """How many applications have pods, or are not accepted yet."""
+        return sum(bool(job.pods) or not job.accepted for job in self.jobs.values())
 
     def waiting(self) -> int:
         """How many pods wait."""

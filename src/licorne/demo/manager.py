@@ -28,8 +28,9 @@ GRACE_NS = 2 * SECOND_NS
 PATIENCE_NS = 180 * SECOND_NS
 """After so long an application is taken back, if it is still there; one whose pods have no end stays."""
 CROWD_PODS = 150
-CROWD_APPLICATIONS = 60
-"""With more waiting pods, or more applications, than this no new applications come."""
+CROWD_BUSY = 45
+CROWD_APPLICATIONS = 1000
+"""With more waiting pods, busy applications, or applications at all (they complete for 30 s) no new ones come."""
 
 _Termination = v19.TerminationType
 _NODE_CHANGES = (lines.NodeUpdate, lines.NodeDrain, lines.NodeUndrain, lines.NodeRemove)
@@ -81,7 +82,9 @@ class Manager:
         self._send()
 
     def _crowded(self) -> bool:
-        return len(self.books.jobs) >= CROWD_APPLICATIONS or self.books.waiting() >= CROWD_PODS
+        books = self.books
+        too_many = books.busy() >= CROWD_BUSY or len(books.jobs) >= CROWD_APPLICATIONS
+        return too_many or books.waiting() >= CROWD_PODS
 
     def _change_nodes(self, given: Iterable[lines.Line]) -> None:
         told: list[v19.NodeInfo] = []

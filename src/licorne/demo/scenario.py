@@ -75,7 +75,7 @@ class Team(NamedTuple):
 
 
 TEAMS = (
-    Team("builds", "root.batch.builds", ("ada", "bela", "chen", "dana"), "developers", 1, (3, 6), (3, 9), (2000, 4000),
+    Team("builds", "root.batch.builds", ("ada", "bela", "chen", "dana"), "developers", 1, (5, 8), (3, 9), (2000, 4000),
          8, (20, 50)),
     Team("reports", "root.batch.reports", ("finance", "sales"), "business", 2, (12, 20), (3, 7), (6000,), 40, (20, 45)),
     Team("bulk", "root.batch.reports", ("finance",), "business", 8, (20, 30), (1, 3), (14000,), 50, (15, 30)),
