@@ -26,6 +26,7 @@ app = App(
 )
 app.command("licorne.cli.simulate:simulate", name="simulate", help="Run a workload or trace under a virtual clock.")
 app.command("licorne.cli.serve:serve", name="serve", help="Run a scheduler for resource managers, by gRPC.")
+app.command("licorne.cli.health:health", name="health", help="Ask whether a service serves.")
 app.command("licorne.cli.place:place", name="place", help="Say which queue an application would be placed in, and why.")
 app.command("licorne.cli.generate:generate", name="generate", help="Make a workload file from a seed.")
 app.command("licorne.cli.bench:bench", name="bench", help="Measure how fast the scheduler decides.")

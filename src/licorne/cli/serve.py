@@ -22,10 +22,12 @@ from licorne.cli.common import CommandError, pairs, print_json
 
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is first imported; its own log is not ours
 
+from licorne.cli.demo import Demo
 from licorne.service import SecurityError, Service, SettingError, make_log
 from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Setting, building, kinds, load_all, show
 from licorne.service.configuration.queues import Groups
 from licorne.service.log import Levels
+from licorne.service.notify import READY, STOPPING, notify
 
 SWITCH_S = 0.001
 """How long a thread that reads a configuration may keep the loop waiting at a time."""
@@ -47,7 +49,7 @@ def serve(**options: Any) -> int:
         if options.get("print_config"):
             _show(loaded, json=bool(options.get("json")))
             return 0
-        return asyncio.run(_serve(loaded))
+        return asyncio.run(_serve(loaded, Demo(options["demo"], options["demo_speed"], options["demo_seed"])))
     except (SecurityError, SettingError) as error:
         raise CommandError(str(error)) from None
 
@@ -78,7 +80,7 @@ def _show(loaded: Loaded, *, json: bool) -> None:
         print("\n".join(show.lines(loaded)))
 
 
-async def _serve(loaded: Loaded) -> int:
+async def _serve(loaded: Loaded, demo: Demo) -> int:
     """Serve until a signal, or until the scheduler fails."""
     values = loaded.values
     levels = Levels()
@@ -92,7 +94,7 @@ async def _serve(loaded: Loaded) -> int:
         settings=building.service_settings(values),
         groups=building.group_settings(values),
         security=building.security(values),
-        web=building.web(values),
+        web=building.web(values, demo.rest(values.get("licorne.rest"))),
         log=log,
     )
     changes = Changes(service, loaded, groups, levels, log)
@@ -106,10 +108,15 @@ async def _serve(loaded: Loaded) -> int:
     await service.start()
     watching = asyncio.create_task(changes.run())
     waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait()), watching]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for task in waiting:
-        task.cancel()
-    await service.stop()
+    try:
+        async with demo.beside(service):
+            notify(READY)
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            notify(STOPPING)
+    finally:
+        for task in waiting:
+            task.cancel()
+        await service.stop()
     if watching.done() and not watching.cancelled() and (error := watching.exception()) is not None:
         raise error
     return 1 if service.failed.is_set() else 0
@@ -139,6 +146,9 @@ def _parameters() -> Iterator[inspect.Parameter]:
         ("setting", tuple[str, ...], (), "KEY=VALUE: any setting, like reservation.delay=5s. May be repeated."),
         ("print_config", bool, False, "Print all settings, with values and where these come from, and start nothing."),
         ("json", bool, False, "With --print-config: as JSON."),
+        ("demo", bool, False, "Run a simulated cluster too, with REST at 127.0.0.1:9080 unless --rest says where."),
+        ("demo_speed", float, 1.0, "How much faster than usual everything happens there."),
+        ("demo_seed", int, 1, "Another number, other applications."),
     )
     for name, typed, default, told in others:
         said = Parameter(help=told, negative="", show_default=False)

@@ -11,6 +11,7 @@ settings    limits and times; `bounds`: those of the items of a request
 prepared    long configurations are read in threads
 configuration/  all that it may be told, from files, environment and command line; files that change
 log         structured logs
+notify      what systemd wants to know
 web         REST and metrics in the same loop
 proto/      the protocol as proto files, for other languages, and what is generated from them for reflection
 

@@ -78,7 +78,10 @@ def make_log(stream: TextIO, *, form: Format = "text", level: Level = "info", le
     last: Any = (
         structlog.processors.JSONRenderer()
         if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=False, sort_keys=False)
+        # Its usual tracebacks show the values of variables, and these may be what is not to be logged.
+        else structlog.dev.ConsoleRenderer(
+            colors=False, sort_keys=False, exception_formatter=structlog.dev.plain_traceback
+        )
     )
     processors: list[Any] = [
         levels or Levels(_NAMES[level]),

@@ -77,6 +77,8 @@ def _stacks() -> str:
         out.write("".join(traceback.format_stack(frame, limit=_TOP)) + "\n")
     for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
         out.write(f"task {task.get_name()}:\n")
-        task.print_stack(limit=_TOP, file=out)
+        for frame in task.get_stack(limit=_TOP):  # the frames of compiled coroutines, gRPC's, know no line
+            code = frame.f_code
+            out.write(f'  File "{code.co_filename}", line {frame.f_lineno or "?"}, in {code.co_name}\n')
         out.write("\n")
     return out.getvalue()

@@ -1,0 +1,154 @@
+"""The demonstration's resource manager and its scenario, against a scheduler in this process, under a clock of the test."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from licorne import ResourceManagerCallback, SchedulerAPI
+from licorne.config import check
+from licorne.core.partition import Partition
+from licorne.demo.configuration import CONFIGURATION, SETTINGS
+from licorne.demo.manager import CROWD_BUSY, CROWD_PODS, Manager
+from licorne.demo.requests import RM_ID
+from licorne.demo.scenario import scenario
+from licorne.si import v19
+from licorne.sim.lines import App, Ask
+
+SECOND_NS = 10**9
+STEP_NS = SECOND_NS // 4
+
+
+class Played(ResourceManagerCallback):
+    """The scenario, as far as it has been played."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.now_ns = 0
+        self.api = SchedulerAPI(clock=lambda: self.now_ns)
+        self.manager = Manager(lambda: self.api)
+        self.states: Counter[str] = Counter()
+        self.ends: Counter[v19.TerminationType] = Counter()
+        self._answers: list[Any] = []
+        self._stream = scenario(seed)
+        self._next = next(self._stream)
+        self.register()
+
+    def register(self) -> None:
+        """As `run` does; again: everything is forgotten."""
+        request = v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=CONFIGURATION, extra_config=SETTINGS)
+        self.api.register_resource_manager(request, self)
+
+    def update_allocation(self, response: v19.AllocationResponse) -> None:
+        self._answers.append(response)
+        self.ends.update(v19.TerminationType(one.termination_type) for one in response.released)
+
+    def update_application(self, response: v19.ApplicationResponse) -> None:
+        self._answers.append(response)
+        self.states.update(one.state for one in response.updated)
+
+    @property
+    def partition(self) -> Partition:
+        return self.api.cluster.partition(RM_ID)
+
+    def play(self, seconds: int) -> None:
+        """Go on for so long."""
+        end_ns = self.now_ns + seconds * SECOND_NS
+        while self.now_ns < end_ns:
+            while self._next[0] * 1e9 <= self.now_ns:
+                self.manager.hand_in(self._next[1], self.now_ns)
+                self._next = next(self._stream)
+            self.manager.pass_time(self.now_ns)
+            self.settle()
+            self.now_ns += STEP_NS
+
+    def settle(self) -> None:
+        """Let the scheduler decide, and tell the manager, until nothing more happens."""
+        while self.api.schedule() or self._answers:
+            answers, self._answers = self._answers, []
+            for answer in answers:
+                self.manager.take(answer, self.now_ns)
+
+    def placed(self) -> dict[str, str]:
+        """What runs where, in the scheduler's view. What is being replaced, and what others run, does not count."""
+        apps = self.partition.applications.values()
+        return {a.key: a.node.id for app in apps for a in app.allocations.values() if a.node is not None}
+
+
+def test_the_configuration_has_no_faults_and_no_warnings() -> None:
+    report = check(CONFIGURATION)
+    assert (report.faults, report.warnings) == ((), ())
+
+
+def test_the_same_seed_gives_the_same_lines() -> None:
+    first, same, other = (list(islice(scenario(seed), 300)) for seed in (1, 1, 2))
+    assert first == same
+    assert first != other
+    assert [at for at, _ in first] == sorted(at for at, _ in first)
+    names = [line.id for _, lines in first for line in lines if isinstance(line, App)]
+    keys = [line.key for _, lines in first for line in lines if isinstance(line, Ask)]
+    assert (len(set(names)), len(set(keys))) == (len(names), len(keys))
+
+
+def test_a_minute_shows_everything() -> None:
+    played = Played()
+    played.play(75)
+    assert {"Accepted", "Running", "Completing", "Completed", "Failing", "Failed", "Resuming"} <= set(played.states)
+    kinds = v19.TerminationType
+    assert {kinds.TIMEOUT, kinds.PREEMPTED_BY_SCHEDULER, kinds.PLACEHOLDER_REPLACED} <= set(played.ends)
+    counts = played.manager.counts
+    seen = (
+        "applications refused",
+        "asks refused",
+        "created again",
+        "evicted",
+        "lost",
+        "placeholders",
+        "placed",
+        "failed",
+    )
+    assert [name for name in seen if not counts[name]] == []
+    queues = {queue.path for queue in played.partition.queues()}
+    assert "root.tenants.blue" in queues
+    played.api.cluster.validate()
+
+
+@pytest.mark.parametrize("seed", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_what_is_over_is_forgotten(seed: int) -> None:
+    played = Played(seed)
+    for _ in range(4):
+        played.play(240)
+        manager, books = played.manager, played.manager.books
+        assert books.busy() <= CROWD_BUSY + 1
+        assert books.waiting() <= CROWD_PODS + 50  # those of the last application, and those that are created again
+        assert len(manager.gangs.known) <= len(books.jobs)
+        assert len(books.jobs) <= 100  # those that complete are there for 30 s
+        assert len(books._plan) <= 500
+        assert set(books.jobs) == set(played.partition.applications)
+        played.api.cluster.validate()
+    assert played.manager.counts["placed"] > 1000
+    assert played.manager.counts["stayed away"] > 0
+
+
+def test_it_reports_everything_to_a_scheduler_that_knows_nothing() -> None:
+    played = Played()
+    played.play(40)
+    books = played.manager.books
+    running = {key: pod.node for key, pod in books.pods.items() if pod.node}
+    waiting = {key for key, pod in books.pods.items() if not pod.node}
+    assert running
+    assert waiting
+    played.register()
+    assert played.placed() == {}
+    played.manager.report(played.api)
+    assert played.placed() == running
+    asks = {ask.key for app in played.partition.applications.values() for ask in app.asks.values()}
+    assert asks == waiting
+    assert set(played.partition.nodes) == set(books.nodes)
+    assert len(played.partition.foreign) == len(books.foreign)
+    played.settle()
+    played.play(60)
+    assert set(books.jobs) == set(played.partition.applications)
+    played.api.cluster.validate()

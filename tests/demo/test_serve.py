@@ -1,0 +1,207 @@
+"""`licorne serve --demo` as a process: everything that can be asked for has an answer, and it ends in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import licorne.cli
+from deployment.places import certificate
+from licorne.cli.demo import reachable
+from licorne.demo import Demonstration, sights
+from licorne.demo.run import SPEED_MAX
+from service.peers import Peer, eventually, service
+from service.processes import Serving, serving
+
+METRICS = Path(__file__).resolve().parent.parent.parent / "docs" / "metrics.md"
+PARTITION = "/ws/v1/partition/default"
+GONE = {"/ws/v1/loglevel": 404, "/ws/v1/stack": 301, "/ws/v1/fullstatedump": 301}
+
+
+def until(holds: Callable[[], Any], seconds: float, what: str = "") -> Any:
+    """Wait until it holds, and say what it gave."""
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < end, what or "it never came to hold"
+        time.sleep(0.2)
+    return found
+
+
+@contextmanager
+def demonstration(*more: str) -> Iterator[tuple[Serving, httpx.Client]]:
+    with serving("--demo", "--rest", "127.0.0.1:0", *more) as running:
+        (event,) = until(lambda: running.events("listening for REST"), 30)
+        with httpx.Client(base_url=f"http://{event['addresses'][0]}", timeout=30) as client:
+            yield running, client
+
+
+def lists_that_are_empty(client: httpx.Client) -> list[str]:
+    paths = [f"{PARTITION}/applications/{state}" for state in ("active", "completed", "rejected")]
+    paths += [f"{PARTITION}/{what}" for what in ("nodes", "placementrules", "usage/users", "usage/groups")]
+    paths += ["/ws/v1/clusters", "/ws/v1/partitions", "/ws/v1/scheduler/node-utilizations"]
+    return [path for path in paths if not client.get(path).json()]
+
+
+def one_running(client: httpx.Client) -> dict[str, str]:
+    """Values for the variables of paths: those of an application that runs and has pods."""
+    for app in client.get(f"{PARTITION}/applications/active").json():
+        if app["applicationState"] == "Running" and app.get("allocations") and app["queueName"] == "root.system":
+            return {
+                "application": app["applicationID"],
+                "queue": app["queueName"],
+                "user": app["user"],
+                "node": app["allocations"][0]["nodeId"],
+            }
+    return {}
+
+
+def test_everything_that_can_be_asked_for_has_an_answer() -> None:
+    with demonstration("--demo-speed", "4") as (running, client):
+        until(lambda: not lists_that_are_empty(client), 60, "some list stayed empty")
+        until(lambda: client.get("/ws/v1/scheduler/healthcheck").status_code == 200, 60)
+        values = {"partition": "default", "group": "developers", "state": "active", "profile": "goroutine"}
+        values |= until(lambda: one_running(client), 30)
+        document = client.get("/openapi.json").json()
+        for path, operations in document["paths"].items():
+            if "get" not in operations or path == "/ws/v1/events/stream":
+                continue
+            answer = client.get(re.sub(r"\{(\w+)\}", lambda found: values[found[1]], path))
+            assert answer.status_code == GONE.get(path, 200), (path, answer.text)
+            assert answer.content, path
+            if "/history/" not in path:
+                assert answer.text.strip() not in ("[]", "{}"), path
+        health = client.get("/ws/v1/scheduler/healthcheck").json()
+        assert health["Healthy"], health
+        events = client.get("/ws/v1/events/batch").json()["EventRecords"]
+        assert {2, 3, 4} <= {event["type"] for event in events}  # applications, nodes, queues
+        with client.stream("GET", "/ws/v1/events/stream", params={"count": 5}) as stream:
+            lines = stream.iter_lines()
+            assert [len(next(lines)) > 10 for _ in range(6)] == [True] * 6
+        assert running.end() == 0
+        assert running.events("stopped")[0]["reason"] == "goodbye"
+        assert running.events("ended")[0]["allocations"] > 50
+        assert not running.events("demonstration")
+
+
+def documented_metrics() -> set[str]:
+    """The names in the first column of the tables of docs/metrics.md, in full; of queues those of root."""
+    names: set[str] = set()
+    for line in METRICS.read_text(encoding="utf-8").splitlines():
+        first = line.split("|")[1] if line.startswith("| `") else ""
+        for name in re.findall(r"`([\w*]+)`", first):
+            full = (
+                name
+                if name.startswith(("licorne_", "yunikorn_", "process_", "python_"))
+                else f"yunikorn_scheduler_{name}"
+            )
+            names.add(full.replace("RESOURCE", "vcore").replace("PATH", "root"))
+    assert len(names) > 20
+    return names
+
+
+def metrics_without_a_sample(client: httpx.Client) -> set[str]:
+    text = client.get("/ws/v1/metrics").text
+    return {
+        name
+        for name in documented_metrics()
+        if not re.search(
+            rf"^{name.removesuffix('*')}{'' if name.endswith('*') else r'(?:_count)?(?:[{ ])'}", text, re.MULTILINE
+        )
+    }
+
+
+def test_each_metric_has_a_sample() -> None:
+    with demonstration("--demo-speed", "4") as (_, client):
+        until(lambda: not metrics_without_a_sample(client), 60, f"without a sample: {metrics_without_a_sample(client)}")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_after_two_minutes_there_is_a_history_and_all_states_were_seen() -> None:
+    with demonstration() as (running, client):
+        until(lambda: client.get("/ws/v1/history/apps").json(), 150)
+        until(lambda: client.get("/ws/v1/history/containers").json(), 10)
+
+        def states() -> set[str]:
+            ended = client.get(f"{PARTITION}/applications/completed").json()
+            return {app["applicationState"] for app in ended}
+
+        until(lambda: {"Completed", "Failed"} <= states(), 120)
+        assert client.get("/ws/v1/scheduler/healthcheck").json()["Healthy"]
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(30) == 0
+        assert running.end() == 0
+
+
+def test_another_who_registers_under_its_name_ends_it_and_not_the_service() -> None:
+    async def story() -> None:
+        async with service() as made:
+            ends: list[str] = []
+            shown = Demonstration(made.addresses[0], speed=4, on_end=ends.append)
+            shown.start()
+            async with Peer(made.addresses[0], "demo") as peer:
+                await eventually(lambda: made.engine.decided > 0)
+                await peer.running()
+                await eventually(lambda: bool(ends))
+                assert "another instance took over" in ends[0]
+                await asyncio.to_thread(shown.stop)
+                await peer.asks("a")
+                assert list(await peer.allocations(1)) == ["a"]
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+WRONG = [
+    (("--demo-speed", "0"), f"--demo-speed: 0 is not between 0.01 and {SPEED_MAX:g}"),
+    (("--demo-speed", "nan"), "--demo-speed: nan is not between"),
+]
+
+
+@pytest.mark.parametrize(("options", "reason"), WRONG)
+def test_wrong_options(options: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["serve", "--demo", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", *options]
+    assert licorne.cli.run(arguments) == 1
+    assert reason in capsys.readouterr().err
+
+
+def test_it_knows_the_token_of_its_service(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("open-sesame\n")
+    with demonstration("--token-file", str(tmp_path / "token")) as (running, client):
+        until(lambda: len(client.get(f"{PARTITION}/nodes").json()) == 24, 60)
+        assert running.end() == 0
+
+
+def test_it_has_no_tls(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    certificate(tmp_path, "localhost")
+    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
+    assert licorne.cli.run(["serve", "--demo", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", *files]) == 1
+    assert "--demo speaks to the service without TLS: leave out --tls-cert, or --demo" in capfd.readouterr().err
+
+
+def test_what_to_look_at() -> None:
+    text = sights("127.0.0.1:9080", "127.0.0.1:3333")
+    assert "over gRPC at 127.0.0.1:3333" in text
+    assert "curl -s http://127.0.0.1:9080/ws/v1/partition/default/queues\n" in text
+    assert "curl -s --unix-socket rest.sock http://localhost/ws/v1/metrics\n" in sights(
+        "unix:rest.sock", "unix:grpc.sock"
+    )
+
+
+def test_where_a_client_finds_what_listens_everywhere() -> None:
+    addresses = ["0.0.0.0:9080", "[::]:1", "127.0.0.2:5", "unix:a/b:c", "host:7"]
+    assert [reachable(address) for address in addresses] == [
+        "127.0.0.1:9080",
+        "[::1]:1",
+        "127.0.0.2:5",
+        "unix:a/b:c",
+        "host:7",
+    ]

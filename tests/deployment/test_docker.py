@@ -1,0 +1,169 @@
+"""deploy/Dockerfile: a linter takes it, its files suffice to build the package, and its commands run."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+import licorne
+from deployment.places import COMMAND, DEPLOY, ROOT, certificate, here, instructions, tool
+
+DOCKERFILE = DEPLOY / "Dockerfile"
+STEPS = instructions(DOCKERFILE.read_text(encoding="utf-8"))
+
+
+def one(word: str) -> str:
+    (found,) = [step.rest for step in STEPS if step.word == word]
+    return found
+
+
+def test_a_linter_has_nothing_against_it() -> None:
+    found = subprocess.run([tool("hadolint"), str(DOCKERFILE)], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "")
+
+
+def test_what_it_promises() -> None:
+    assert [step.word for step in STEPS].count("FROM") == 2
+    assert "/venv" in next(step.rest for step in STEPS if "--from=build" in step.rest)
+    user = one("USER")
+    assert user.isdigit()
+    assert int(user) > 0
+    assert one("EXPOSE").split() == ["3333", "9080"]
+    version = version_of_python()
+    assert f"Programming Language :: Python :: {version}" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def version_of_python() -> str:
+    images = {step.rest.split()[0] for step in STEPS if step.word == "FROM"}
+    (image,) = images
+    return image.removeprefix("python:").split("-")[0]
+
+
+def copied() -> list[str]:
+    """What the stages take from the repository."""
+    copies = [step.rest.split() for step in STEPS if step.word == "COPY" and "--from" not in step.rest]
+    return [source for words in copies for source in words[:-1]]
+
+
+def test_what_it_copies_is_there_and_not_ignored() -> None:
+    lines = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    for source in copied():
+        assert (ROOT / source).exists(), source
+        ignored = False
+        for rule in rules:
+            if fnmatch.fnmatch(source, rule.removeprefix("!")):
+                ignored = not rule.startswith("!")
+        assert not ignored, source
+
+
+def build(folder: Path, **environment: str) -> zipfile.ZipFile:
+    """What the first stage builds, from nothing but what it copies."""
+    source, out = folder / "src", folder / "out"
+    source.mkdir()
+    for name in copied():
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("*.so", "*.c", "*.pxd", "__pycache__", "*.egg-info")
+            shutil.copytree(ROOT / name, source / name, ignore=ignored)
+        else:
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, source / name)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation"]
+    made = subprocess.run(
+        [*pip, "--wheel-dir", str(out), "."],
+        cwd=source,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    (wheel,) = out.iterdir()
+    return zipfile.ZipFile(wheel)
+
+
+def test_what_it_copies_is_enough_to_build_the_package(tmp_path: Path) -> None:
+    with build(tmp_path, LICORNE_PURE="1") as wheel:
+        names = set(wheel.namelist())
+    package = Path(licorne.__file__).parent
+    modules = {path.relative_to(package.parent).as_posix() for path in package.rglob("*.py")}
+    assert modules - names == set()
+    assert "licorne/service/proto/si_v1.proto" in names
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_it_builds_the_compiled_package(tmp_path: Path) -> None:
+    tool("cc")
+    required = [step.rest for step in STEPS if step.word == "ENV" and "COMPILED" in step.rest]
+    name, value = required[0].split("=")
+    with build(tmp_path, **{name: value}) as wheel:
+        assert any("licorne/core/descent." in name and name.endswith(".so") for name in wheel.namelist())
+
+
+def test_its_commands_run(tmp_path: Path) -> None:
+    certificate(tmp_path, "licorne")
+    for name in ("grpc-token", "rest-admin-tokens", "rest-read-tokens"):
+        (tmp_path / name).write_text(f"secret-of-{name}\n")
+    folders = {"/run/secrets": str(tmp_path), "/etc/licorne": str(DEPLOY)}
+    entry, command = (json.loads(one(word)) for word in ("ENTRYPOINT", "CMD"))
+    words = here([*entry, *command], {**folders, ":3333": ":0", ":9080": ":0"})
+    assert words[0] == "licorne"
+    with Running([*COMMAND, *words[1:]]) as running:
+        port = running.listening["addresses"][0].rpartition(":")[2]
+        check = here(json.loads(one("HEALTHCHECK").partition("CMD")[2]), folders)
+        assert check[:2] == ["licorne", "health"]
+        healthy = subprocess.run(
+            [*COMMAND, *check[1:], "--address", f"127.0.0.1:{port}"], capture_output=True, text=True, check=False
+        )
+        assert (healthy.returncode, healthy.stdout) == (0, "serving\n"), healthy.stderr
+        running.process.terminate()
+        assert running.process.wait(30) == 0
+    assert not any("secret-of" in line for line in running.lines)
+
+
+class Running:
+    """A service whose log is JSON lines on standard error."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self.listening: dict[str, list[str]] = {}
+
+    def __enter__(self) -> Self:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if line.startswith("{") and json.loads(line)["event"] == "listening":
+                self.listening = json.loads(line)
+                break
+        assert self.listening, self.lines
+        self._rest = threading.Thread(target=lambda: self.lines.extend(self.process.stderr or ()), daemon=True)
+        self._rest.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait(30)
+        self._rest.join(30)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+
+def test_the_demonstration_that_it_speaks_of() -> None:
+    text = DOCKERFILE.read_text(encoding="utf-8")
+    assert "licorne --demo --rest 0.0.0.0:9080 --insecure" in text
+    words = ["--demo", "--rest", "0.0.0.0:0", "--insecure", "--grpc", "127.0.0.1:0", "--log-format", "json"]
+    with Running([*COMMAND, "serve", *words]) as running:
+        running.process.terminate()
+        assert running.process.wait(60) == 0

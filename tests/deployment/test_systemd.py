@@ -1,0 +1,109 @@
+"""deploy/licorne.service: systemd's own checks take it, and its commands really run and notify."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deployment.places import DEPLOY, here, program, tool, unit
+from licorne.service.notify import READY, STOPPING, notify
+
+TEXT = (DEPLOY / "licorne.service").read_text(encoding="utf-8")
+SERVICE = unit(TEXT)["Service"]
+LICORNE = "/usr/local/bin/licorne"
+
+
+def made_verifiable(folder: Path) -> Path:
+    """The unit with a program that is here, for the check wants to see it."""
+    stand_in = folder / "licorne"
+    stand_in.write_text("#!/bin/sh\n")
+    stand_in.chmod(0o755)
+    found = folder / "licorne.service"
+    found.write_text(TEXT.replace(LICORNE, str(stand_in)))
+    return found
+
+
+def test_systemd_has_nothing_against_it(tmp_path: Path) -> None:
+    command = [tool("systemd-analyze"), "verify", "--man=no", str(made_verifiable(tmp_path))]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    mine = [line for line in found.stderr.splitlines() if "licorne" in line]
+    assert mine == [], found.stderr
+    if found.returncode:
+        pytest.skip(f"systemd-analyze finds fault with this machine: {found.stderr.strip()[:200]}")
+
+
+def test_it_may_do_little(tmp_path: Path) -> None:
+    """Exposure is from 0 to 10; below 2 systemd itself calls it OK."""
+    options = ["security", "--offline=true", "--threshold=20", "--no-pager"]
+    found = subprocess.run(
+        [tool("systemd-analyze"), *options, str(made_verifiable(tmp_path))], capture_output=True, text=True, check=False
+    )
+    if "nrecognized option" in found.stderr or "nknown" in found.stderr:
+        pytest.skip("this systemd-analyze cannot judge a file")
+    assert found.returncode == 0, found.stdout[-500:] + found.stderr
+
+
+def test_its_first_command_takes_its_configuration() -> None:
+    words = here(program(SERVICE["ExecStartPre"], LICORNE), {"/etc/licorne": str(DEPLOY)})
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def test_its_command_runs_says_when_it_is_ready_and_ends(tmp_path: Path) -> None:
+    assert SERVICE["Type"] == "notify"
+    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    told.bind(str(tmp_path / "notify"))
+    told.settimeout(60)
+    words = here(program(SERVICE["ExecStart"], LICORNE), {"/etc/licorne": str(DEPLOY), ":3333": ":0", ":9080": ":0"})
+    with told, subprocess.Popen(words, env=environment(tmp_path), stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert told.recv(100).decode() == READY
+            process.terminate()
+            assert told.recv(100).decode() == STOPPING
+            _, log = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert [word in log for word in ("listening ", "listening for REST ", "ended ")] == [True] * 3, log
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What systemd gives to a service: little, and where to notify it. And where this Python finds what is tested."""
+    return {
+        "NOTIFY_SOCKET": str(folder / "notify"),
+        "PYTHONPATH": ":".join(filter(None, sys.path)),
+        "PATH": "/usr/bin:/bin",
+    }
+
+
+def test_the_command_for_other_machines_names_options_that_there_are() -> None:
+    """The drop-in in the comment: its command is refused for its missing files, not for its options."""
+    comment = "\n".join(line.removeprefix("#").strip() for line in TEXT.partition("[Unit]")[0].splitlines())
+    command = unit("[Service]" + comment.partition("[Service]")[2])["Service"]["ExecStart"]
+    words = here(program(command, LICORNE), {"/etc/licorne": str(DEPLOY)})
+    assert "--token-file" in words
+    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert "${CREDENTIALS_DIRECTORY}/tls.crt: no such file" in found.stderr
+
+
+def test_nobody_has_to_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    notify(READY)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
+    notify(READY)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names outside the file system are Linux's")
+def test_a_name_outside_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"licorne-test-{shlex.quote(tmp_path.name)}-{id(tmp_path)}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(f"\0{name}")
+        told.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+        notify(STOPPING)
+        assert told.recv(100).decode() == STOPPING

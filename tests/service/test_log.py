@@ -1,0 +1,28 @@
+"""What the log shows of an error, and what it keeps to itself."""
+
+from __future__ import annotations
+
+import io
+from typing import Literal
+
+import pytest
+
+from licorne.service import make_log
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_traceback_shows_no_values(form: Literal["text", "json"]) -> None:
+    """Values of variables may be tokens and configurations."""
+    out = io.StringIO()
+    secret = str(2**70)  # no text that the lines of a traceback show
+
+    def fails(password: str) -> None:
+        raise ValueError("a reason")
+
+    try:
+        fails(secret)
+    except ValueError:
+        make_log(out, form=form).exception("the scheduler failed")
+    assert "ValueError: a reason" in out.getvalue()
+    assert "in fails" in out.getvalue()
+    assert secret not in out.getvalue()
