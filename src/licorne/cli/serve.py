@@ -219,13 +219,18 @@ async def _run(service: Service) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # where loops know no signals, Python's own handling ends it
             loop.add_signal_handler(number, ended.set)
-    await service.start()
+    with service.memory.running():
+        await service.start()
+        await _until(ended, service)
+        await service.stop()
+    return 1 if service.failed.is_set() else 0
+
+
+async def _until(ended: asyncio.Event, service: Service) -> None:
     waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait())]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
         task.cancel()
-    await service.stop()
-    return 1 if service.failed.is_set() else 0
 
 
 def _groups(config: Path | None, named: tuple[str, ...]) -> Groups:

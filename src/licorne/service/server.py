@@ -22,6 +22,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_
 from .backend import Backend
 from .engine import Engine, steady_clock
 from .log import Log, no_log
+from .memory import Memory
 from .monitor import Monitor
 from .proto import si_v1_pb2
 from .security import Security, SecurityError, TokenCheck, grpc_address
@@ -68,6 +69,9 @@ class Service:
         )
         self.sessions = Sessions(self.api, self.settings, self.log)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, self.log)
+        self.memory = Memory(self.api.cluster, self.engine.idle_s)
+        """For who owns the process: `with service.memory.running(): ...`"""
+        self.sessions.gone = self.memory.gone
         self.monitor: Monitor | None = None
         self.web: WebServer | None = None
         if web is not None:
@@ -185,6 +189,8 @@ class Service:
         await self._server.stop(self.settings.grace_s)
         for session in self.sessions.by_id.values():
             session.cancel_timer()
+            for task in session.taking.values():
+                task.cancel()
         self._server = None
         self.log.info("ended", allocations=self.engine.decided)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -27,6 +27,10 @@ SETTLE_S = 0.05
 """How long the end of a stream must stand before it counts as wanted: a broken connection looks the same at first."""
 LAST_WORDS_S = 2.0
 """How long a stream that ends may take to write what waits for it."""
+
+
+Take = Callable[["Stream", bytes], Awaitable[None]]
+"""Takes in a request; the next one is read when it has."""
 
 
 class End(msgspec.Struct, frozen=True):
@@ -69,7 +73,7 @@ class Stream:
         if not self._ended.done():
             self._ended.set_result(end)
 
-    async def run(self, take: Callable[[Stream, bytes], None]) -> End:
+    async def run(self, take: Take) -> End:
         """Read and write until it ends; how it ended. Cancelled if it breaks."""
         reader = asyncio.create_task(self._guarded(lambda: self._read(take)))
         try:
@@ -100,7 +104,7 @@ class Stream:
         except (TimeoutError, grpc.RpcError, asyncio.InvalidStateError, RuntimeError):
             return  # the status that follows says the same
 
-    async def _read(self, take: Callable[[Stream, bytes], None]) -> None:
+    async def _read(self, take: Take) -> None:
         read = self.context.read
         while not self._ended.done():
             if self.session is not None:
@@ -109,7 +113,7 @@ class Stream:
             if data is grpc.aio.EOF:
                 await self._close()
                 return
-            take(self, data)
+            await take(self, data)
 
     async def _close(self) -> None:
         """The resource manager has nothing more to say: it gets what waits for it, then the stream is over."""
