@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 WHOLE_BYTES = 64 << 10
 """Bytes up to which a request is read in one step."""
-INPUTS = 200
-"""Inputs that are taken in in one step."""
+INPUTS, INPUTS_MAX = 200, 1_000
+"""Inputs that are taken in in one step, at first, and at most."""
 _REQUESTS: dict[Kind, type[Message]] = {
     "update": seed.UpdateRequest,
     "application": v19.ApplicationRequest,
@@ -153,15 +153,22 @@ class Intake:
         await asyncio.shield(task)
 
     async def _all(self, session: Session, kind: Kind, translation: Translation) -> None:
+        size = [INPUTS]
         try:
             ends = time.perf_counter() + SLICE_S
-            for step in portions(translation):
-                if time.perf_counter() >= ends:
+            for step in portions(translation, size):
+                now = time.perf_counter()
+                if now >= ends:
                     self._settle(session)  # nothing is decided meanwhile
                     await asyncio.sleep(0)
-                    ends = time.perf_counter() + SLICE_S
+                    now = time.perf_counter()
+                    ends = now + SLICE_S
                 if not self._current(session) or not self._step(session, kind, step):
                     break
+                if (
+                    time.perf_counter() - now < SLICE_S / 3
+                ):  # each step has a price of its own, the more the more managers
+                    size[0] = min(2 * size[0], INPUTS_MAX)
         finally:
             del session.taking[kind]
             if self._current(session):
@@ -176,8 +183,8 @@ class Intake:
         return True
 
 
-def portions(translation: Translation) -> Iterator[Translation]:
-    """The inputs in portions, in order; the refusals come before all.
+def portions(translation: Translation, size: Sequence[int] = (INPUTS,)) -> Iterator[Translation]:
+    """The inputs in portions of `size`, which may change meanwhile, in order; the refusals come before all.
 
     New nodes that bring what runs on them stay together with the applications behind them, for the core takes in what runs
     there when it has both.
@@ -186,7 +193,7 @@ def portions(translation: Translation) -> Iterator[Translation]:
     outputs = translation.outputs
     at = 0
     while at < len(inputs) or outputs:
-        end = min(at + INPUTS, len(inputs))
+        end = min(at + size[0], len(inputs))
         if any(type(one) is NodeUpdate and one.existing for one in inputs[at:end]):
             while end < len(inputs) and isinstance(inputs[end], NodeUpdate | AddApplication):
                 end += 1
