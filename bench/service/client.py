@@ -12,6 +12,7 @@ import threading
 import time
 from typing import Any
 
+import grpc
 import msgspec
 
 from bench.service.restload import load
@@ -31,6 +32,11 @@ PROBE = "probe"
 async def word() -> None:
     """Say that all is ready, and wait for a line."""
     print("ready", flush=True)  # noqa: T201
+    await line()
+
+
+async def line() -> None:
+    """Wait for a line."""
     await asyncio.to_thread(sys.stdin.readline)
 
 
@@ -44,8 +50,8 @@ async def grpc_rounds(task: Task) -> Outcome:
             await peer.prepare()
             discarding = asyncio.create_task(peer.discard())
             await word()
-            ends = time.perf_counter() + (task.seconds or 1e9)
-            while len(rounds) < task.rounds and time.perf_counter() < ends:
+            ending = None if task.rounds else asyncio.create_task(line())
+            while not rounds or len(rounds) < task.rounds or (ending is not None and not ending.done()):
                 rounds.append(Round(allocations=work.pods, seconds=await peer.place()))
                 await peer.clear()
             discarding.cancel()
@@ -121,22 +127,35 @@ async def many_managers(task: Task) -> Outcome:
     works = [Work(task.size, f"{task.rm_id}-{number:04}") for number in range(task.managers)]
     await word()
     began = time.perf_counter()
+    over = asyncio.Event()
+    finished: asyncio.Queue[float] = asyncio.Queue()
 
-    async def life(work: Work) -> float:
+    async def life(work: Work) -> None:
         async with Peer(task.address, work) as peer:
             await peer.register()
             await peer.prepare()
             discarding = asyncio.create_task(peer.discard())
             await peer.place()
-            finished = time.perf_counter() - began
+            finished.put_nowait(time.perf_counter() - began)
+            await over.wait()
             discarding.cancel()
-            return finished
+
+    async def until_all_have() -> list[float]:
+        found = [await finished.get() for _ in works]
+        if task.stay:
+            await word()
+        over.set()
+        return found
 
     with quiet_collector():
-        finished = await asyncio.gather(*map(life, works))
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(life(work))
+            finishing = group.create_task(until_all_have())
+    times_s = finishing.result()
     pods = sum(work.pods for work in works)
     return Outcome(
-        rounds=[Round(allocations=pods, seconds=max(finished))], finished_s=[round(one, 4) for one in finished]
+        rounds=[Round(allocations=pods, seconds=max(times_s))], finished_s=[round(one, 4) for one in times_s]
     )
 
 
@@ -215,10 +234,13 @@ def main() -> int:
     """Read a task, perform it, print what came of it."""
     task = msgspec.json.decode(sys.stdin.readline(), type=Task)
     before = time.process_time()
+    outcome: Outcome | None = None
     try:
         outcome = perform(task)
-    except RefusedError as error:
+    except* (RefusedError, grpc.RpcError) as errors:
+        error = errors.exceptions[0]
         print(error, file=sys.stderr)  # noqa: T201
+    if outcome is None:
         return 1
     outcome = msgspec.structs.replace(outcome, cpu_s=round(time.process_time() - before, 3))
     print(msgspec.json.encode(outcome).decode(), flush=True)  # noqa: T201

@@ -73,7 +73,7 @@ async def load(
     async def client(number: int) -> None:
         getter = Getter(address)
         due = time.perf_counter() + number / clients
-        turn = number * len(paths) // clients
+        turn = number * (len(paths) // clients + 1)  # not all at the same kind
         while due < ends:
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             kind, path = paths[turn % len(paths)]

@@ -22,7 +22,7 @@ class Server:
     def __init__(self, *, rest: bool, options: tuple[str, ...] = ()) -> None:
         command = [sys.executable, "-m", "licorne.cli", "serve", "--grpc", "127.0.0.1:0", "--log-format", "json"]
         command += ["--log-level", "info", *(("--rest", "127.0.0.1:0") if rest else ()), *options]
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from outside
             command,
             stderr=subprocess.PIPE,
             text=True,

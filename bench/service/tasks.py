@@ -22,9 +22,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     rm_id: str = "bench"
     size: Size = Size(1_000, 50_000, 50, 10)
     rounds: int = 1
+    """grpc: 0 for as many as begin until it is told to end"""
     seconds: float = 0.0
-    """grpc: begin no round after so many seconds, whatever `rounds` says; rest: how long"""
+    """rest: for how long"""
     managers: int = 1
+    stay: bool = False
+    """managers: when all have their pods, wait until told to end"""
     clients: int = 0
     probe: bool = False
     """hold: ask for single pods, and measure how long each takes"""
