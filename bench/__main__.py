@@ -15,6 +15,9 @@ from bench.peer import build, measure_pairs, version
 from bench.report import show
 from bench.results import FOLDER, CaseResult, Pair, Report, new_report, store
 from bench.run import BenchError, measure_case
+from bench.service.cases import SERVICE_CASES
+from bench.service.report import new_service_report, show_service
+from bench.service.run import measure as measure_service
 from licorne.cli.common import print_json
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -104,6 +107,46 @@ def peer(
         return measure_pairs(case, program, pairs=pairs, cap_s=cap, told=told)
 
     return perform(cases, measure, report, out, json=json)
+
+
+@app.command
+def service(
+    *names: str,
+    scale: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=1))] = 1,
+    out: Path = FOLDER / "service.json",
+    json: Flag = False,
+) -> int:
+    """Measure the service: `licorne serve` and its clients, in processes of their own on loopback.
+
+    Parameters
+    ----------
+    names
+        grpc, client, managers, dump, rest; if none are given, all of them.
+    scale
+        Sizes as a share of the full ones, to try the command out; targets are judged at 1 only.
+    out
+        Where the result is kept, as JSON.
+    json
+        Print the result as JSON in place of tables.
+    """
+    unknown = [name for name in names if name not in SERVICE_CASES]
+    if unknown:
+        raise BenchError(f"{unknown[0]}: no such measurement; there are {', '.join(SERVICE_CASES)}")
+    report = new_service_report(scale)
+    for case in SERVICE_CASES.values():
+        if not names or case.name in names:
+            try:
+                report.results.append(measure_service(case.scaled(scale), say))
+            except (BenchError, OSError) as error:
+                report.failures.append(f"{case.name} failed: {error}")
+                say(report.failures[-1])
+            store(report, out)
+    if json:
+        print_json(report)
+    else:
+        show_service(report)
+    say(f"kept in {out}")
+    return 1 if report.failures else 0
 
 
 def cases_of(names: tuple[str, ...], default: tuple[str, ...]) -> list[Case]:

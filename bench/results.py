@@ -183,7 +183,7 @@ def judged(result: CaseResult, *, compiled: bool) -> CaseResult:
     return msgspec.structs.replace(result, verdicts=verdicts)
 
 
-def store(report: Report, path: Path) -> None:
+def store(report: msgspec.Struct, path: Path) -> None:
     """Write a report as JSON; it may be written again with every case, so that a break loses nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")

@@ -20,7 +20,7 @@ from licorne.sim.churn import ChurnResult, churn
 from licorne.sim.contended import contended
 from licorne.sim.contest import ContestResult, measure_contest
 from licorne.sim.footprint import Footprint, footprint
-from licorne.sim.generate import Options, benchmark
+from licorne.sim.generate import Options, Size, benchmark
 from licorne.sim.workload import Workload, WorkloadError, read_workload
 
 What = Literal["speed", "blocked", "churn", "contest", "memory"]
@@ -58,9 +58,9 @@ def _workload(task: Task) -> Workload:
     return read_workload(Path(task.file)) if task.file else prepared(task.workload, task.options)
 
 
-def prepared(case: str, options: Options) -> Workload:
+def prepared(case: str, options: Options, size: Size | None = None) -> Workload:
     """The workload of a case, with preemption switched off: it is on where a configuration says nothing of it."""
-    workload = benchmark(case, options)
+    workload = benchmark(case, options, size)
     before, partition, after = (workload.config or "").partition("  - name: default\n")
     assert partition and before == "partitions:\n", "the generator begins a configuration in another way"
     workload.config = f"{before}{partition}    preemption: {{enabled: false}}\n{after}"

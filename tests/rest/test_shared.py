@@ -22,6 +22,8 @@ class Maker:
         self._seconds = seconds
         self._pieces = pieces
         self._size = size
+        self.letter = b"x"
+        self.fails = False
 
     def __call__(self) -> Iterator[bytes]:
         self.made += 1
@@ -29,7 +31,15 @@ class Maker:
             until = time.thread_time() + self._seconds / self._pieces
             while time.thread_time() < until:
                 pass
-            yield b"x" * self._size
+            yield self.letter * self._size
+        if self.fails:
+            raise ZeroDivisionError
+
+
+async def made(kept: Shared) -> None:
+    """Wait until nothing is being made."""
+    await asyncio.wait_for(asyncio.gather(*kept._making.values(), return_exceptions=True), 20)
+    await asyncio.sleep(0)
 
 
 def test_many_askers_get_one_answer() -> None:
@@ -49,10 +59,48 @@ def test_many_askers_get_one_answer() -> None:
 def test_an_answer_grows_old() -> None:
     async def story() -> None:
         kept, make = Shared(), Maker(0.015)
+        first = await kept.answer("a", make, compress=False)
+        make.letter = b"y"
+        until = time.monotonic() + 20
+        while make.made == 1:  # the old one, until it has grown old, and again while a new one is being made
+            assert (await kept.answer("a", make, compress=False)).body == first.body
+            assert time.monotonic() < until
+            await asyncio.sleep(0.01)
+        await made(kept)
+        assert make.made == 2
+        assert b"x" not in bytes((await kept.answer("a", make, compress=False)).body)
+
+    run(story())
+
+
+def test_an_answer_that_is_too_old_is_not_given_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "STALE_S", 0.3)
+    monkeypatch.setattr(shared, "LONGEST_S", 0.2)
+
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.02)
         await kept.answer("a", make, compress=False)
         await asyncio.sleep(0.6)
-        await kept.answer("a", make, compress=False)
+        make.letter = b"y"
+        assert b"x" not in bytes((await kept.answer("a", make, compress=False)).body)
         assert make.made == 2
+
+    run(story())
+
+
+def test_an_answer_that_fails_fails_for_who_waits_and_is_made_again() -> None:
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.02)
+        await kept.answer("a", make, compress=False)
+        make.fails = True
+        while make.made == 1:
+            await kept.answer("a", make, compress=False)
+            await asyncio.sleep(0.01)
+        await made(kept)
+        with pytest.raises(ZeroDivisionError):
+            await kept.answer("b", make, compress=False)
+        make.fails = False
+        assert (await kept.answer("b", make, compress=False)).body
 
     run(story())
 
@@ -87,7 +135,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         kept, make = Shared(), Maker(0.02)
         for name in "abcde":
             await kept.answer(name, make, compress=False)
-        assert kept._size == sum(len(body) for _, body, _ in kept._kept.values()) <= 5000
+        assert kept._size == sum(len(one.body) for one in kept._kept.values()) <= 5000
         assert "e" in kept._kept
 
     run(story())

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
-from licorne.service.sessions import _translated
+from licorne.service.intake import whole
 from licorne.si import WireError, seed, v19, wire
 from licorne.si._schema import Message
 from service.peers import Peer, service
@@ -42,7 +42,7 @@ def named(kind: str, data: bytes, rm_id: str) -> bytes:
 
 def is_readable(kind: str, data: bytes) -> bool:
     try:
-        _translated(kind, data)  # type: ignore[arg-type]
+        whole(kind, data)  # type: ignore[arg-type]
     except WireError:
         return False
     return True

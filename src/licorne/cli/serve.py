@@ -105,6 +105,12 @@ async def _serve(loaded: Loaded, demo: Demo) -> int:
         loop.add_signal_handler(signal.SIGINT, ended.set)
         loop.add_signal_handler(signal.SIGHUP, changes.again)
     sys.setswitchinterval(SWITCH_S)
+    with service.memory.running():
+        await _until(ended, service, changes, demo)
+    return 1 if service.failed.is_set() else 0
+
+
+async def _until(ended: asyncio.Event, service: Service, changes: Changes, demo: Demo) -> None:
     await service.start()
     watching = asyncio.create_task(changes.run())
     waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait()), watching]
@@ -119,7 +125,6 @@ async def _serve(loaded: Loaded, demo: Demo) -> int:
         await service.stop()
     if watching.done() and not watching.cancelled() and (error := watching.exception()) is not None:
         raise error
-    return 1 if service.failed.is_set() else 0
 
 
 # -- the options, from the table -------------------------------------------------------------------------

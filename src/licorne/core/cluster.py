@@ -171,7 +171,7 @@ class Cluster:
     def pause(self, rm_id: str, *, paused: bool) -> None:
         """Decide nothing for a resource manager, or again; an unknown one is ignored."""
         manager = self.managers.get(rm_id)
-        if manager is not None:
+        if manager is not None and manager.paused != paused:
             manager.paused = paused
             self._order_managers()
 

@@ -3,7 +3,10 @@
 server      the service: where it listens, its calls, start and end
 sessions    who is registered, whose stream is whose, what is said to whom
 session     the life of one resource manager
+intake      requests: read whole, then taken in, a little at a time
 streams     one stream: reading, writing, its end
+memory      the garbage collector
+lag         how long the loop keeps its own waiting
 engine      decisions in slices, and deadlines
 security    addresses, TLS, token
 groups      which groups a user is in (`osgroups`, `grouptable`), found in threads of its own (`lookups`)

@@ -50,6 +50,8 @@ class Engine:
         """Allocations made."""
         self.slices = 0
         self._resting: dict[Session, None] = {}
+        self._asleep_since = 0.0  # 0: it works
+        self._left_at = 0.0  # when the last slice ended, if it left something; 0 if not
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -59,9 +61,15 @@ class Engine:
             if self.slice():
                 await asyncio.sleep(0)
                 continue
+            self._asleep_since = time.monotonic()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._until_deadline()):  # `wait_for` may swallow the end of the service
                     await wake.wait()
+            self._asleep_since = 0.0
+
+    def idle_s(self) -> float:
+        """For how many seconds nothing has been to decide; 0 while something is."""
+        return time.monotonic() - self._asleep_since if self._asleep_since else 0.0
 
     def slice(self) -> bool:
         """Decide for a while; is there more to decide?"""
@@ -69,6 +77,9 @@ class Engine:
         told = self._sessions.told_lately
         told.clear()
         began = time.perf_counter()
+        if self._left_at and self.monitor is not None:
+            self.monitor.gaps.add(began - self._left_at)
+        self._left_at = 0.0
         try:
             made = self._api.schedule(limit=limit)
         except Exception:  # noqa: BLE001  a bug of the core: what it knows is not to be trusted any more
@@ -79,13 +90,16 @@ class Engine:
             return False
         self.decided += made
         self.slices += 1
-        took = time.perf_counter() - began
+        ended = time.perf_counter()
+        took = ended - began
         if self.monitor is not None:
             self.monitor.cycle(took, made)
         if made < limit:
             resting, self._resting = self._resting, {}
             self._sessions.rest(resting, resting=False)
+            self._left_at = ended if resting else 0.0
             return bool(resting)
+        self._left_at = ended
         if len(self._sessions.by_id) > 1:
             self._resting |= told
             self._sessions.rest(told, resting=True)

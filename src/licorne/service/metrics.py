@@ -21,6 +21,7 @@ from licorne.core import compiled
 
 from .backend import full_name
 from .counts import WAIT_BUCKETS_S, Counts
+from .lag import LAG_BUCKETS_S
 from .metrictexts import HELP, QUEUE_CONTAINER_HELP, RANGES
 from .monitor import CYCLE_BUCKETS_S, Monitor
 
@@ -337,6 +338,9 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
         if _known(partitions, rm_id, name, path)
     ]
     found.histogram("licorne_waiting_seconds", WAIT_BUCKETS_S, ["partition", "queue"], waits)
+    for name, of in (("licorne_loop_lag_seconds", monitor.lag.waits), ("licorne_decision_gap_seconds", monitor.gaps)):
+        found.histogram(name, LAG_BUCKETS_S, [], [((), of.buckets, of.sum_s)])
+        found.gauge(f"{name}_max", [], [((), of.take_longest())])
     messages = sorted(monitor.backend.messages().items())
     ways = [((rm, way), number) for rm, both in messages for way, number in zip(("in", "out"), both, strict=True)]
     found.counter("licorne_messages", ["rm", "way"], ways)

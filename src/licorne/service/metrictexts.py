@@ -43,6 +43,10 @@ HELP: Final = {
     "licorne_wakeups": "Applications that were woken to be tried again.",
     "licorne_reservations": "Reservations of nodes.",
     "licorne_waiting_seconds": "Time from ask to allocation, by queue.",
+    "licorne_loop_lag_seconds": "How late a clock in the loop is that should tick every 10 ms.",
+    "licorne_loop_lag_seconds_max": "The latest that clock was, since this was asked last.",
+    "licorne_decision_gap_seconds": "Time between two slices of decisions, while there is more to decide.",
+    "licorne_decision_gap_seconds_max": "The longest of these times, since this was asked last.",
     "licorne_messages": "Messages in and out, by resource manager.",
     "licorne_build_info": "Always 1; the labels say what runs.",
 }

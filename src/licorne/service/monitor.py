@@ -15,6 +15,7 @@ from . import health
 from .backend import Backend
 from .counts import Counts
 from .history import History
+from .lag import LoopLag, Waits
 from .pace import paced
 from .ring import CAPACITY, EventRing
 
@@ -66,6 +67,9 @@ class Monitor:
         self.backend = backend
         self.counts = Counts(backend.cluster)
         self.cycles = Cycles()
+        self.lag = LoopLag()
+        self.gaps = Waits()
+        """Between two slices of the engine, while there was more to decide."""
         self.decisions = 0
         self.ring = EventRing(uuid, max(event_capacity, 1))
         self.log_level = "INFO"
@@ -111,6 +115,10 @@ class Monitor:
 
     async def run(self) -> None:
         """Work until cancelled."""
+        with self.lag.running():
+            await self._tick()
+
+    async def _tick(self) -> None:
         checked = parked = -1e9
         decided, at = self.decisions, time.monotonic()
         while True:

@@ -24,6 +24,7 @@ from .backend import Backend
 from .engine import Engine, steady_clock
 from .groups import GroupSettings, Resolver
 from .log import Log, named, no_log
+from .memory import Memory
 from .monitor import Monitor
 from .prepared import Prepared
 from .proto import si_v1_pb2
@@ -76,6 +77,9 @@ class Service:
         self.groups = Resolver(groups, log=named(self.log, "core.security"))
         self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"), self.groups)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, named(self.log, "core.scheduler"))
+        self.memory = Memory(self.api.cluster, self.engine.idle_s)
+        """For who owns the process: `with service.memory.running(): ...`"""
+        self.sessions.gone = self.memory.gone
         self.monitor: Monitor | None = None
         self.web: WebServer | None = None
         if web is not None:
@@ -208,6 +212,8 @@ class Service:
         await self._server.stop(self.settings.grace_s)
         for session in self.sessions.by_id.values():
             session.cancel_timer()
+            for task in session.taking.values():
+                task.cancel()
         self.groups.close()
         self._server = None
         self.prepared.close()

@@ -68,6 +68,7 @@ class Session:
         self.buffered = 0  # bytes in all boxes
         self.full = False
         self.resting = False  # it had its turn, others are to have theirs
+        self.taking: dict[Kind, asyncio.Task[None]] = {}  # long requests that are being taken in
         self.readable = asyncio.Event()
         self.readable.set()
         self.timer: asyncio.TimerHandle | None = None
@@ -80,7 +81,7 @@ class Session:
     @property
     def held(self) -> bool:
         """Is nothing to be decided for it?"""
-        return self.full or self.resting or self.state is not State.RUNNING
+        return self.full or self.resting or bool(self.taking) or self.state is not State.RUNNING
 
     def tell(self, kind: Kind, data: bytes) -> None:
         """Put a message in the box of its kind."""

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import grpc
 
 from licorne.core.api import RegistrationError, SchedulerAPI
+from licorne.core.cluster import Manager
 from licorne.si import WireError, adapt_seed, adapt_v19, seed, v19, wire
-from licorne.si.adapt import Translation
 from licorne.si.messages import Output
 from licorne.si.rpc import RESYNC, Kind
 
 from .bounds import enforce
-from .groups import Resolver, Wanted
+from .groups import Resolver
+from .intake import Intake, read
 from .log import Log
 from .session import Dialect, Session, State
 from .settings import ServiceSettings
@@ -49,6 +50,9 @@ class Sessions:
         """Set when there may be something to decide."""
         self.told_lately: dict[Session, None] = {}
         """Who was told something, since the engine looked last."""
+        self.gone: Callable[[Manager], None] = lambda _: None
+        """Told of what a resource manager had, when it is forgotten."""
+        self._intake = Intake(api, self._current, self._settle, self._failed)
         self._count = 0
         self._epoch = time.time_ns()
 
@@ -83,11 +87,14 @@ class Sessions:
         if old is None and len(self.by_id) >= self.settings.managers:
             text = f"registration of RM failed: there are {len(self.by_id)} resource managers, and no more are allowed"
             raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
+        before = self.api.cluster.managers.get(request.rm_id)
         try:
             self.api.register_resource_manager(request)
         except RegistrationError as error:
             self.log.warning("registration refused", rm=request.rm_id, peer=peer)
             raise Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
+        if before is not None:
+            self.gone(before)
         if old is not None:
             self._take_over(old)
         opened = self.next_number()
@@ -191,53 +198,52 @@ class Sessions:
 
     # -- requests --------------------------------------------------------------------------------------
 
-    def take(self, stream: Stream, data: bytes) -> Awaitable[None] | None:
-        """Take in a request. What is wrong with it ends the stream, and nothing of it is taken then.
-
-        If groups of users have to be looked up first, the result is to be awaited before the stream's next request.
-        """
+    async def take(self, stream: Stream, data: bytes) -> None:
+        """Take in a request. What is wrong with it ends the stream, and nothing of it is taken then."""
         try:
-            rm_id, translation = _translated(stream.kind, data)
+            rm_id, translation = await read(stream.kind, data)
         except WireError as error:
             stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000]))
             self.log.warning("request refused", peer=stream.peer, kind=stream.kind, bytes=len(data))
-            return None
+            return
         enforce(translation, self.settings)
-        session = stream.session
+        session = self._addressee(stream, rm_id)
         if session is None:
-            if not self.bind(stream, rm_id):
-                return None
-            session = stream.session
-            assert session is not None
-        elif session.state is State.STOPPED:
-            return None  # the reason is on its way
-        elif rm_id != session.rm_id:
-            text = f'rmID: "{rm_id[:80]}": this stream is that of RmID="{session.rm_id}"'
-            stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, text))
-            return None
+            return
         if stream.kind in ("application", "update"):
             wanted = self.groups.wanted(self.api.cluster.managers[rm_id].partitions, translation.inputs)
             if wanted:
-                return self._take_later(session, stream, translation, wanted)
-        self._take_in(session, stream, translation)
-        return None
-
-    async def _take_later(self, session: Session, stream: Stream, translation: Translation, wanted: Wanted) -> None:
-        """Take in a request when the groups of its users are known, if the stream is still there then."""
-        await self.groups.complete(wanted)
-        if not stream.over and session.streams.get(stream.kind) is stream and session.state is not State.STOPPED:
-            self._take_in(session, stream, translation)
-
-    def _take_in(self, session: Session, stream: Stream, translation: Translation) -> None:
+                await self.groups.complete(wanted)
+                if stream.over or session.streams.get(stream.kind) is not stream:
+                    return
+        await self._intake.turn(session, stream.kind)
+        if not self._current(session):
+            return
         session.messages_in += 1
         if translation.ignored:
             session.log.info("parts of a request ignored", kind=stream.kind, parts=len(translation.ignored))
-        try:
-            self.api.take(session.rm_id, translation)
-        except Exception:  # whatever it is, the state of this resource manager is not to be trusted any more
-            session.log.exception("a request failed", kind=stream.kind)
-            self.stop(session, "an internal error", resync=True)
+        await self._intake.take(session, stream.kind, translation)
         self.wake.set()
+
+    def _addressee(self, stream: Stream, rm_id: str) -> Session | None:
+        """Whose request it is that came on this stream; None if it is to be dropped."""
+        session = stream.session
+        if session is None:
+            return stream.session if self.bind(stream, rm_id) else None
+        if session.state is State.STOPPED:
+            return None  # the reason is on its way
+        if rm_id != session.rm_id:
+            text = f'rmID: "{rm_id[:80]}": this stream is that of RmID="{session.rm_id}"'
+            stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, text))
+            return None
+        return session
+
+    def _current(self, session: Session) -> bool:
+        return session.state is not State.STOPPED and self.by_id.get(session.rm_id) is session
+
+    def _failed(self, session: Session, kind: Kind) -> None:
+        session.log.exception("a request failed", kind=kind)  # noqa: LOG004  it is called by who handles it
+        self.stop(session, "an internal error", resync=True)
 
     def told(self, rm_id: str, outputs: list[Output]) -> None:
         """The core has something to tell: put it where the streams find it."""
@@ -264,7 +270,10 @@ class Sessions:
             session.end_streams(lambda stream: self._resync_end(stream, reason))
         if self.by_id.get(session.rm_id) is session:
             del self.by_id[session.rm_id]
+            before = self.api.cluster.managers.get(session.rm_id)
             self.api.stop(session.rm_id)
+            if before is not None:
+                self.gone(before)
         self.wake.set()
 
     def stop_all(self, reason: str) -> None:
@@ -340,19 +349,6 @@ def registered_text(data: bytes) -> str:
         return wire.decode(v19.RegisterResourceManagerRequest, data).config
     except WireError:
         return ""
-
-
-def _translated(kind: Kind, data: bytes) -> tuple[str, Translation]:
-    """A request in the core's terms, and whose it is."""
-    if kind == "update":
-        return adapt_seed.inputs_from_update_bytes(data)
-    if kind == "allocation":
-        return adapt_v19.inputs_from_allocation_bytes(data)
-    if kind == "application":
-        applications = wire.decode(v19.ApplicationRequest, data)
-        return applications.rm_id, adapt_v19.inputs_from_application_request(applications)
-    nodes = wire.decode(v19.NodeRequest, data)
-    return nodes.rm_id, adapt_v19.inputs_from_node_request(nodes)
 
 
 def pieces(adapter: Any, outputs: list[Output], rm_id: str, most: int) -> Iterator[tuple[Any, bytes]]:

@@ -29,8 +29,8 @@ LAST_WORDS_S = 2.0
 """How long a stream that ends may take to write what waits for it."""
 
 
-Take = Callable[["Stream", bytes], Awaitable[None] | None]
-"""Takes in a request; with an awaitable, before the next one is read."""
+Take = Callable[["Stream", bytes], Awaitable[None]]
+"""Takes in a request; the next one is read when it has."""
 
 
 class End(msgspec.Struct, frozen=True):
@@ -118,9 +118,7 @@ class Stream:
             if data is grpc.aio.EOF:
                 await self._close()
                 return
-            later = take(self, data)
-            if later is not None:
-                await later
+            await take(self, data)
 
     async def _close(self) -> None:
         """The resource manager has nothing more to say: it gets what waits for it, then the stream is over."""

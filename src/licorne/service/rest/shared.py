@@ -1,8 +1,9 @@
 """Answers that took long to make are given again for a while, so that no number of askers takes the scheduler's time.
 
-An answer is kept for ten times the processor time it took to make, but not longer than two seconds: whatever is asked,
-and how often, one path takes a tenth of the time at most. What is made quickly, as all is in a small cluster, is always
-new, however busy the machine is with other things. Who asks for what is being made waits for it.
+An answer is kept for twenty times the processor time it took to make, but not longer than two seconds: whatever is asked,
+and how often, one path takes a twentieth of the time at most. What is made quickly, as all is in a small cluster, is always
+new, however busy the machine is with other things, and it is made at once. Who asks for what is being made waits for it,
+unless there is one that was kept and is not older than four seconds: so where many ask again and again, nobody waits.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import gzip
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from starlette.responses import Response
 
@@ -18,9 +20,11 @@ from licorne.service.pace import SLICE_S
 
 from .answers import JSON, in_pieces
 
-FACTOR = 10.0
-SHORTEST_S, LONGEST_S = 0.1, 2.0
+FACTOR = 20.0
+SHORTEST_S, LONGEST_S = 0.2, 2.0
 """An answer that would be kept for less than this is not kept at all; none is kept for longer than that."""
+STALE_S = 4.0
+"""Seconds after it was begun until which an answer is given while the next one is being made."""
 BODY_MAX = 16 << 20
 """Bytes of an answer that is kept; a longer one is sent as it is made, to each who asks."""
 KEPT_MAX = 64 << 20
@@ -38,7 +42,7 @@ class Shared:
     """The answers that are kept, by what was asked."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[float, bytes, bool]] = {}
+        self._kept: dict[str, _Kept] = {}
         self._making: dict[str, asyncio.Future[tuple[bytes, bool]]] = {}
         self._size = 0
 
@@ -48,56 +52,88 @@ class Shared:
         `asked` names what is asked for, and `make` begins to make it. `compress`: the client takes gzip.
         """
         key = f"{asked} gzip" if compress else asked
+        now = time.monotonic()
         kept = self._kept.get(key)
-        if kept is not None and time.monotonic() < kept[0]:
-            return _response(kept[1], compressed=kept[2])
+        if kept is not None and now < kept.lasts_until:
+            return _response(kept.body, compressed=kept.compressed)
         try:
             making = self._making.get(key)
             if making is None:
-                making = self._making[key] = asyncio.ensure_future(self._make(key, make, compress))
-                making.add_done_callback(lambda _: self._making.pop(key, None))
+                begun = _Begun(make())
+                done = begun.slice()
+                if done and not (compress and len(begun.body) >= GZIP_MIN):
+                    return _response(bytes(begun.body), compressed=False)
+                making = self._making[key] = asyncio.ensure_future(self._make(key, begun, compress, done=done))
+                making.add_done_callback(lambda made: self._made(key, made))
+            if kept is not None and now < kept.begun_at + STALE_S:
+                return _response(kept.body, compressed=kept.compressed)
             body, compressed = await asyncio.shield(making)
         except _TooLong:
             return await in_pieces(make())
         return _response(body, compressed=compressed)
 
-    async def _make(self, key: str, make: Make, compress: bool) -> tuple[bytes, bool]:
-        body, busy_s = await _made(make())
+    def _made(self, key: str, done: asyncio.Future[tuple[bytes, bool]]) -> None:
+        self._making.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # perhaps nobody waits for it
+
+    async def _make(self, key: str, begun: _Begun, compress: bool, *, done: bool) -> tuple[bytes, bool]:
+        while not done:
+            await asyncio.sleep(0)
+            done = begun.slice()
+        body, busy_s = bytes(begun.body), begun.busy_s
         compressed = compress and len(body) >= GZIP_MIN
         if compressed:
             body, packing_s = await asyncio.to_thread(_packed, body)
             busy_s += packing_s
-        self._keep(key, body, compressed, busy_s)
+        self._keep(key, body, compressed, busy_s, begun.begun_at)
         return body, compressed
 
-    def _keep(self, key: str, body: bytes, compressed: bool, busy_s: float) -> None:
-        lasts = min(busy_s * FACTOR, LONGEST_S)
-        if lasts < SHORTEST_S:
-            return
+    def _keep(self, key: str, body: bytes, compressed: bool, busy_s: float, begun_at: float) -> None:
         now = time.monotonic()
-        for old in [one for one, kept in self._kept.items() if kept[0] <= now or one == key]:
-            self._size -= len(self._kept.pop(old)[1])
+        for old in [one for one, kept in self._kept.items() if kept.begun_at + STALE_S <= now or one == key]:
+            self._size -= len(self._kept.pop(old).body)
+        lasts = min(busy_s * FACTOR, LONGEST_S)
+        if lasts < SHORTEST_S or len(body) > KEPT_MAX:
+            return
         while self._kept and self._size + len(body) > KEPT_MAX:
-            self._size -= len(self._kept.pop(next(iter(self._kept)))[1])
-        self._kept[key] = now + lasts, body, compressed
+            self._size -= len(self._kept.pop(next(iter(self._kept))).body)
+        self._kept[key] = _Kept(begun_at, now + lasts, body, compressed)
         self._size += len(body)
 
 
-async def _made(pieces: Iterator[bytes]) -> tuple[bytes, float]:
-    """The whole answer, and the processor time it took without what others did in between."""
-    body = bytearray()
-    busy_s = 0.0
-    began = time.thread_time()
-    for piece in pieces:
-        body += piece
-        passed = time.thread_time() - began
-        if passed >= SLICE_S:
-            busy_s += passed
-            if len(body) > BODY_MAX:
-                raise _TooLong
-            await asyncio.sleep(0)
-            began = time.thread_time()
-    return bytes(body) + b"\n", busy_s + time.thread_time() - began
+class _Kept(NamedTuple):
+    """An answer that is kept; the times are those of the monotonic clock."""
+
+    begun_at: float
+    lasts_until: float
+    body: bytes
+    compressed: bool
+
+
+class _Begun:
+    """An answer that is being made, and the processor time it took without what others did in between."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self.body = bytearray()
+        self.busy_s = 0.0
+        self.begun_at = time.monotonic()
+        self._pieces = pieces
+
+    def slice(self) -> bool:
+        """Make some of it; is it all there?"""
+        began = time.thread_time()
+        for piece in self._pieces:
+            self.body += piece
+            passed = time.thread_time() - began
+            if passed >= SLICE_S:
+                self.busy_s += passed
+                if len(self.body) > BODY_MAX:
+                    raise _TooLong
+                return False
+        self.body += b"\n"
+        self.busy_s += time.thread_time() - began
+        return True
 
 
 def _packed(body: bytes) -> tuple[bytes, float]:

@@ -1,0 +1,297 @@
+"""The measurements: a server, processes of clients beside it, and figures of what they say."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+from bench.results import Verdict
+from bench.run import ROOT, BenchError
+from bench.service.cases import ServiceCase
+from bench.service.restload import get, slow_get
+from bench.service.server import Server, serving
+from bench.service.tasks import Outcome, Round, Task, What
+from licorne.sim.machine import Meter
+
+SLOW_BYTES_PER_S = 10e6
+METRICS, DUMP = "/ws/v1/metrics", "/debug/fullstatedump"
+Say = Callable[[str], None]
+Figures = dict[str, float]
+
+
+class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured of a case. `busy_cores`: processors that were kept busy, by server and clients and all others."""
+
+    case: ServiceCase
+    figures: Figures
+    rounds: list[Round] = []
+    busy_cores: float | None = None
+    verdicts: list[Verdict] = []
+
+
+class Clients:
+    """A process of clients, ready to begin."""
+
+    def __init__(self, task: Task) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.service.client"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            text=True,
+        )
+        self._what = task.what
+        self._tell(msgspec.json.encode(task).decode())
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until it says that it is; raises BenchError if it never does."""
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != "ready\n":
+            raise self._error()
+
+    def go(self) -> None:
+        """Let it go on."""
+        self._tell("go")
+
+    def outcome(self) -> Outcome:
+        """Wait until it is done."""
+        said, complaint = self._process.communicate()
+        if self._process.returncode != 0:
+            raise BenchError(f"{self._what}: {complaint.strip()[-1000:]}")
+        return msgspec.json.decode(said, type=Outcome)
+
+    def end(self) -> None:
+        """It is not wanted any more."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._error() from None
+
+    def _error(self) -> BenchError:
+        _, complaint = self._process.communicate()
+        return BenchError(f"{self._what}: {complaint.strip()[-1000:]}")
+
+
+@contextmanager
+def clients(task: Task) -> Iterator[Clients]:
+    """A process of clients that is ready; ended at the end."""
+    made = Clients(task)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def measure(case: ServiceCase, say: Say) -> ServiceResult:
+    """Measure a case. Raises BenchError if something fails."""
+    meter = Meter()
+    figures, rounds = _MEASURES[case.name](case, say)
+    use = meter.read()
+    verdicts = [
+        Verdict(target=target, measured=figures[target.figure], reached=target.reached(figures[target.figure]))
+        for target in case.targets
+    ]
+    rounded = {name: round(value, 4) for name, value in figures.items()}
+    return ServiceResult(case=case, figures=rounded, rounds=rounds, busy_cores=use.other_cores, verdicts=verdicts)
+
+
+def _per_s(rounds: list[Round]) -> float:
+    return median(one.allocations / one.seconds for one in rounds)
+
+
+# -- one resource manager ------------------------------------------------------------------------------------
+
+
+def _rounds(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
+    """The same with REST, which keeps events and counts, and without it."""
+    figures: Figures = {}
+    found: list[Round] = []
+    for rest in (True, False):
+        say(f"{case.name}: {case.rounds} rounds {'with' if rest else 'without'} REST")
+        what: What = "client" if case.name == "client" else "grpc"
+        with serving(rest=rest) as server:
+            task = Task(what=what, address=server.address, size=case.size, rounds=case.rounds)
+            with clients(task) as running:
+                before = server.cpu_s()
+                running.go()
+                outcome = running.outcome()
+                pods = sum(one.allocations for one in outcome.rounds)
+                busy_s = server.cpu_s() - before
+        found = outcome.rounds
+        name = "with_rest_per_s" if rest else "pods_per_s"
+        figures[name] = _per_s(found)
+        figures["server_us_per_pod" + ("_with_rest" if rest else "")] = busy_s * 1e6 / pods
+        figures["client_us_per_pod"] = outcome.cpu_s * 1e6 / pods
+    figures["least_per_s"] = min(one.allocations / one.seconds for one in found)
+    figures["most_per_s"] = max(one.allocations / one.seconds for one in found)
+    return figures, found
+
+
+# -- many ----------------------------------------------------------------------------------------------------
+
+
+def _managers(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
+    """Many begin at once; then all but one are idle, and that one is measured beside them."""
+    assert case.beside is not None
+    with serving(rest=False) as server:
+        busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.beside, rounds=case.rounds)
+        with clients(busy) as alone:
+            say(f"managers: {case.rounds} rounds of one alone")
+            alone.go()
+            before = _per_s(alone.outcome().rounds)
+        task = Task(what="managers", address=server.address, size=case.size, managers=case.managers, stay=True)
+        with clients(task) as many:
+            say(f"managers: {case.managers} at once")
+            cpu_s = server.cpu_s()
+            many.go()
+            many.ready()
+            cpu_s = server.cpu_s() - cpu_s
+            with clients(busy) as beside:
+                say(f"managers: {case.rounds} rounds of one beside {case.managers} that are idle")
+                beside.go()
+                after = _per_s(beside.outcome().rounds)
+            many.go()
+            outcome = many.outcome()
+    finished = sorted(outcome.finished_s)
+    pods = sum(one.allocations for one in outcome.rounds)
+    figures: Figures = {
+        "pods_per_s": pods / finished[-1],
+        "first_s": finished[0],
+        "median_s": median(finished),
+        "last_s": finished[-1],
+        "server_us_per_pod": cpu_s * 1e6 / pods,
+        "alone_per_s": before,
+        "beside_idle_per_s": after,
+    }
+    return figures, outcome.rounds
+
+
+# -- state dump ----------------------------------------------------------------------------------------------
+
+
+def _dump(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
+    """The dump of a large state, while single pods and a whole workload are decided; once more for a slow reader."""
+    assert case.beside is not None
+    figures: Figures = {"allocations": case.beside.pods}
+    with serving(rest=True) as server:
+        say(f"dump: filling with {case.beside.pods:,} allocations")
+        hold = Task(what="hold", address=server.address, rm_id="large", size=case.beside, probe=True)
+        busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.size, rounds=0)
+        with clients(hold) as large, clients(busy) as working:
+            working.go()
+            waits(server)  # from now on
+            before = server.peak_bytes()
+            for name, how in (("dump", get), ("slow_dump", slowly)):
+                say(f"dump: {name.replace('_', ' ')}")
+                meter = Meter()
+                figures[f"{name}_bytes"] = len(asyncio.run(how(server.rest, DUMP)))
+                figures[f"{name}_s"] = meter.read().wall_s
+                figures |= {f"{name}_{what}": value for what, value in waits(server).items()}
+            figures["more_bytes"] = server.peak_bytes() - before
+            working.go()
+            rounds = working.outcome().rounds
+            large.go()
+            probes = large.outcome().probes
+    assert probes is not None
+    figures["longest_gap_ms"] = max(figures["dump_longest_gap_ms"], figures["slow_dump_longest_gap_ms"])
+    figures["probe_p99_ms"], figures["probe_longest_ms"] = probes.p99_ms, probes.most_ms
+    return figures, rounds
+
+
+async def slowly(address: str, target: str) -> bytes:
+    """Read an answer slowly; as many zeros as it has bytes."""
+    return bytes(await slow_get(address, target, SLOW_BYTES_PER_S))
+
+
+def waits(server: Server) -> Figures:
+    """The longest waits of the loop, and of decisions, since this was asked last."""
+    text = asyncio.run(get(server.rest, METRICS)).decode()
+    found = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name.startswith("licorne_") and sample.name.endswith("_seconds_max")
+    }
+    return {
+        "longest_gap_ms": found["licorne_decision_gap_seconds_max"] * 1e3,
+        "longest_lag_ms": found["licorne_loop_lag_seconds_max"] * 1e3,
+    }
+
+
+# -- REST ----------------------------------------------------------------------------------------------------
+
+
+def _rest(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
+    """The rate at which a workload is decided without clients of REST and with them, and how long these wait."""
+    assert case.beside is not None
+    figures: Figures = {}
+    with serving(rest=True) as server:
+        say("rest: filling what the clients look at")
+        hold = Task(what="hold", address=server.address, rm_id="watched", size=case.beside)
+        with clients(hold) as watched:
+            for name in ("without", "with"):
+                say(f"rest: {case.seconds:g} s {name} {case.clients} clients")
+                busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.size, rounds=0)
+                with clients(busy) as working:
+                    waits(server)
+                    working.go()
+                    if name == "with":
+                        asked = _asked(case, server)
+                    else:
+                        asyncio.run(asyncio.sleep(case.seconds))
+                    figures |= {f"{name}_{what}": value for what, value in waits(server).items()}
+                    working.go()
+                    rounds = working.outcome().rounds
+                figures[f"{name}_per_s"] = sum(r.allocations for r in rounds) / sum(r.seconds for r in rounds)
+            watched.go()
+            watched.outcome()
+    for kind, taken in asked.requests.items():
+        prefix = "rest" if kind == "all" else kind
+        figures |= {f"{prefix}_median_ms": taken.median_ms, f"{prefix}_p99_ms": taken.p99_ms}
+        figures |= {f"{prefix}_longest_ms": taken.most_ms, f"{prefix}_requests": taken.count}
+    figures["lost_percent"] = 100 * (1 - figures["with_per_s"] / figures["without_per_s"])
+    return figures, rounds
+
+
+def _asked(case: ServiceCase, server: Server) -> Outcome:
+    assert case.beside is not None
+    task = Task(
+        what="rest",
+        address=server.address,
+        rest=server.rest,
+        rm_id="watched",
+        size=case.beside,
+        clients=case.clients,
+        seconds=case.seconds,
+    )
+    with clients(task) as asking:
+        asking.go()
+        outcome = asking.outcome()
+    if outcome.failures:
+        raise BenchError(f"rest: {len(outcome.failures)} requests failed, the first: {outcome.failures[0]}")
+    return outcome
+
+
+_MEASURES: dict[str, Callable[[ServiceCase, Say], tuple[Figures, list[Round]]]] = {
+    "grpc": _rounds,
+    "client": _rounds,
+    "managers": _managers,
+    "dump": _dump,
+    "rest": _rest,
+}

@@ -1,0 +1,99 @@
+"""`licorne serve` in a process of its own, started and ended by its id."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.run import ROOT, BenchError, environment
+
+START_S = 60
+END_S = 120
+
+
+class Server:
+    """A running service, with REST or without."""
+
+    def __init__(self, *, rest: bool, options: tuple[str, ...] = ()) -> None:
+        command = [sys.executable, "-m", "licorne.cli", "serve", "--grpc", "127.0.0.1:0", "--log-format", "json"]
+        command += ["--log-level", "info", *(("--rest", "127.0.0.1:0") if rest else ()), *options]
+        self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from outside
+            command,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment(interpreted=False),
+        )
+        self._lines: list[str] = []
+        self._ready = threading.Event()
+        self._last = "listening for REST" if rest else "listening"
+        self.address = self.rest = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        if not self._ready.wait(START_S) or not self.address:
+            self.end()
+            raise BenchError(f"the service did not start: {''.join(self._lines)[-2000:]}")
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._lines.append(line)
+            if line.startswith("{"):
+                event = json.loads(line)
+                if event["event"] == "listening":
+                    self.address = event["addresses"][0]
+                elif event["event"] == "listening for REST":
+                    self.rest = event["addresses"][0]
+                if event["event"] == self._last:
+                    self._ready.set()
+        self._ready.set()
+
+    def cpu_s(self) -> float:
+        """Seconds of processor time so far; 0 where the system does not say."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / 100
+
+    def peak_bytes(self) -> int:
+        """The most memory it has had; 0 where the system does not say."""
+        try:
+            for line in Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines():
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) << 10
+        except OSError:
+            pass
+        return 0
+
+    def faults(self) -> list[str]:
+        """What it logged that should not be."""
+        return [line.strip()[:500] for line in self._lines if '"error"' in line or not line.startswith("{")]
+
+    def end(self) -> None:
+        """End it in good order, or otherwise."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(END_S)
+        self._reader.join(END_S)
+
+
+@contextmanager
+def serving(*, rest: bool, options: tuple[str, ...] = ()) -> Iterator[Server]:
+    """Run one; ended at the end."""
+    server = Server(rest=rest, options=options)
+    try:
+        yield server
+    finally:
+        server.end()
+    if server.faults():
+        raise BenchError(f"the service logged: {server.faults()[0]}")

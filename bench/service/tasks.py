@@ -1,0 +1,74 @@
+"""What a process of clients is told to do, and what it says in the end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from licorne.sim.generate import Size
+
+What = Literal["grpc", "client", "managers", "hold", "rest"]
+"""grpc: prepared bytes, round after round; client: the same once, as objects through `licorne.client`; managers: many resource
+managers at once; hold: fill a cluster, then ask for single pods until told to end; rest: clients of REST"""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One process of clients. `address` is that of gRPC, `rest` that of REST."""
+
+    what: What
+    address: str
+    rest: str = ""
+    rm_id: str = "bench"
+    size: Size = Size(1_000, 50_000, 50, 10)
+    rounds: int = 1
+    """grpc: 0 for as many as begin until it is told to end"""
+    seconds: float = 0.0
+    """rest: for how long"""
+    managers: int = 1
+    stay: bool = False
+    """managers: when all have their pods, wait until told to end"""
+    clients: int = 0
+    probe: bool = False
+    """hold: ask for single pods, and measure how long each takes"""
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """All asks of a workload, from the first that leaves to the last allocation that comes."""
+
+    allocations: int
+    seconds: float
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True):
+    """How long things took, in milliseconds."""
+
+    count: int
+    median_ms: float
+    p99_ms: float
+    most_ms: float
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process of clients says in the end."""
+
+    rounds: list[Round] = []
+    finished_s: list[float] = []
+    """managers: when each had all its pods, from the moment at which all began"""
+    probes: Times | None = None
+    requests: dict[str, Times] = {}
+    """rest: by kind of path, and `all`"""
+    failures: list[str] = []
+    cpu_s: float = 0.0
+
+
+def times(taken_s: list[float]) -> Times:
+    """The figures of these; zeros for none."""
+    ordered = sorted(taken_s) or [0.0]
+    last = len(ordered) - 1
+    return Times(
+        count=len(taken_s),
+        median_ms=round(ordered[last // 2] * 1e3, 3),
+        p99_ms=round(ordered[min(last, int(len(ordered) * 0.99))] * 1e3, 3),
+        most_ms=round(ordered[-1] * 1e3, 3),
+    )

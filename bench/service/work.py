@@ -1,0 +1,47 @@
+"""What resource managers send: a benchmark workload of any size as the bytes of 1.9's messages, made before the clock starts."""
+
+from __future__ import annotations
+
+from bench.worker import prepared
+from licorne.si import v19
+from licorne.si.wire import encode
+from licorne.sim.boundary import allocation_requests, application_request, node_request
+from licorne.sim.generate import Options, Size
+
+
+class Work:
+    """One resource manager's requests. `releases` end all that `asks` ask for."""
+
+    def __init__(self, size: Size, rm_id: str) -> None:
+        workload = prepared("b", Options(shape="unique"), size)
+        nodes, applications = node_request(workload), application_request(workload)
+        self.requests = allocation_requests(workload)
+        nodes.rm_id = applications.rm_id = rm_id
+        for request in self.requests:
+            request.rm_id = rm_id
+        self.rm_id = rm_id
+        self.registration = v19.RegisterResourceManagerRequest(rm_id=rm_id, config=workload.config or "")
+        self.node_request, self.application_request = nodes, applications
+        self.nodes = encode(nodes)
+        self.applications = encode(applications)
+        self.asks = [encode(request) for request in self.requests]
+        self.pods = sum(len(request.allocations) for request in self.requests)
+        self.releases = [encode(releases(request)) for request in self.requests]
+
+
+def releases(request: v19.AllocationRequest) -> v19.AllocationRequest:
+    """What ends all pods that the request asks for."""
+    return v19.AllocationRequest(
+        rm_id=request.rm_id,
+        releases=v19.AllocationReleasesRequest(allocations_to_release=[release(ask) for ask in request.allocations]),
+    )
+
+
+def release(ask: v19.Allocation) -> v19.AllocationRelease:
+    """What ends the pod of this ask."""
+    return v19.AllocationRelease(
+        partition_name="default",
+        application_id=ask.application_id,
+        allocation_key=ask.allocation_key,
+        termination_type=v19.TerminationType.STOPPED_BY_RM,
+    )
