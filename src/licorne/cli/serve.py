@@ -49,7 +49,7 @@ def serve(**options: Any) -> int:
         if options.get("print_config"):
             _show(loaded, json=bool(options.get("json")))
             return 0
-        return asyncio.run(_serve(loaded, Demo(options["demo"], options["demo_speed"], options["demo_seed"])))
+        return asyncio.run(_serve(loaded, _demo(**options)))
     except (SecurityError, SettingError) as error:
         raise CommandError(str(error)) from None
 
@@ -65,6 +65,10 @@ def _given(options: dict[str, Any]) -> Given:
         environment=environment,
         file=options.get("settings") or (Path(found) if found else None),
     )
+
+
+def _demo(*, demo: bool = False, demo_speed: float = 1.0, demo_seed: int = 1, **_: Any) -> Demo:
+    return Demo(demo, demo_speed, demo_seed)
 
 
 def _text(value: Any) -> str:

@@ -72,7 +72,7 @@ class Monitor:
         """Between two slices of the engine, while there was more to decide."""
         self.decisions = 0
         self.ring = EventRing(uuid, max(event_capacity, 1))
-        self.log_level = "INFO"
+        self.log_level: Callable[[], str] = lambda: "INFO"
         """What is logged at least, as its host has it."""
         self.tracks_events = event_capacity > 0
         self.history = History(backend.clock())

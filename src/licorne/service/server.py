@@ -8,7 +8,6 @@ services for health and reflection.
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self
@@ -23,7 +22,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_
 from .backend import Backend
 from .engine import Engine, steady_clock
 from .groups import GroupSettings, Resolver
-from .log import Log, named, no_log
+from .log import Log, level_of, named, no_log
 from .memory import Memory
 from .monitor import Monitor
 from .prepared import Prepared
@@ -116,7 +115,7 @@ class Service:
             event_capacity=settings.event_capacity,
         )
         self.monitor.tracks_events = settings.tracks_events
-        self.monitor.log_level = logging.getLevelName(self.log.get_effective_level())
+        self.monitor.log_level = lambda: level_of(self.log)
         self.web = WebServer(web, self.monitor, self.security, settings, named(self.log, "core.rest"))
 
     def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:

@@ -90,7 +90,7 @@ def state_pieces(
         ("containerHistory", encoded(container_history)),
         ("queues", json_list(queue_pieces(home.tree.root, name) for home, name in homes)),
         ("rmDiagnostics", encoded(backend.diagnostics() or {"empty": "no resource manager says anything"})),
-        ("logLevel", encoded(monitor.log_level)),
+        ("logLevel", encoded(monitor.log_level())),
         ("config", encoded(config)),
         ("placementRules", json_list(encoded(_rules(home, name)) for home, name in homes)),
         ("eventStreams", encoded(streams)),
