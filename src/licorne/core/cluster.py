@@ -105,6 +105,8 @@ class Cluster:
         self._deciding: list[Manager] = []  # those of them that are not paused
         self.recorder: Recorder | None = None
         """Takes the records of events of all resource managers that register from now on."""
+        self.watcher: Callable[[Partition], None] | None = None
+        """Of the host: is shown each partition that is new, before anything happens there."""
         for name in ("memory", "vcore"):
             self.types.slot(name)
 
@@ -184,6 +186,8 @@ class Cluster:
         partition.paused = manager.is_paused
         partition.preemption_predicates = manager.preemption_predicates
         manager.add(name, partition)
+        if self.watcher is not None:
+            self.watcher(partition)
 
     def remove(self, rm_id: str) -> None:
         """The resource manager is gone, and all that it had; an unknown one is ignored."""

@@ -212,6 +212,7 @@ class Replacement:
         """Decide it: the placeholder is to be ended, and the real one is in flight until it is."""
         real: Ask = ask
         key: str = ask.key
+        ask.attempted = True
         if self.desk.seed_dialect:
             real = self.desk.split(ask)
             real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
@@ -324,6 +325,8 @@ class Replacement:
     @cython.cfunc
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
         """Of the same size, on the same node: no sum but the application's own changes, and nobody is woken."""
+        if self.books.spent is not None:
+            self.books.spent(app, place)
         del node.allocations[place]
         node.allocations[real] = None
         del app.allocations[place.id]

@@ -21,8 +21,9 @@ from licorne.core import compiled
 
 from .backend import full_name
 from .counts import WAIT_BUCKETS_S, Counts
+from .latencies import BUCKETS_S
 from .metrictexts import HELP, QUEUE_CONTAINER_HELP, RANGES
-from .monitor import CYCLE_BUCKETS_S, Monitor
+from .monitor import Monitor
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -92,7 +93,7 @@ def snapshot(monitor: Monitor, *, old_queue_names: bool = False) -> Snapshot:
     found = Snapshot()
     partitions = list(monitor.backend.partitions())
     _scheduler(found, monitor, partitions)
-    _latencies(found, monitor)
+    _latencies(found, monitor, partitions)
     _nodes(found, partitions)
     _queues(found, monitor, partitions, old_queue_names=old_queue_names)
     _events(found, monitor)
@@ -172,16 +173,22 @@ def _scheduler(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -
     )
 
 
-def _latencies(found: Snapshot, monitor: Monitor) -> None:
-    """The original's six; the four that would cost time in the core are there, and empty."""
-    cycles = monitor.cycles
-    for name in ("scheduling_latency_milliseconds", "scheduling_cycle_milliseconds"):
-        found.histogram(SCHEDULER + name, CYCLE_BUCKETS_S, [], [((), cycles.buckets, cycles.sum_s)])
-    nothing = [0] * (len(CYCLE_BUCKETS_S) + 1)
-    for name in ("trynode_latency", "trynode_evaluation", "trypreemption_latency"):
-        found.histogram(SCHEDULER + name + "_milliseconds", CYCLE_BUCKETS_S, [], [((), nothing, 0.0)])
+def _latencies(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None:
+    """The original's six. Nothing is ever sorted for a decision, so that there is nothing to tell of how long that takes."""
+    of = monitor.latencies
+    of.settle(partitions)
+    for name, durations in (
+        ("scheduling_latency", of.slices),
+        ("scheduling_cycle", of.slices),
+        ("trynode_latency", of.placed),
+        ("trynode_evaluation", of.tried),
+        ("trypreemption_latency", of.preemption),
+    ):
+        values = [((), durations.buckets, durations.sum_s)]
+        found.histogram(f"{SCHEDULER}{name}_milliseconds", BUCKETS_S, [], values)
+    nothing = [0] * (len(BUCKETS_S) + 1)
     sorting = [((level,), nothing, 0.0) for level in ("app", "queue")]
-    found.histogram(SCHEDULER + "node_sorting_latency_milliseconds", CYCLE_BUCKETS_S, ["level"], sorting)
+    found.histogram(SCHEDULER + "node_sorting_latency_milliseconds", BUCKETS_S, ["level"], sorting)
 
 
 def _nodes(found: Snapshot, partitions: list[Partition]) -> None:
@@ -329,6 +336,8 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.counter("licorne_work", ["partition", "kind"], work)
     wakeups = [((full_name(partition),), partition.parking.wakeups) for partition in partitions]
     found.counter("licorne_wakeups", ["partition"], wakeups)
+    searches = [((full_name(partition),), partition.guaranteed.searches) for partition in partitions]
+    found.counter("licorne_preemption_searches", ["partition"], searches)
     reserved = [((full_name(partition),), len(partition.reservations)) for partition in partitions]
     found.gauge("licorne_reservations", ["partition"], reserved)
     waits = [

@@ -101,6 +101,7 @@ class Service:
             str(uuid.uuid4()),
             health_interval_s=settings.health_interval_s,
             event_capacity=settings.event_capacity,
+            log=self.log,
         )
         self.web = WebServer(web, self.monitor, self.security, settings, self.log)
 
