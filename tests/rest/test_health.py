@@ -88,6 +88,18 @@ def test_a_planted_fault_is_found(fault: Callable[[World], None], names: list[st
     assert failed(found) == names
 
 
+def test_a_contradiction_that_is_gone_is_healthy_again() -> None:
+    world = busy()
+    partition = _partition(world)
+    node = partition.nodes["n1"]
+    for part in (partition.total, node.free):
+        part.minus(node.capacity)
+        assert check(world)["Healthy"] is False
+        part.plus(node.capacity)
+        found = check(world)
+        assert (found["Healthy"], failed(found)) == (True, [])
+
+
 def test_a_healed_fault_is_healthy_again() -> None:
     world = busy()
     world.monitor.failed()

@@ -10,6 +10,7 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -26,8 +27,20 @@ QUICK = (0.02, 0.2)
 WAIT_S = 60.0
 
 
+OPEN: list[SchedulerClient] = []
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> Iterator[None]:
+    """Clients of a test that has failed must not disturb the next one, which may listen on the same port."""
+    yield
+    while OPEN:
+        OPEN.pop().close(goodbye=False)
+
+
 def connected(address: str, manager: Manager) -> SchedulerClient:
     """A client that is registered; another try if the connection is cut meanwhile."""
+    OPEN[:] = [client for client in OPEN if not client._over]
     while True:
         client = SchedulerClient(address, retry_s=QUICK)
         try:
@@ -35,6 +48,7 @@ def connected(address: str, manager: Manager) -> SchedulerClient:
         except SchedulerUnreachableError:
             client.close()
         else:
+            OPEN.append(client)
             return client
 
 
@@ -49,7 +63,7 @@ def takes_over(here: Site, manager: Manager, first: SchedulerClient) -> Schedule
         second.close()
         return first
     first.close()  # nothing is delivered to it any more
-    manager.report(second)
+    here.cut()  # so that the second one reports everything once, whether or not it has lost its connection already
     return second
 
 

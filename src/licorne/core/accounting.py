@@ -45,9 +45,7 @@ class Books:
     index: NodeIndex
     types: Types
     gangs: Any  # licorne.core.gangs.Gangs, which is built upon this module
-    spent: (
-        Any  # of a host: a Callable[[Application, Ask], None] that is told of each allocation as it ends; None: nobody
-    )
+    watch: Any  # licorne.core.usagehistory.UsageHistory; None: nobody watches
     asks_seen: cython.longlong
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
@@ -56,7 +54,7 @@ class Books:
         self.index = index
         self.types = types
         self.gangs = None
-        self.spent = None
+        self.watch = None
         self.asks_seen = 0
         self.asked_to_end = 0
 
@@ -248,8 +246,8 @@ class Books:
         """The allocation has ended: undo `take`, and wake who waits for what it used."""
         amounts: Vec = alloc.shape.amounts
         node: Node = cython.cast(Node, alloc.node)
-        if self.spent is not None:
-            self.spent(app, alloc)
+        if self.watch is not None:
+            self.watch.ending(app, alloc)
         del node.allocations[alloc]
         del app.allocations[alloc.id]
         if alloc.preempted:

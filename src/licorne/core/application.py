@@ -84,6 +84,7 @@ class Application(Ranked):
     finished_ns: cython.longlong
     message: str
     atomic: Any  # the AtomicGang that it is, until that has started; None: it is none
+    past: Any  # what it has used, where somebody watches (`licorne.core.usagehistory.Past`); None: nothing is known
 
     def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
         self.place = -1
@@ -127,6 +128,7 @@ class Application(Ranked):
         self.finished_ns = 0
         self.message = ""
         self.atomic = None
+        self.past = None
 
     @cython.cfunc
     @cython.exceptval(check=False)

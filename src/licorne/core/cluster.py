@@ -37,6 +37,7 @@ from .partition import Partition, Predicate, PreemptionPredicate
 from .releases import release
 from .settings import Settings, read_settings
 from .states import ApplicationEvent, ApplicationState
+from .usagehistory import UsageHistory
 from .validate import validate
 from .vectors import UNLIMITED, Types
 
@@ -99,16 +100,23 @@ class Cluster:
 
     def __init__(self) -> None:
         self.now = 0
+        self.watcher: Callable[[Partition], None] | None = None
+        """Of a host: is shown each partition that is new, before anything happens there."""
         self.types = Types()
         self.managers: dict[str, Manager] = {}
         self._ordered: list[Manager] = []  # by id
         self._deciding: list[Manager] = []  # those of them that are not paused
         self.recorder: Recorder | None = None
         """Takes the records of events of all resource managers that register from now on."""
-        self.watcher: Callable[[Partition], None] | None = None
-        """Of the host: is shown each partition that is new, before anything happens there."""
+        self._usage_watched = False
         for name in ("memory", "vcore"):
             self.types.slot(name)
+
+    def watch_usage(self) -> None:
+        """From now on applications remember what they have used (`licorne.core.usagehistory`)."""
+        self._usage_watched = True
+        for partition in self.partitions():
+            partition.books.watch = UsageHistory(partition)
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions in their order."""
@@ -185,6 +193,8 @@ class Cluster:
         partition.predicates = manager.predicates
         partition.paused = manager.is_paused
         partition.preemption_predicates = manager.preemption_predicates
+        if self._usage_watched:
+            partition.books.watch = UsageHistory(partition)
         manager.add(name, partition)
         if self.watcher is not None:
             self.watcher(partition)

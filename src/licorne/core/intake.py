@@ -253,12 +253,12 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     preempted = alloc.preempted
     more = shape.amounts.clone()
     more.minus(alloc.shape.amounts)
-    spent, partition.books.spent = partition.books.spent, None  # it goes on
     partition.books.give_back(app, alloc)
-    partition.books.spent = spent
     alloc.preempted = False
     alloc.shape = shape
     partition.books.take(app, alloc, node)
+    if partition.books.watch is not None:
+        partition.books.watch.resized(app, alloc)
     if preempted:
         partition.books.preempting(app, alloc)
     if partition.config.quota_preemption_enabled:

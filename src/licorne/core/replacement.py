@@ -325,8 +325,8 @@ class Replacement:
     @cython.cfunc
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
         """Of the same size, on the same node: no sum but the application's own changes, and nobody is woken."""
-        if self.books.spent is not None:
-            self.books.spent(app, place)
+        if self.books.watch is not None:
+            self.books.watch.ending(app, place)
         del node.allocations[place]
         node.allocations[real] = None
         del app.allocations[place.id]

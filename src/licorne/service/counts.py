@@ -8,7 +8,7 @@ allocated there less what still is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,6 @@ from licorne.si.messages import (
 )
 
 if TYPE_CHECKING:
-    from licorne.core.application import Application
     from licorne.core.cluster import Cluster
     from licorne.core.partition import Partition
 
@@ -61,14 +60,10 @@ class Waits:
 
 
 class Counts:
-    """The counters. They only rise, but for queues that are gone, which are forgotten.
+    """The counters. They only rise, but for queues that are gone, which are forgotten."""
 
-    `ended` is told of each application that is Completed or Failed.
-    """
-
-    def __init__(self, cluster: Cluster, ended: Callable[[Partition, Application], None]) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._tell_ended = ended
         self.allocated = 0
         self.released = 0
         self.rejected = 0  # asks and allocations
@@ -164,7 +159,6 @@ class Counts:
                     return
                 if left.get(app.id) == str(app.state):
                     self._count_end((rm_id, partition.name, app.queue.path), left.pop(app.id))
-                    self._tell_ended(partition, app)
 
     def _refused(self, rm_id: str, left: set[str]) -> None:
         """These applications were refused just now: counted where they wanted to go, or at root."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from licorne.core.partition import Partition
 from licorne.si.messages import Output
@@ -20,7 +21,7 @@ from .latencies import Latencies
 from .log import Log, no_log
 from .pace import paced
 from .ring import CAPACITY, EventRing
-from .usage import Usage
+from .usage import tell_usage
 
 TICK_S = 1.0
 PARKED_EVERY_S = 10.0
@@ -50,8 +51,7 @@ class Monitor:
         log: Log | None = None,
     ) -> None:
         self.backend = backend
-        self.usage = Usage(log or no_log())
-        self.counts = Counts(backend.cluster, self.usage.ended)
+        self.counts = Counts(backend.cluster)
         self.latencies = Latencies()
         self.decisions = 0
         self.ring = EventRing(uuid, max(event_capacity, 1))
@@ -67,13 +67,15 @@ class Monitor:
         """Decisions per second, over the last tick."""
         self._health_interval_s = health_interval_s
         self._seen = (0, 0)  # errors and refused nodes at the last health check
+        backend.cluster.watch_usage()
         if self.tracks_events:
             backend.cluster.recorder = self.ring.record
         backend.cluster.watcher = self._watch
+        self._log = log or no_log()
 
     def _watch(self, partition: Partition) -> None:
-        self.usage.watch(partition)
         self.latencies.watch(partition)
+        partition.on_end = partial(tell_usage, self._log, partition)
 
     # -- what the host tells ---------------------------------------------------------------------------
 
@@ -113,7 +115,6 @@ class Monitor:
         self.latencies.settle(self.backend.cluster.partitions())
         if self.history.note(self.backend.clock(), self.running(), self.containers()):
             self.counts.forget_removed()
-            self.usage.forget_removed(list(self.backend.cluster.partitions()))
 
     def running(self) -> int:
         """Applications that run."""
