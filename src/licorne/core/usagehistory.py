@@ -28,9 +28,14 @@ Usage = dict[str, Amounts]
 
 
 class Past:
-    """What one application has used. `since`: from when on allocations that were resized have their size (ns)."""
+    """What one application has used.
+
+    `since`: from when on allocations that were resized have their size (ns). `left`: how many allocations there were
+    after the last one ended; if it is as many now, nothing can have been more in the meantime.
+    """
 
     def __init__(self) -> None:
+        self.left = -1
         self.most: Amounts = {}
         self.used: Usage = {}
         self.preempted: Usage = {}
@@ -53,13 +58,14 @@ class UsageHistory:
         past: Past = app.past
         if past is None:
             past = app.past = Past()
-        if alloc.placeholder:
-            usages = past.placeholders
-        else:
-            usages = past.used
+        there = len(app.allocations)
+        if there != past.left:
             raise_to(past.most, app.allocated_resource())
+        past.left = there - 1
         if alloc.preempted:
             usages = past.preempted
+        else:
+            usages = past.placeholders if alloc.placeholder else past.used
         since = past.since.pop(alloc.id, alloc.bound_ns) if past.since else alloc.bound_ns
         seconds = (self._partition.now - since) // SECOND_NS
         if seconds <= 0 or alloc.node is None:
