@@ -75,7 +75,7 @@ test: $(VENV)/compiled  ## Run the tests, then those of the core again on plain 
 	    LICORNE_INTERPRETED=1 $(PYTEST) -m 'not long' $(INTERPRETED); \
 	else $(PYTEST) -m 'not long'; fi
 
-test-hostile: $(VENV)/compiled  ## Attack the service: 150,000 messages and requests, 300 schedules of faults; an hour or more
+test-hostile: $(VENV)/compiled  ## Attack the service: 120,000 messages and requests, 300 schedules of faults; an hour or more
 	LICORNE_FUZZ=50000 LICORNE_SCHEMATHESIS=20000 LICORNE_FAULTS=300 $(BIN)/python -m pytest --timeout 7200 \
 	    tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py
 
