@@ -20,7 +20,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check format bench bench-all bench-peer compile proto clean-compiled clean
+.PHONY: help demo test test-hostile test-long check format bench bench-all bench-peer compile proto clean-compiled clean
 .DELETE_ON_ERROR:
 
 help:  ## List the targets
@@ -74,6 +74,10 @@ test: $(VENV)/compiled  ## Run the tests, then those of the core again on plain 
 	    LICORNE_REQUIRE_COMPILED=1 $(PYTEST) -m 'not long' && echo 'The same core as plain Python:' && \
 	    LICORNE_INTERPRETED=1 $(PYTEST) -m 'not long' $(INTERPRETED); \
 	else $(PYTEST) -m 'not long'; fi
+
+test-hostile: $(VENV)/compiled  ## Attack the service: 120,000 messages and requests, 300 schedules of faults; an hour or more
+	LICORNE_FUZZ=50000 LICORNE_SCHEMATHESIS=20000 LICORNE_FAULTS=300 $(BIN)/python -m pytest --timeout 7200 \
+	    tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py
 
 test-long: $(VENV)/compiled  ## Run all tests, with many more examples; takes long
 	LICORNE_HYPOTHESIS=long $(PYTEST) --timeout 7200

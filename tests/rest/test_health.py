@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from licorne.service import health
+from licorne.si.messages import NodeAction, NodeUpdate
 from rest.world import World, busy, run
 
 PATH = "/ws/v1/scheduler/healthcheck"
@@ -88,6 +90,18 @@ def test_a_planted_fault_is_found(fault: Callable[[World], None], names: list[st
     assert failed(found) == names
 
 
+def test_a_contradiction_that_is_gone_is_healthy_again() -> None:
+    world = busy()
+    partition = _partition(world)
+    node = partition.nodes["n1"]
+    for part in (partition.total, node.free):
+        part.minus(node.capacity)
+        assert check(world)["Healthy"] is False
+        part.plus(node.capacity)
+        found = check(world)
+        assert (found["Healthy"], failed(found)) == (True, [])
+
+
 def test_a_healed_fault_is_healthy_again() -> None:
     world = busy()
     world.monitor.failed()
@@ -112,6 +126,32 @@ def test_the_scheduler_goes_on_between_the_steps() -> None:
                 world.application("new", "root.b.other").ask("n", "new", vcore=1)
     assert result is not None
     assert result.healthy, result
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_much_may_happen_between_any_two_steps(seed: int) -> None:
+    """Nodes come and go, asks that fit nowhere make shapes fail, others are placed and released."""
+    world, rng = busy(), random.Random(seed)
+    for number in range(40):
+        world.node(f"m{number}", vcore=1000, memory=1000 + number)
+    steps, last = 0, None
+    for result in health.run(world.backend, 0, 0):
+        steps, last = steps + 1, result
+        match rng.randrange(8):
+            case 0:
+                world.node(f"s{steps}", vcore=rng.randrange(1, 3000))
+            case 1:
+                node = rng.choice(sorted(_partition(world).nodes))
+                world.submit(NodeUpdate(node_id=node, action=NodeAction.DECOMISSION))
+            case 2 | 3:
+                world.ask(f"s{steps}", rng.choice(("app-1", "app-2")), vcore=rng.choice((1, 900, 2500, 50_000)))
+            case 4:
+                world.release(f"s{rng.randrange(steps)}", rng.choice(("app-1", "app-2")))
+            case _:
+                world.schedule(rng.random())
+    assert steps > 120  # each node three times
+    assert last is not None
+    assert last.healthy, last
 
 
 def test_a_large_partition_is_not_checked_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,6 +200,27 @@ def test_what_the_original_lacks() -> None:
     assert value(found, "yunikorn_event_total_created") == world.monitor.ring.made
 
 
+def test_the_scheduler_goes_on_while_metrics_are_read() -> None:
+    """What must agree is read at one moment: counters of a queue never fall, whatever happens between two steps."""
+    world = busy()
+    for number in range(30):
+        world.node(f"m{number}", vcore=1000)
+    steps, before = 0, (0.0, 0.0)
+    for _ in range(20):
+        found = metrics.Snapshot()
+        for _ in metrics.fill(found, world.monitor):
+            steps += 1
+            world.ask(f"s{steps}", "app-1", vcore=1)
+            world.schedule()
+            world.release(f"s{steps - 3}", "app-1")
+        line = "yunikorn_root_a_queue_container"
+        samples = [float(one.split()[1]) for one in found.lines if one.startswith(f"{line}{{")]
+        made, released = samples
+        assert before < (made, released)
+        assert before[1] <= released <= made
+        before = (made, released)
+
+
 def test_names_of_old_releases() -> None:
     world = busy()
     text = metrics.Metrics().text(metrics.snapshot(world.monitor, old_queue_names=True)).decode()

@@ -1,10 +1,16 @@
-"""A resource manager that keeps its own books, and says what contradicts them."""
+"""A resource manager that keeps its own books, and says what contradicts them.
+
+Beside its books stands a twin: a scheduler in this process that has never stopped, and is told the same, and each
+allocation as it becomes known. After any fault the scheduler must know what a new one knows that is told what the books
+say, and that must be what the twin knows.
+"""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +20,19 @@ from licorne.si import v19
 
 CREATE = v19.ActionFromRM.CREATE
 STOPPED = v19.TerminationType.STOPPED_BY_RM
+PEOPLE: tuple[tuple[str, list[str]], ...] = (("ann", ["dev"]), ("bob", ["dev", "ops"]), ("eve", []))
+CONFIG = """
+partitions:
+  - name: default
+    placementrules: [{name: tag, value: namespace, create: true}]
+    queues:
+      - name: root
+        submitacl: '*'
+        limits:
+          - {limit: all, users: ['*'], maxresources: {vcore: 1000}}
+          - {limit: some, groups: [dev, ops], maxresources: {vcore: 1000}}
+"""
+REQUEST = v19.RegisterResourceManagerRequest(rm_id="rm", config=CONFIG)
 
 
 class Manager(ResourceManagerCallback):
@@ -28,7 +47,11 @@ class Manager(ResourceManagerCallback):
         self.waiting: dict[str, tuple[str, int]] = {}
         self.running: dict[str, tuple[str, int, str]] = {}
         self.faults: list[str] = []
-        self.heard: list[str] = []
+        self.twin = SchedulerAPI()
+        self.twin.register_resource_manager(self._registration())
+
+    def _registration(self) -> v19.RegisterResourceManagerRequest:
+        return v19.RegisterResourceManagerRequest(rm_id=self.rm_id, config=CONFIG)
 
     # -- what the scheduler says
 
@@ -52,6 +75,8 @@ class Manager(ResourceManagerCallback):
         application, amount = self.waiting.pop(key)
         self.running[key] = application, amount, new.node_id
         self.used[new.node_id] += amount
+        placed = [_allocation(key, application, amount, new.node_id)]
+        self.twin.update_allocation(v19.AllocationRequest(rm_id=self.rm_id, allocations=placed))
         if self.used[new.node_id] > self.capacity[new.node_id]:
             self.faults.append(f"{new.node_id} is over its capacity")
 
@@ -68,18 +93,24 @@ class Manager(ResourceManagerCallback):
     def add_node(self, client: SchedulerClient, node_id: str, amount: int) -> None:
         with self.lock:
             self.capacity[node_id], self.used[node_id] = amount, 0
-        client.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[self._node(node_id)]))
+            request = v19.NodeRequest(rm_id=self.rm_id, nodes=[self._node(node_id)])
+            self.twin.update_node(request)
+        client.update_node(request)
 
     def add_application(self, client: SchedulerClient, application_id: str) -> None:
         with self.lock:
             self.applications[application_id] = None
-        client.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[_application(application_id)]))
+            request = v19.ApplicationRequest(rm_id=self.rm_id, new=[_application(application_id)])
+            self.twin.update_application(request)
+        client.update_application(request)
 
     def ask(self, client: SchedulerClient, application_id: str, pods: dict[str, int]) -> None:
         with self.lock:
             self.waiting |= {key: (application_id, amount) for key, amount in pods.items()}
-        asks = [_allocation(key, application_id, amount) for key, amount in pods.items()]
-        client.update_allocation(v19.AllocationRequest(rm_id=self.rm_id, allocations=asks))
+            asks = [_allocation(key, application_id, amount) for key, amount in pods.items()]
+            request = v19.AllocationRequest(rm_id=self.rm_id, allocations=asks)
+            self.twin.update_allocation(request)
+        client.update_allocation(request)
 
     def release(self, client: SchedulerClient, keys: list[str]) -> None:
         releases = []
@@ -98,8 +129,10 @@ class Manager(ResourceManagerCallback):
                         termination_type=STOPPED,
                     )
                 )
-        request = v19.AllocationReleasesRequest(allocations_to_release=releases)
-        client.update_allocation(v19.AllocationRequest(rm_id=self.rm_id, releases=request))
+            gone = v19.AllocationReleasesRequest(allocations_to_release=releases)
+            request = v19.AllocationRequest(rm_id=self.rm_id, releases=gone)
+            self.twin.update_allocation(request)
+        client.update_allocation(request)
 
     def report(self, client: SchedulerClient | SchedulerAPI) -> None:
         """Everything, from the books."""
@@ -119,13 +152,21 @@ class Manager(ResourceManagerCallback):
 
     # -- comparing
 
+    def nothing_fits(self) -> bool:
+        """Is there no pod that waits although a node has room?"""
+        with self.lock:
+            room = max((self.capacity[node] - self.used[node] for node in self.capacity), default=0)
+            return all(amount > room for _, amount in self.waiting.values())
+
     def books(self) -> dict[str, Any]:
         """What the scheduler should know: what one in this process knows, when it is told everything at once."""
         fresh = SchedulerAPI()
-        fresh.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id=self.rm_id))
+        fresh.register_resource_manager(self._registration())
         with self.lock:
             self.report(fresh)
-        return facts(fresh, self.rm_id)
+            known = facts(fresh, self.rm_id)
+            assert facts(self.twin, self.rm_id) == known, "who never stopped knows something else"
+        return known
 
 
 def facts(api: SchedulerAPI, rm_id: str = "rm") -> dict[str, Any]:
@@ -151,13 +192,32 @@ def facts(api: SchedulerAPI, rm_id: str = "rm") -> dict[str, Any]:
                     }
                     for app in partition["applications"]
                 },
+                "users": _usage(api.cluster.partition(rm_id).limits.users()),
+                "groups": _usage(api.cluster.partition(rm_id).limits.groups()),
             }
     return {}
 
 
+def _usage(found: dict[str, list[Any]]) -> dict[tuple[str, str], tuple[dict[int, int], list[str]]]:
+    """What users, or groups, use, by name and path of the queue.
+
+    That an application has run before, and counts as running though it has nothing now, is part of what is forgotten.
+    """
+    return {
+        (name, tracker.path): (used, sorted(app.id for app in tracker.apps if app.allocations))
+        for name, trackers in found.items()
+        for tracker in trackers
+        if (used := {d: amount for d, amount in enumerate(tracker.used.values()) if amount})
+    }
+
+
 def _application(application_id: str) -> v19.AddApplicationRequest:
+    number = zlib.crc32(application_id.encode())
+    user, groups = PEOPLE[number % len(PEOPLE)]
     return v19.AddApplicationRequest(
-        application_id=application_id, ugi=v19.UserGroupInformation(user="ann"), tags={"namespace": "dev"}
+        application_id=application_id,
+        ugi=v19.UserGroupInformation(user=user, groups=groups),
+        tags={"namespace": ("dev", "test")[number % 2]},
     )
 
 

@@ -8,9 +8,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 WAIT_S = 30
+BUGS = (
+    "a request failed",
+    "a REST request failed",
+    "the engine failed",
+    "the scheduler failed; all resource managers must register again",
+)
+"""What is logged, with a traceback, where the service itself is at fault."""
 
 
 class Serving:
@@ -58,7 +66,16 @@ class Serving:
         assert self.process.stderr is not None
         self.process.stderr.close()
         assert [line for line in self.lines if not line.startswith("{")] == []  # nobody else writes there
-        assert not any(self.events(name) for name in ("a request failed", "the scheduler failed", "the engine failed"))
+        assert not any(self.events(name) for name in BUGS)
+
+
+def resident_kb(pid: int) -> int:
+    """What a process holds in memory; 0 where the system does not say."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return int(text.partition("VmRSS:")[2].split()[0])
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import threading
 import time
 from pathlib import Path
@@ -18,13 +16,10 @@ from licorne.client.scheduler import ITEMS_MAX, _parts
 from licorne.service import Service
 from licorne.service.streams import End
 from licorne.si import seed, v19, wire
-from service.manager import Manager, Work, facts, wait_for
+from service.manager import REQUEST, Manager, facts, wait_for
 from service.processes import serving
 from service.threads import Site, site
 
-SCHEDULES = int(os.environ.get("LICORNE_FAULTS", "3"))
-SEED = int(os.environ.get("LICORNE_FAULTS_SEED", "1"))
-REQUEST = v19.RegisterResourceManagerRequest(rm_id="rm")
 QUICK = (0.02, 0.2)
 
 
@@ -242,89 +237,4 @@ def test_a_stream_that_is_ended_alone_is_a_lost_connection_too() -> None:
         here.look(end_node_stream)
         wait_for(lambda: client.resyncs == 1)
         wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
-        client.close()
-
-
-def schedule_of_faults(number: int) -> None:
-    rng = random.Random(number)
-    with site(rm_timeout_s=rng.choice((0.05, 60.0)), batch=rng.choice((1, 1000))) as here:
-        manager = Manager()
-        work = Work(manager, number)
-        client = connected(here, manager)
-        work.begin(client)
-        for _ in range(rng.randrange(2, 6)):
-            for _ in range(rng.randrange(1, 40)):
-                work.step(client)
-            match rng.randrange(5):
-                case 0:
-                    here.restart()
-                case 1:
-                    here.look(lambda s: s.sessions.stop_all("a test"))
-                case 2:
-                    here.cut(after_bytes=rng.randrange(1, 20_000))
-                case _:
-                    here.cut()
-            if rng.random() < 0.5:
-                time.sleep(rng.random() / 4)
-        here.cut()  # also what was to come after so many bytes
-        time.sleep(0.05)
-        work.step(client)
-
-        def settled() -> bool:
-            known = here.look(lambda s: facts(s.api) if not s.engine.slice() else {})
-            return bool(known) and known == manager.books()
-
-        wait_for(settled, f"LICORNE_FAULTS_SEED={number}: they do not agree")
-        assert manager.faults == client.callback_errors == [], f"LICORNE_FAULTS_SEED={number}"
-        assert manager.waiting == {} or max(manager.used.values()) > 7_000  # work is conserved
-        client.close()
-
-
-def test_the_comparison_bites() -> None:
-    """Planted: a report that leaves out a pod, and one that says it runs elsewhere."""
-    with site() as here:
-        manager = Manager()
-        client = connected(here, manager)
-        manager.add_node(client, "n1", 1000)
-        manager.add_node(client, "n2", 1000)
-        manager.add_application(client, "app")
-        manager.ask(client, "app", {"a": 1000})
-        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
-        application, amount, node = manager.running.pop("a")
-        assert here.look(lambda s: facts(s.api)) != manager.books()
-        manager.running["a"] = application, amount, "n1" if node == "n2" else "n2"
-        assert here.look(lambda s: facts(s.api)) != manager.books()
-        client.close()
-
-
-@pytest.mark.timeout(7200)
-def test_random_faults() -> None:
-    for number in range(SEED, SEED + SCHEDULES):
-        schedule_of_faults(number)
-
-
-def test_a_server_that_is_killed_and_started_again_under_load() -> None:
-    manager = Manager()
-    work = Work(manager, SEED)
-    with serving() as first:
-        address = first.address
-        client = SchedulerClient(address, retry_s=QUICK)
-        client.register_resource_manager(REQUEST, manager, resync=manager.report)
-        work.begin(client)
-        for _ in range(60):
-            work.step(client)
-        first.kill()
-        for _ in range(20):
-            work.step(client)
-    with serving(address=address):
-        wait_for(lambda: client.resyncs)
-        for _ in range(60):
-            work.step(client)
-        with manager.lock:
-            everything = [*manager.running, *manager.waiting]
-        manager.release(client, everything)
-        full = {f"last{i}": 2500 for i in range(4 * len(manager.capacity))}
-        manager.ask(client, "app0", full)
-        wait_for(lambda: set(manager.running) == set(full), f"seed {SEED}: not all of what fits is running")
-        assert manager.faults == client.callback_errors == []
         client.close()

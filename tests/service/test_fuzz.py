@@ -1,13 +1,17 @@
 """Bytes as no honest peer sends them: each gets an answer, nothing of a bad message is taken, the service lives on.
 
-LICORNE_FUZZ sets the number of messages, LICORNE_FUZZ_SEED where they begin.
+LICORNE_FUZZ sets the number of messages, LICORNE_FUZZ_SEED where they begin: `LICORNE_FUZZ=50000 pytest
+tests/service/test_fuzz.py`. In the end memory must hold about what it held after the first tenth.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
+import sys
+from collections import Counter
 from typing import Any
 
 import grpc
@@ -17,6 +21,7 @@ from licorne.service.intake import whole
 from licorne.si import WireError, seed, v19, wire
 from licorne.si._schema import Message
 from service.peers import Peer, service
+from service.processes import resident_kb
 from si.soup import Soup
 
 COUNT = int(os.environ.get("LICORNE_FUZZ", "300"))
@@ -35,6 +40,46 @@ ANSWERS = {
 }
 
 
+GROWTH_MAX = 10_000, 60_000
+"""Objects and kB by which this process may grow after the first tenth of the messages."""
+
+
+class Held:
+    """What this process holds in memory: as soon as it is warm, and in the end."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, int] | None = None
+
+    def look(self, number: int) -> None:
+        """Remember, once a tenth of the messages has come."""
+        if self._first is None and number >= COUNT // 10:
+            self._first = self._now()
+
+    def growth(self) -> tuple[int, int]:
+        """Objects and kB more than then."""
+        assert self._first is not None
+        objects, kb = self._now()
+        return objects - self._first[0], kb - self._first[1]
+
+    @staticmethod
+    def _now() -> tuple[int, int]:
+        gc.collect()
+        return len(gc.get_objects()), resident_kb(os.getpid())
+
+
+def report(capsys: pytest.CaptureFixture[str], what: str, answers: Counter[str], held: Held) -> None:
+    """Say how much was tried, and check what memory holds."""
+    objects, kb = held.growth()
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{what}: {sum(answers.values())} from seed {SEED}, answered {dict(sorted(answers.items()))}; "
+            f"after the first tenth memory grew by {objects} objects, {kb} kB\n"
+        )
+    assert sum(answers.values()) == COUNT
+    assert objects < GROWTH_MAX[0]
+    assert kb < GROWTH_MAX[1]
+
+
 def named(kind: str, data: bytes, rm_id: str) -> bytes:
     """The message, of this resource manager: of a scalar that comes twice the last counts."""
     return data + bytes([RM_FIELD[kind] << 3 | 2, len(rm_id)]) + rm_id.encode()
@@ -49,7 +94,10 @@ def is_readable(kind: str, data: bytes) -> bool:
 
 
 @pytest.mark.timeout(3600)
-def test_hostile_messages() -> None:
+def test_hostile_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    answers: Counter[str] = Counter()
+    held = Held()
+
     async def run() -> None:
         soup, rng = Soup(SEED), random.Random(SEED)
         async with service() as serving:
@@ -67,6 +115,7 @@ def test_hostile_messages() -> None:
                 await peer.send(kind, data)
                 await peer.call(kind).done_writing()
                 code, text = await peer.ending(kind)
+                answers[code.name] += 1
                 assert code in ANSWERS, (SEED, number, kind, data, code, text)
                 assert "Traceback" not in text
                 if not is_readable(kind, data):
@@ -78,32 +127,41 @@ def test_hostile_messages() -> None:
                 if number % 50 == 49:
                     await peer.close()
                     serving.api.validate()
+                    held.look(number)
             await peer.close()
             async with Peer(address, "sane") as sane:
                 await sane.running()
                 await sane.asks("k")
                 assert await sane.allocations(1) == {"k": "n1"}
+            report(capsys, "hostile messages", answers, held)
 
     asyncio.run(run())
 
 
 @pytest.mark.timeout(3600)
-def test_hostile_registrations() -> None:
+def test_hostile_registrations(capsys: pytest.CaptureFixture[str]) -> None:
+    answers: Counter[str] = Counter()
+    held = Held()
+
     async def run() -> None:
         soup = Soup(SEED + 1)
         async with service(settings={"managers": 5}) as serving, Peer(serving.addresses[0]) as peer:
             method: Any = peer.channel.unary_unary("/si.v1.Scheduler/RegisterResourceManager")
             for number in range(COUNT):
+                held.look(number)
                 data = soup.hostile(v19.RegisterResourceManagerRequest)
                 try:
                     await method(data, timeout=20)
                 except grpc.aio.AioRpcError as error:
+                    answers[error.code().name] += 1
                     assert error.code() in {  # noqa: PT017
                         grpc.StatusCode.INVALID_ARGUMENT,
                         grpc.StatusCode.RESOURCE_EXHAUSTED,
                     }, (SEED, number, data)
                     continue
+                answers["OK"] += 1
                 wire.decode(v19.RegisterResourceManagerRequest, data)
             assert len(serving.sessions.by_id) <= 5
+            report(capsys, "hostile registrations", answers, held)
 
     asyncio.run(run())

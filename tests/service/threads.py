@@ -39,6 +39,11 @@ class Wire:
         self.address = ""
         self.bytes_left: int | None = None
         """After how many more bytes, both ways together, everything is cut."""
+        self.carried = 0
+        """Bytes so far, both ways together."""
+        self.reads = asyncio.Event()
+        """Set while the client reads what it is told."""
+        self.reads.set()
         self._server: asyncio.Server | None = None
         self._open: dict[asyncio.StreamWriter, None] = {}
 
@@ -49,6 +54,7 @@ class Wire:
     async def stop(self) -> None:
         assert self._server is not None
         self._server.close()
+        self.reads.set()
         self.cut()
         await asyncio.sleep(0.05)
 
@@ -64,14 +70,19 @@ class Wire:
             writer.transport.abort()
             return
         self._open[writer] = self._open[there_writer] = None
-        await asyncio.gather(self._carry(reader, there_writer), self._carry(there_reader, writer))
+        await asyncio.gather(self._carry(reader, there_writer), self._carry(there_reader, writer, self.reads))
         for end in (writer, there_writer):
             self._open.pop(end, None)
             end.transport.abort()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, open: asyncio.Event | None = None
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
+                if open is not None:
+                    await open.wait()
+                self.carried += len(data)
                 if self.bytes_left is not None:
                     data = data[: self.bytes_left]
                     self.bytes_left -= len(data)
@@ -116,6 +127,17 @@ class Site:
                 self.wire.bytes_left = after_bytes
             else:
                 self.wire.cut()
+
+        self._loop.run(run())
+
+    def stop_reading(self, *, stopped: bool = True) -> None:
+        """The client takes no bytes any more; or again, all that has waited."""
+
+        async def run() -> None:
+            if stopped:
+                self.wire.reads.clear()
+            else:
+                self.wire.reads.set()
 
         self._loop.run(run())
 

@@ -253,6 +253,7 @@ class Backfill:
             if filling.looks > LOOKS_MAX:
                 return True
             while ask.parked in ORDINARY and ask.is_pending and (node := filling.node_for(app, ask)) is not None:
+                ask.attempted = True
                 partition.descent.allocate(app, ask, node)
                 self.made += 1
                 filling.made += 1

@@ -100,6 +100,8 @@ class Cluster:
 
     def __init__(self) -> None:
         self.now = 0
+        self.watcher: Callable[[Partition], None] | None = None
+        """Of a host: is shown each partition that is new, before anything happens there."""
         self.types = Types()
         self.managers: dict[str, Manager] = {}
         self._ordered: list[Manager] = []  # by id
@@ -196,6 +198,8 @@ class Cluster:
         if self._usage_watched:
             partition.books.watch = UsageHistory(partition)
         manager.add(name, partition)
+        if self.watcher is not None:
+            self.watcher(partition)
 
     def remove(self, rm_id: str) -> None:
         """The resource manager is gone, and all that it had; an unknown one is ignored."""

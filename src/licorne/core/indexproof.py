@@ -6,6 +6,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .nodeindex import NodeIndex
 
 NEGATIVE = 1 << 63
@@ -14,6 +16,12 @@ MODULUS = 1 << 64
 
 def validate_index(index: NodeIndex) -> None:
     """Look at everything; raises AssertionError for what does not agree."""
+    for _ in index_steps(index):
+        pass
+
+
+def index_steps(index: NodeIndex) -> Iterator[None]:
+    """The same in steps, between which nodes may come, change and go: the order first, then node by node."""
     assert [n.id for n in index.by_id] == sorted(n.id for n in index.by_id), "nodes by id"
     in_order = index.ordered()
     places = [(node.score, node.rank) for node in in_order]
@@ -25,14 +33,20 @@ def validate_index(index: NodeIndex) -> None:
             assert block.place == i and block.group is group, "place of a block"
             assert block.count == len(block.nodes), "nodes of a block"
             for row, node in enumerate(block.nodes):
-                _row(index, node, block, row, ((block, row), (group, i), (index.tops[g >> 6], g & 63)))
+                assert node.block is block, f"block of node {node.id}"
+                assert block.where_of(node) == row, f"place of node {node.id}"
+    for node in in_order:
+        yield
+        if node.block is not None:  # it has not gone meanwhile
+            _row(index, node, node.block)
 
 
-def _row(index: NodeIndex, node: Any, block: Any, row: int, bounds: tuple[tuple[Any, int], ...]) -> None:
+def _row(index: NodeIndex, node: Any, block: Any) -> None:
     """One node: its own row, and the rows of its block and its group, which must not promise less."""
-    assert node.block is block, f"block of node {node.id}"
+    group = block.group
+    top = (index.tops[group.place >> 6], group.place & 63)
+    bounds = ((block, block.where_of(node)), (group, block.place), top)
     assert node.score == index.policy.score_of(node), f"score of node {node.id}"
-    assert block.where_of(node) == row, f"place of node {node.id}"
     marks = node.marks.values() if node.open else []
     marks += [0] * (index.words - len(marks))
     cells = index.grid.cells_of(node.free)

@@ -108,6 +108,8 @@ class Lifecycle:
         if new is COMPLETED or new is FAILED:
             app.finished_ns = self.desk.now
             app.message = message
+            if self.desk.on_end is not None:
+                self.desk.on_end(app)
             self._leave_limits(app, True)
             retire(self.desk, app)
 

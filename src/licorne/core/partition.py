@@ -99,6 +99,7 @@ class Partition:
         self.started_ns = now
         self.applications: dict[str, Application] = {}
         self.terminated: dict[Application, None] = {}
+        self.on_end: Callable[[Application], None] | None = None  # of a host: told of each that is Completed or Failed
         self.rejected: deque[Rejection] = deque(maxlen=REJECTED_MAX)
         self.nodes: dict[str, Node] = {}
         self.foreign: dict[str, Foreign] = {}

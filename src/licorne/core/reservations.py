@@ -68,6 +68,7 @@ class Reservations:
             self.cancel(ask)
         partition = self._partition
         app: Application = ask.app
+        ask.attempted = True
         ask.reserved = node
         ask.reserved_ns = partition.now
         ask.shunned = None

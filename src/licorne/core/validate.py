@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from . import gangcheck
 from .asks import request_order
 from .atomicproof import validate_gangs
+from .indexproof import index_steps
 from .states import ApplicationState, ObjectState
 from .vectors import Vec
 
@@ -35,9 +36,9 @@ def validate(partition: Partition) -> None:
     Raises:
         InvariantError: the first contradiction found.
     """
-    for _ in each(partition):
-        pass
-    whole(partition)
+    for steps in (each(partition), whole(partition)):
+        for _ in steps:
+            pass
 
 
 def each(partition: Partition, *, queues: bool = True) -> Iterator[None]:
@@ -67,21 +68,25 @@ def each(partition: Partition, *, queues: bool = True) -> Iterator[None]:
         raise InvariantError(f"partition {partition.name}: {error}") from error
 
 
-def whole(partition: Partition) -> None:
-    """Check what only the partition as a whole can show, at once.
+def whole(partition: Partition) -> Iterator[None]:
+    """Check what the partition as a whole shows, in steps, the longest of which grow with its size.
 
     Raises:
         InvariantError: the first contradiction found.
     """
     try:
         partition.settle_size()
-        _total(partition)
-        _reservations(partition)
-        _waiting(partition)
+        for check in (_total, _reservations, _waiting):
+            check(partition)
+            yield
+        yield from _failed(partition)
         validate_gangs(partition)
-        partition.index.validate()
+        yield
+        yield from index_steps(partition.index)
         partition.needs.validate()
+        yield
         partition.tree.validate()
+        yield
         partition.limits.validate(partition.applications.values())
         partition.quotas.validate()
     except AssertionError as error:
@@ -237,14 +242,19 @@ def _waiting(partition: Partition) -> None:
         _expect(shape in partition.parking.failed, 7, "a stray shape that has not failed")
     restless = sum(app.restless for app in partition.applications.values())
     _expect(partition.parking.restless == restless, 7, "restless applications")
-    _failed(partition)
 
 
-def _failed(partition: Partition) -> None:
-    """What failed has room on no node, but for nodes that have changed since (invariant 12)."""
+def _failed(partition: Partition) -> Iterator[None]:
+    """What failed has room on no node, but for nodes that have changed since (invariant 12); a node in each step."""
     parking = partition.parking
-    for node in partition.nodes.values():
-        if node in parking.freed or node in parking.opened or node in parking.candidates.nodes:
+    for node in list(partition.nodes.values()):
+        yield
+        if (
+            partition.nodes.get(node.id) is not node
+            or node in parking.freed
+            or node in parking.opened
+            or node in parking.candidates.nodes
+        ):
             continue
         for shape in parking.failed:
             _expect(not node.takes(shape.amounts, shape.need), 12, f"node {node.id} has room for a shape that failed")

@@ -86,6 +86,8 @@ class Counts:
             return
         if new:
             self._allocations(rm_id, [output for output in outputs if type(output) is NewAllocation])
+        ended: dict[str, str] = {}  # applications with their final states
+        refused: set[str] = set()
         for output in outputs:
             kind = type(output)
             if kind is NewAllocation:
@@ -95,15 +97,20 @@ class Counts:
             elif kind is RejectedAllocation:
                 self.rejected += 1
             elif kind is UpdatedApplication:
-                self._state(rm_id, output)  # type: ignore[arg-type]
+                self._state(output, ended)  # type: ignore[arg-type]
             elif kind is AcceptedApplication:
                 self.submitted += 1
             elif kind is RejectedApplication:
                 self.refused_applications += 1
+                refused.add(output.application_id)  # type: ignore[union-attr]
             elif kind is AcceptedNode:
                 self.nodes_accepted += 1
             elif kind is RejectedNode:
                 self.nodes_refused += output.reason.startswith(NO_PARTITION)  # type: ignore[union-attr]
+        if ended:
+            self._ended(rm_id, ended)
+        if refused:
+            self._refused(rm_id, refused)
 
     def _allocations(self, rm_id: str, made: Sequence[NewAllocation]) -> None:
         """New allocations, which come by the thousand: of a large batch a part stands for all where one has to look."""
@@ -118,7 +125,7 @@ class Counts:
             home = self._partition(rm_id, output.partition)
             app = None if home is None else home.applications.get(output.application_id)
             alloc = None if app is None else app.allocations.get(output.uuid or output.key)
-            if alloc is not None:
+            if alloc is not None and alloc.attempted:  # not one that was placed by somebody else, and only reported
                 waited = max(0, alloc.bound_ns - alloc.created)
                 self._waits(rm_id, output.partition, output.queue).add(waited, min(stride, number - at))
 
@@ -133,24 +140,41 @@ class Counts:
         manager = self._cluster.managers.get(rm_id)
         return None if manager is None else manager.partitions.get(name)
 
-    def _state(self, rm_id: str, output: UpdatedApplication) -> None:
+    def _state(self, output: UpdatedApplication, ended: dict[str, str]) -> None:
         if output.state == "Accepted":
             self.accepted += 1
-            return
-        if output.state == "Completed":
+        elif output.state == "Completed":
             self.completed += 1
+            ended[output.application_id] = output.state
         elif output.state == "Failed":
             self.failed += 1
-        else:
-            return
+            ended[output.application_id] = output.state
+
+    def _ended(self, rm_id: str, left: dict[str, str]) -> None:
+        """These applications are Completed or Failed: those that ended last, in one of the partitions."""
         manager = self._cluster.managers.get(rm_id)
         for partition in () if manager is None else manager.ordered:
-            app = next((a for a in reversed(partition.terminated) if a.id == output.application_id), None)
-            if app is not None:
-                states = self.ended.setdefault((rm_id, partition.name, app.queue.path), {})
-                state = output.state.lower()
-                states[state] = states.get(state, 0) + 1
-                return
+            for app in reversed(partition.terminated):
+                if not left:
+                    return
+                if left.get(app.id) == str(app.state):
+                    self._count_end((rm_id, partition.name, app.queue.path), left.pop(app.id))
+
+    def _refused(self, rm_id: str, left: set[str]) -> None:
+        """These applications were refused just now: counted where they wanted to go, or at root."""
+        manager = self._cluster.managers.get(rm_id)
+        for partition in () if manager is None else manager.ordered:
+            for rejection in reversed(partition.rejected):
+                if not left:
+                    return
+                if rejection.application_id in left:
+                    left.remove(rejection.application_id)
+                    key = (rm_id, partition.name, rejection.queue)
+                    self._count_end(key if self._exists(key) else (rm_id, partition.name, "root"), "Rejected")
+
+    def _count_end(self, key: QueueKey, state: str) -> None:
+        states = self.ended.setdefault(key, {})
+        states[state.lower()] = states.get(state.lower(), 0) + 1
 
     def forget_removed(self) -> None:
         """Queues that are gone have no figures; what was counted in them stays part of the queues above."""

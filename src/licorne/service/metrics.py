@@ -22,12 +22,14 @@ from licorne.core import compiled
 from .backend import full_name
 from .counts import WAIT_BUCKETS_S, Counts
 from .lag import LAG_BUCKETS_S
+from .latencies import BUCKETS_S
 from .metrictexts import HELP, QUEUE_CONTAINER_HELP, RANGES
-from .monitor import CYCLE_BUCKETS_S, Monitor
+from .monitor import Monitor
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.core.queue import Queue
+    from licorne.core.states import ApplicationState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 SCHEDULER = "yunikorn_scheduler_"
@@ -91,14 +93,22 @@ def snapshot(monitor: Monitor, *, old_queue_names: bool = False) -> Snapshot:
         old_queue_names: also the names of releases up to 1.3, which the original's shipped dashboard still asks for.
     """
     found = Snapshot()
+    for _ in fill(found, monitor, old_queue_names=old_queue_names):
+        pass
+    return found
+
+
+def fill(found: Snapshot, monitor: Monitor, *, old_queue_names: bool = False) -> Iterator[None]:
+    """The same in steps, between which the scheduler goes on. What must agree with each other is read in one of them."""
     partitions = list(monitor.backend.partitions())
-    _scheduler(found, monitor, partitions)
-    _latencies(found, monitor)
-    _nodes(found, partitions)
-    _queues(found, monitor, partitions, old_queue_names=old_queue_names)
+    figures = _figures(monitor, partitions)
+    _scheduler(found, monitor, partitions, figures)
+    _latencies(found, monitor, partitions)
     _events(found, monitor)
     _own(found, monitor, partitions)
-    return found
+    yield
+    yield from _nodes(found, partitions)
+    yield from _queues(found, partitions, figures, old_queue_names=old_queue_names)
 
 
 class _Given(Collector):
@@ -129,7 +139,9 @@ class Metrics:
 # -- the scheduler ---------------------------------------------------------------------------------------
 
 
-def _scheduler(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None:
+def _scheduler(
+    found: Snapshot, monitor: Monitor, partitions: list[Partition], figures: dict[str, _QueueFigures]
+) -> None:
     counts = monitor.counts
     found.counter(
         SCHEDULER + "container_allocation_attempt",
@@ -150,12 +162,7 @@ def _scheduler(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -
             (("rejected",), counts.refused_applications),
         ],
     )
-    states = dict.fromkeys(LIVE_STATES, 0)
-    for partition in partitions:
-        for app in partition.applications.values():
-            state = str(app.state).lower()
-            if state in states:
-                states[state] += 1
+    states = {state: figures["root"].states[state] if figures else 0 for state in LIVE_STATES}
     states |= {"completed": counts.completed, "failed": counts.failed}
     found.gauge(SCHEDULER + "application_total", ["state"], [((state,), value) for state, value in states.items()])
     nodes = [node for partition in partitions for node in partition.nodes.values()]
@@ -173,23 +180,30 @@ def _scheduler(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -
     )
 
 
-def _latencies(found: Snapshot, monitor: Monitor) -> None:
-    """The original's six; the four that would cost time in the core are there, and empty."""
-    cycles = monitor.cycles
-    for name in ("scheduling_latency_milliseconds", "scheduling_cycle_milliseconds"):
-        found.histogram(SCHEDULER + name, CYCLE_BUCKETS_S, [], [((), cycles.buckets, cycles.sum_s)])
-    nothing = [0] * (len(CYCLE_BUCKETS_S) + 1)
-    for name in ("trynode_latency", "trynode_evaluation", "trypreemption_latency"):
-        found.histogram(SCHEDULER + name + "_milliseconds", CYCLE_BUCKETS_S, [], [((), nothing, 0.0)])
+def _latencies(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None:
+    """The original's six. Nothing is ever sorted for a decision, so that there is nothing to tell of how long that takes."""
+    of = monitor.latencies
+    of.settle(partitions)
+    for name, durations in (
+        ("scheduling_latency", of.slices),
+        ("scheduling_cycle", of.slices),
+        ("trynode_latency", of.placed),
+        ("trynode_evaluation", of.tried),
+        ("trypreemption_latency", of.preemption),
+    ):
+        values = [((), durations.buckets, durations.sum_s)]
+        found.histogram(f"{SCHEDULER}{name}_milliseconds", BUCKETS_S, [], values)
+    nothing = [0] * (len(BUCKETS_S) + 1)
     sorting = [((level,), nothing, 0.0) for level in ("app", "queue")]
-    found.histogram(SCHEDULER + "node_sorting_latency_milliseconds", CYCLE_BUCKETS_S, ["level"], sorting)
+    found.histogram(SCHEDULER + "node_sorting_latency_milliseconds", BUCKETS_S, ["level"], sorting)
 
 
-def _nodes(found: Snapshot, partitions: list[Partition]) -> None:
+def _nodes(found: Snapshot, partitions: list[Partition]) -> Iterator[None]:
     usage: dict[str, list[int]] = {}
     for partition in partitions:
         names = partition.types.names
-        for node in partition.nodes.values():
+        for node in list(partition.nodes.values()):
+            yield
             used = node.allocated.values()
             for d, capacity in enumerate(node.capacity.values()):
                 if capacity > 0:
@@ -220,12 +234,24 @@ class _QueueFigures:
             self.resources[state, name] = self.resources.get((state, name), 0) + amount
 
 
-def _queues(found: Snapshot, monitor: Monitor, partitions: list[Partition], *, old_queue_names: bool) -> None:
+def _figures(monitor: Monitor, partitions: list[Partition]) -> dict[str, _QueueFigures]:
+    """What is counted by application, by path; at once, for what was released is the difference of two of them."""
     figures: dict[str, _QueueFigures] = {}
     for partition in partitions:
         for queue in partition.tree.queues():
-            _one_queue(figures.setdefault(queue.path, _QueueFigures()), queue)
+            figures.setdefault(queue.path, _QueueFigures())
         _applications(figures, partition, monitor.counts)
+    return figures
+
+
+def _queues(
+    found: Snapshot, partitions: list[Partition], figures: dict[str, _QueueFigures], *, old_queue_names: bool
+) -> Iterator[None]:
+    for partition in partitions:
+        for queue in partition.tree.queues():
+            yield
+            if queue.path in figures:
+                _one_queue(figures[queue.path], queue)
     found.gauge("yunikorn_queue_app", ["queue", "state"], _app_rows(figures))
     ended = [
         ((path, state), number) for path, of in sorted(figures.items()) for state, number in sorted(of.ended.items())
@@ -262,15 +288,20 @@ def _one_queue(of: _QueueFigures, queue: Queue) -> None:
 
 def _applications(figures: dict[str, _QueueFigures], partition: Partition, counts: Counts) -> None:
     """What is counted at leaves, added up to root."""
+    leaves: dict[Queue, dict[ApplicationState, int]] = {}
+    live: dict[Queue, int] = {}
     for app in partition.applications.values():
-        state = str(app.state).lower()
-        live = len(app.allocations)
-        for queue in app.queue.lineage():
-            of = figures.get(queue.path)
-            if of is not None:
-                of.live += live
-                if state in of.states:
-                    of.states[state] += 1
+        leaf = app.queue
+        states = leaves.setdefault(leaf, {})
+        states[app.state] = states.get(app.state, 0) + 1
+        live[leaf] = live.get(leaf, 0) + len(app.allocations)
+    for leaf, states in leaves.items():
+        for of in _lineage(figures, leaf.path):
+            of.live += live[leaf]
+            for state, number in states.items():
+                name = str(state).lower()
+                if name in of.states:
+                    of.states[name] += number
     for (rm_id, name, path), number in counts.by_queue.items():
         if (rm_id, name) == (partition.owner, partition.name):
             for of in _lineage(figures, path):
@@ -278,8 +309,8 @@ def _applications(figures: dict[str, _QueueFigures], partition: Partition, count
     for (rm_id, name, path), ended in counts.ended.items():
         if (rm_id, name) == (partition.owner, partition.name):
             for of in _lineage(figures, path):
-                for state, number in ended.items():
-                    of.ended[state] = of.ended.get(state, 0) + number
+                for final, number in ended.items():
+                    of.ended[final] = of.ended.get(final, 0) + number
 
 
 def _lineage(figures: dict[str, _QueueFigures], path: str) -> Iterator[_QueueFigures]:
@@ -330,6 +361,8 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.counter("licorne_work", ["partition", "kind"], work)
     wakeups = [((full_name(partition),), partition.parking.wakeups) for partition in partitions]
     found.counter("licorne_wakeups", ["partition"], wakeups)
+    searches = [((full_name(partition),), partition.guaranteed.searches) for partition in partitions]
+    found.counter("licorne_preemption_searches", ["partition"], searches)
     reserved = [((full_name(partition),), len(partition.reservations)) for partition in partitions]
     found.gauge("licorne_reservations", ["partition"], reserved)
     waits = [

@@ -41,6 +41,7 @@ HELP: Final = {
     "licorne_parked_asks": "Pending asks by why they are not tried now, as counted some seconds ago.",
     "licorne_work": "Work that deciding took, by kind.",
     "licorne_wakeups": "Applications that were woken to be tried again.",
+    "licorne_preemption_searches": "Searches for victims of preemption.",
     "licorne_reservations": "Reservations of nodes.",
     "licorne_waiting_seconds": "Time from ask to allocation, by queue.",
     "licorne_loop_lag_seconds": "How late a clock in the loop is that should tick every 10 ms.",

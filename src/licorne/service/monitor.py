@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from licorne.core.partition import Partition
 from licorne.si.messages import Output
 
 from . import health
@@ -16,33 +18,16 @@ from .backend import Backend
 from .counts import Counts
 from .history import History
 from .lag import LoopLag, Waits
+from .latencies import Latencies
+from .log import Log, no_log
 from .pace import paced
 from .ring import CAPACITY, EventRing
+from .usage import tell_usage
 
 TICK_S = 1.0
 PARKED_EVERY_S = 10.0
-CYCLE_BUCKETS_S = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-"""The original's buckets, which are seconds although the names of its metrics say milliseconds."""
 PARKED_NAMES = ("live", "no_node", "refused", "awaits_node", "awaits_placeholder", "awaits_gang")
 """Why an ask is parked, by the numbers of `licorne.core.asks`."""
-
-
-class Cycles:
-    """How long calls of `schedule` took: a histogram with a bucket for each bound and one beyond."""
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(CYCLE_BUCKETS_S) + 1)
-        self.sum_s = 0.0
-
-    def add(self, seconds: float) -> None:
-        """One more."""
-        self.sum_s += seconds
-        at = 0
-        for bound in CYCLE_BUCKETS_S:
-            if seconds <= bound:
-                break
-            at += 1
-        self.buckets[at] += 1
 
 
 class Monitor:
@@ -54,6 +39,7 @@ class Monitor:
         health_interval_s: between two runs of the health checks; 0 or less: none (`health.checkInterval`).
         event_capacity: how many events are kept (`event.ringBufferCapacity`); 0: none are made
             (`event.trackingEnabled`: false).
+        log: where the usage of applications goes that have ended.
     """
 
     def __init__(
@@ -63,10 +49,11 @@ class Monitor:
         *,
         health_interval_s: float = health.INTERVAL_S,
         event_capacity: int = CAPACITY,
+        log: Log | None = None,
     ) -> None:
         self.backend = backend
         self.counts = Counts(backend.cluster)
-        self.cycles = Cycles()
+        self.latencies = Latencies()
         self.lag = LoopLag()
         self.gaps = Waits()
         """Between two slices of the engine, while there was more to decide."""
@@ -89,6 +76,12 @@ class Monitor:
         backend.cluster.watch_usage()
         if self.tracks_events:
             backend.cluster.recorder = self.ring.record
+        backend.cluster.watcher = self._watch
+        self._log = log or no_log()
+
+    def _watch(self, partition: Partition) -> None:
+        self.latencies.watch(partition)
+        partition.on_end = partial(tell_usage, self._log, partition)
 
     def retune(self, *, health_interval_s: float, event_capacity: int, tracks_events: bool) -> None:
         """Other settings, while it runs; events only if there is a recorder from the start on."""
@@ -104,7 +97,7 @@ class Monitor:
 
     def cycle(self, seconds: float, made: int) -> None:
         """A call of `schedule` took so long and made so many allocations."""
-        self.cycles.add(seconds)
+        self.latencies.slice(seconds, made)
         self.decisions += made
 
     def failed(self) -> None:
@@ -135,6 +128,7 @@ class Monitor:
 
     def tick(self) -> None:
         """Do what is due by now and quickly done."""
+        self.latencies.settle(self.backend.cluster.partitions())
         if self.history.note(self.backend.clock(), self.running(), self.containers()):
             self.counts.forget_removed()
 
@@ -167,4 +161,4 @@ class Monitor:
         self.parked = counted
 
 
-__all__ = ["CYCLE_BUCKETS_S", "Cycles", "Monitor"]
+__all__ = ["Monitor"]

@@ -113,6 +113,7 @@ class Service:
             str(uuid.uuid4()),
             health_interval_s=settings.health_interval_s,
             event_capacity=settings.event_capacity,
+            log=self.log,
         )
         self.monitor.tracks_events = settings.tracks_events
         self.monitor.log_level = lambda: level_of(self.log)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import platform
 import sys
 import threading
 import traceback
 import tracemalloc
+from functools import partial
 
 from starlette.responses import PlainTextResponse, Response
 
@@ -41,7 +41,7 @@ async def version(_: Handlers, _call: Call) -> Response:
 
 async def stack(_: Handlers, _call: Call) -> Response:
     """The stacks of all threads and tasks."""
-    return PlainTextResponse(_stacks())
+    return PlainTextResponse(await asyncio.to_thread(_text, _stacks()))
 
 
 async def pprof(_: Handlers, call: Call) -> Response:
@@ -53,7 +53,7 @@ async def pprof(_: Handlers, call: Call) -> Response:
     if name == "cmdline":
         return PlainTextResponse("\0".join(sys.orig_argv[:1] + sys.argv[:1]))
     if name in _STACKS:
-        return PlainTextResponse(_stacks())
+        return await stack(_, call)
     if name in ("heap", "allocs"):
         if not tracemalloc.is_tracing():
             refuse(
@@ -69,16 +69,22 @@ async def log_level(_: Handlers, _call: Call) -> Response:
     refuse(404, "The level of the log is set when the scheduler is started (--log-level); this path is of release 1.3")
 
 
-def _stacks() -> str:
-    out = io.StringIO()
+def _stacks() -> list[tuple[str, traceback.StackSummary]]:
+    """Title and stack of each thread and task as they are now, oldest call first; the text of sources is not read yet."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
+    extract = partial(traceback.StackSummary.extract, limit=_TOP, lookup_lines=False)
+    found = []
     for ident, frame in sys._current_frames().items():  # noqa: SLF001  the documented way
-        out.write(f"thread {names.get(ident, ident)}:\n")
-        out.write("".join(traceback.format_stack(frame, limit=_TOP)) + "\n")
+        frames = extract(traceback.walk_stack(frame))
+        frames.reverse()
+        found.append((f"thread {names.get(ident, ident)}", frames))
     for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
-        out.write(f"task {task.get_name()}:\n")
-        for frame in task.get_stack(limit=_TOP):  # the frames of compiled coroutines, gRPC's, know no line
-            code = frame.f_code
-            out.write(f'  File "{code.co_filename}", line {frame.f_lineno or "?"}, in {code.co_name}\n')
-        out.write("\n")
-    return out.getvalue()
+        # Frames of compiled coroutines have no line, and `Task.print_stack` fails on them.
+        frames = extract((frame, frame.f_lineno) for frame in task.get_stack(limit=_TOP))
+        found.append((f"task {task.get_name()}", frames))
+    return found
+
+
+def _text(stacks: list[tuple[str, traceback.StackSummary]]) -> str:
+    """The stacks as text; this reads files."""
+    return "".join(f"{title}:\n{''.join(stack.format())}\n" for title, stack in stacks)

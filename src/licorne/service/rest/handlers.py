@@ -249,7 +249,9 @@ class Handlers:
 
     async def metrics(self, call: Call) -> Response:
         """The metrics, in Prometheus' text format."""
-        found = metrics.snapshot(self.monitor, old_queue_names=self._old_queue_names)
+        found = metrics.Snapshot()
+        async for _ in paced(metrics.fill(found, self.monitor, old_queue_names=self._old_queue_names)):
+            pass
         text = await asyncio.to_thread(self._metrics.text, found)
         return Response(text, headers={"Content-Type": metrics.CONTENT_TYPE})
 

@@ -1,0 +1,90 @@
+"""How long deciding takes, as far as it can be measured without a clock in the core (spec metrics.md, section 1).
+
+Measured are whole slices, and each search for victims of preemption, which is rare and long. What an ask costs is too
+short to be measured one by one; it is the mean of a second: the time of all slices, less that of those searches, by the
+asks that were tried, and by the allocations that were made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.core.asks import Ask
+    from licorne.core.partition import Partition
+
+BUCKETS_S = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+"""The original's buckets, which are seconds although the names of its metrics say milliseconds."""
+
+
+class Durations:
+    """A histogram of durations, with a bucket for each bound and one beyond; they are not cumulative."""
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(BUCKETS_S) + 1)
+        self.sum_s = 0.0
+
+    def add(self, seconds: float, times: int = 1) -> None:
+        """One more, or several that took equally long."""
+        self.sum_s += seconds * times
+        at = 0
+        for bound in BUCKETS_S:
+            if seconds <= bound:
+                break
+            at += 1
+        self.buckets[at] += times
+
+
+class Latencies:
+    """The durations of one scheduler."""
+
+    def __init__(self) -> None:
+        self.slices = Durations()
+        self.tried = Durations()
+        """By ask that was tried, whether a node was found or not."""
+        self.placed = Durations()
+        """By allocation that was made."""
+        self.preemption = Durations()
+        """Each search for victims, of asks whose queue is below its guarantee."""
+        self._busy_s = 0.0
+        self._made = 0
+        self._attempts: dict[Partition, int] = {}  # as far as they are in `tried`
+
+    def watch(self, partition: Partition) -> None:
+        """Measure this partition's searches for victims."""
+        guaranteed = partition.guaranteed
+        guaranteed.attempt = partial(self._search, guaranteed.attempt)
+
+    def _search(self, attempt: Callable[[Ask], tuple[str, bool]], ask: Ask) -> tuple[str, bool]:
+        began = time.perf_counter()
+        try:
+            return attempt(ask)
+        finally:
+            took = time.perf_counter() - began
+            self.preemption.add(took)
+            self._busy_s -= took
+
+    def slice(self, seconds: float, made: int) -> None:
+        """A slice took so long and made so many allocations."""
+        self.slices.add(seconds)
+        self._busy_s += seconds
+        self._made += made
+
+    def settle(self, partitions: Iterable[Partition]) -> None:
+        """Count what was tried and made since the last time, in all partitions that there are."""
+        before, self._attempts = self._attempts, {p: p.descent.attempts for p in partitions}
+        tried = sum(attempts - before.get(p, 0) for p, attempts in self._attempts.items())
+        busy_s, made = max(self._busy_s, 0.0), self._made
+        self._busy_s, self._made = 0.0, 0
+        if tried:
+            self.tried.add(busy_s / tried, tried)
+        if made:
+            self.placed.add(busy_s / made, made)
+
+
+__all__ = ["BUCKETS_S", "Durations", "Latencies"]

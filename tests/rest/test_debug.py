@@ -1,0 +1,26 @@
+"""What the service tells of its own process."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+
+from licorne.service import Web
+from service.peers import service
+
+
+def test_stacks_of_threads_and_tasks() -> None:
+    """Among them those of gRPC, which are compiled: their frames know no line."""
+
+    async def story() -> None:
+        async with service(web=Web(addresses=("127.0.0.1:0",))) as made:
+            assert made.web is not None
+            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=20) as client:
+                for path in ("/debug/stack", "/debug/pprof/goroutine"):
+                    text = (await client.get(path)).text
+                    assert "thread MainThread:\n" in text
+                    assert "in story\n" in text
+                    assert "in _request_call\n" in text
+
+    asyncio.run(story())
