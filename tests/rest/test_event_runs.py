@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.si.constants import TAG_FOREIGN
+from licorne.si.events import Event
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Release, RemoveApplication
 from rest.world import World
 
@@ -35,6 +36,13 @@ def _world() -> World:
     return world.application("x", "root.other").application("y", "root.a")
 
 
+def everything(world: World) -> list[Event]:
+    ring = world.monitor.ring
+    found = ring.batch(0, ring.made)[0]
+    assert found is not None and len(found) == len(list(found)) == ring.made
+    return list(found)
+
+
 @settings(max_examples=150)
 @given(st.lists(st.lists(MESSAGES, max_size=8), max_size=4))
 def test_together_or_one_by_one(batches: list[list[Input]]) -> None:
@@ -46,7 +54,7 @@ def test_together_or_one_by_one(batches: list[list[Input]]) -> None:
         together.schedule(1.0)
         single.schedule(1.0)
     together.api.validate()
-    found, expected = (list(world.monitor.ring._events) for world in (together, single))
+    found, expected = map(everything, (together, single))
     assert found == expected
 
 
@@ -55,5 +63,5 @@ def test_a_run_is_divided_where_a_key_comes_again() -> None:
     made = world.monitor.ring.made
     keys = ("a", "b", "a", "c")
     world.submit(*(Allocation(key=key, application_id="x", resource={"vcore": 1}) for key in keys))
-    events = list(world.monitor.ring._events)[made:]
+    events = everything(world)[made:]
     assert [event.reference_id for event in events if event.detail == 201] == ["a", "b", "c"]
