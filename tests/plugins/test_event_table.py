@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING
 
 from core.bench import Bench, config, limit, partition, partitions
 from licorne.core import notices
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
 from plugins.listener import Listener, heard, listening
+
+if TYPE_CHECKING:
+    import pytest
 
 DAY_S = 24 * 3600
 

@@ -66,6 +66,7 @@ _STATES: dict[str, ChangeDetail] = {
 }
 _ENDED = (ApplicationState.COMPLETED, ApplicationState.FAILED)
 _PLAIN_MESSAGES = frozenset(str(event) for event in ApplicationEvent)
+_TIMEOUT = Termination.TIMEOUT
 _APPLICATION = attrgetter("application_id")
 
 
@@ -79,6 +80,7 @@ class PartitionEvents:
     def __init__(self, partition: Partition, store: EventStore, *, announce: bool) -> None:
         self.records = Records(partition, store)
         self.partition = partition
+        self._descent = partition.descent
         self._told = len(partition.out)  # so many of the partition's outputs have been read
         self._inside = False  # an input is being handled
         self.dropped_asks: list[Ask] = []
@@ -90,6 +92,7 @@ class PartitionEvents:
         self.owners = UserEvents(partition, self.records)
         self._watchers = Watchers(self).of
         self._readers: dict[type, Callable[[Any], None]] = {
+            NewAllocation: lambda output: self._made([output]),
             UpdatedApplication: self._new_state,
             AcceptedApplication: self._accepted,
             RejectedApplication: self._rejected,
@@ -169,7 +172,8 @@ class PartitionEvents:
         if app is None or alloc is None or app.gang is not None or message.what == "ask":
             self.watch(message, handle)
             return
-        self.catch_up()
+        if self.dropped_asks or self._told != len(self._descent.out):
+            self.catch_up()
         owner: Owner = (app.user, app.group)
         self._inside = True
         try:
@@ -177,14 +181,15 @@ class PartitionEvents:
         finally:
             self._inside = False
         if app.allocations.get(wanted) is not alloc:
-            cancels = message.termination is not Termination.TIMEOUT and not self.partition.seed_dialect
+            cancels = message.termination is not _TIMEOUT and not self.partition.seed_dialect
             # What is dropped besides (an ask of the same key) goes first, as in `watch`.
             self.records.ended(alloc, message.termination, owner, cancels=cancels and not self.dropped_asks)
             if cancels and self.dropped_asks:
                 self.dropped_asks.append(alloc)
         for ask in self.dropped_asks:
             self.records.ask_off(ask, ChangeDetail.REQUEST_CANCEL)
-        self._settle()
+        if self._told != len(self._descent.out) or self.dropped_asks or self.owners.unlinked:
+            self._settle()
 
     def catch_up(self) -> None:
         """Make the records of what time or decisions did since the last call."""
@@ -197,10 +202,10 @@ class PartitionEvents:
 
     def _settle(self) -> None:
         """What comes last in a step."""
-        if self.dropped_asks:
-            self.dropped_asks.clear()
+        self.dropped_asks.clear()
         self.read_outputs()
-        self.owners.settle()
+        if self.owners.unlinked:
+            self.owners.settle()
         if self._left:
             for app in self._left:
                 self.records.left(app)
@@ -311,11 +316,16 @@ class PartitionEvents:
 
     def read_outputs(self) -> None:
         """Make the records of what the partition has said since the last call."""
-        out = self.partition.out
-        if self._told == len(out):
-            return
+        out = self._descent.out
         unread = out[self._told :]
+        if not unread:
+            return
         self._told = len(out)
+        if len(unread) == 1:  # mostly the echo of a release, which says nothing new
+            read = self._readers.get(type(unread[0]))
+            if read is not None:
+                read(unread[0])
+            return
         for kind, outputs in groupby(unread, type):
             if kind is NewAllocation:
                 made: Any = list(outputs)

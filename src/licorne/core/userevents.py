@@ -33,7 +33,7 @@ class UserEvents:
         self._partition = partition
         self._records = records
         self._limits: dict[_Place, _Limit] = {}
-        self._unlinked: list[tuple[str, str]] = []
+        self.unlinked: list[tuple[str, str]] = []  # groups that do not count any more, with the application
 
     def look_at_limits(self, *, tell: bool = True) -> None:
         """The configuration was applied: which limits are there?"""
@@ -71,7 +71,7 @@ class UserEvents:
         if old is not None:
             if moved:
                 self._records.owner(old, ChangeType.REMOVE, ChangeDetail.UG_GROUP_RESOURCE, path, moved)
-            self._unlinked.append((old, app.id))
+            self.unlinked.append((old, app.id))
             if new is not None:
                 self.settle()
         if new is not None:
@@ -81,10 +81,9 @@ class UserEvents:
 
     def settle(self) -> None:
         """Tell of the groups that do not count any more: after what their applications used."""
-        if self._unlinked:
-            for group, app_id in self._unlinked:
-                self._records.owner(group, ChangeType.REMOVE, ChangeDetail.UG_APP_LINK, app_id)
-            self._unlinked.clear()
+        for group, app_id in self.unlinked:
+            self._records.owner(group, ChangeType.REMOVE, ChangeDetail.UG_APP_LINK, app_id)
+        self.unlinked.clear()
 
     # -- what an input did -----------------------------------------------------------------------------
 
