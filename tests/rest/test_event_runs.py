@@ -8,6 +8,8 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from licorne.core.eventruns import Asked
+from licorne.service.ring import EventRing
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.events import Event
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Release, RemoveApplication
@@ -97,3 +99,29 @@ def test_a_run_is_divided_where_a_key_comes_again() -> None:
     world.submit(*(Allocation(key=key, application_id="x", resource={"vcore": 1}) for key in keys))
     events = everything(world)[made:]
     assert [event.reference_id for event in events if event.detail == 201] == ["a", "b", "c"]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 400), max_size=12), st.integers(1, 900), st.integers(1, 900), st.data())
+def test_any_part_of_the_ring_can_be_read(runs: list[int], capacity: int, other: int, data: st.DataObject) -> None:
+    """Records of any number of events: IDs, order and limits are those of single events."""
+    ring = EventRing("u", capacity)
+    made = 0
+    for at, count in enumerate(runs):
+        names = [str(made + n) for n in range(count)]
+        ring.record("rm", Asked(count, 0, "x", "q", names, [{}] * count))
+        made += count
+        if at == len(runs) // 2:
+            ring.resize(other)
+    lowest, highest = ring.lowest, max(made - 1, 0)
+    assert made - lowest <= max(capacity, other)
+    start = data.draw(st.integers(0, made + 1))
+    count = data.draw(st.integers(1, made + 2))
+    found, *limits = ring.batch(start, count)
+    assert limits == [lowest, highest]
+    if lowest <= start < made:
+        assert found is not None
+        expected = [str(n) for n in range(start, min(start + count, made))]
+        assert [event.reference_id for event in found] == expected
+    else:
+        assert found is None

@@ -192,7 +192,12 @@ class EventRing:
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, stop - 1)
         records = [happened for page in self._pages[first:last] for happened in page]
-        return Past(records, start - self._starts[first], stop - start)
+        skipped = start - self._starts[first]
+        at = 0
+        while records[at].count <= skipped:
+            skipped -= records[at].count
+            at += 1
+        return Past(records[at:], skipped, stop - start)
 
     def listen(self, host: str, count: int) -> Listener:
         """Follow the events from now on, after the last `count` of the past."""
