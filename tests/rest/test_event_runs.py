@@ -82,12 +82,12 @@ def _calls(*, recorded: bool) -> list[int]:
 
 
 def test_a_record_costs_few_calls() -> None:
-    """One more for an ask, none for an allocation, twenty for a release; when each event was made at once: 4, 8 and 40."""
+    """Two more for an ask, none for an allocation, sixteen for a release; 4, 8 and 40 when each event was made at once."""
     asks, decisions, releases = (
         (more - less) / 100 for more, less in zip(_calls(recorded=True), _calls(recorded=False), strict=True)
     )
     sys.stdout.write(f"calls for an ask {asks}, an allocation {decisions}, a release {releases}\n")
-    assert asks < 2
+    assert asks < 3
     assert decisions < 1
     assert releases < 25
 
@@ -109,7 +109,7 @@ def test_any_part_of_the_ring_can_be_read(runs: list[int], capacity: int, other:
     made = 0
     for at, count in enumerate(runs):
         names = [str(made + n) for n in range(count)]
-        ring.record("rm", Asked(count, 0, "x", "q", names, [{}] * count))
+        ring.record("rm", Asked(count, 0, ["x"] * count, ["q"] * count, names, [{}] * count))
         made += count
         if at == len(runs) // 2:
             ring.resize(other)

@@ -28,19 +28,22 @@ Owner = tuple[str, str | None]
 
 
 class Asked(msgspec.Struct, gc=False):
-    """New asks of one application, which is in the queue `group_id`."""
+    """New asks of applications in the queues `paths`."""
 
     count: int
     time_ns: int
-    application_id: str
-    group_id: str
+    application_ids: list[str]
+    paths: list[str]
     keys: list[str]
     resources: list[dict[str, int]]
 
     def events(self) -> Iterator[Event]:
         """APP ADD APP_REQUEST for each."""
-        for key, resource in zip(self.keys, self.resources, strict=True):
-            yield Event(_APP, self.application_id, self.time_ns, _ADD, _ASK, key, "", resource, self.group_id)
+        now = self.time_ns
+        for app_id, path, key, resource in zip(
+            self.application_ids, self.paths, self.keys, self.resources, strict=True
+        ):
+            yield Event(_APP, app_id, now, _ADD, _ASK, key, "", resource, path)
 
 
 class Made(msgspec.Struct, gc=False):

@@ -120,49 +120,60 @@ class PartitionEvents:
         return result
 
     def watch_asks(self, messages: list[Any], start: int, handle: Callable[[Any, Any], object]) -> int:
-        """Handle asks of one application that follow each other from `start` on; the place of the first other message.
+        """Handle asks for this partition that follow each other from `start` on; the place of the first other message.
 
         The records are those, in the order, that `watch` would make of one after the other.
         """
-        first = messages[start]
-        app_id, name = first.application_id, first.partition
-        app: Application | None = self.partition.applications.get(app_id)
-        asks, allocations = ({}, {}) if app is None else (app.asks, app.allocations)
-        keys: dict[str, bool] = {}  # is there no such ask?
-        for message in messages[start : start + RUN_MAX]:
-            if (
-                type(message) is not Allocation
-                or message.application_id != app_id
-                or message.partition != name
-                or message.node_id
-                or message.key in keys
-                or (message.uuid or message.key) in allocations
-            ):
-                break
-            keys[message.key] = message.key not in asks
-        end = start + len(keys)
-        if len(keys) < 2:
-            self.watch(first, handle)
-            return start + 1
         self.catch_up()
+        take, out, told = self.partition.intake.take, self._descent.out, self._told
+        name = messages[start].partition
+        app_id = ""
+        asks: dict[str, Ask] = {}
+        allocations: dict[str, Ask] = {}
+        new: list[Ask] = []
+        at = start
         self._inside = True
         try:
-            self.partition.intake.take_run(messages[start:end], 0, name)
+            for message in messages[start : start + RUN_MAX]:
+                if type(message) is not Allocation or message.partition != name or message.node_id:
+                    break
+                if message.application_id != app_id or not asks:
+                    app: Application | None = self.partition.applications.get(message.application_id)
+                    if app is None:
+                        break
+                    app_id, asks, allocations = app.id, app.asks, app.allocations
+                key = message.key
+                if (message.uuid or key) in allocations:
+                    break
+                known = key in asks
+                if known and new:  # its amounts may be others from now on
+                    self._asked(new)
+                take(message)
+                if told != len(out):  # a state, or a refusal
+                    self._asked(new)
+                    self.read_outputs()
+                    told = len(out)
+                if not known and key in asks:
+                    new.append(asks[key])
+                at += 1
         finally:
             self._inside = False
-        self.read_outputs()
-        app = self.partition.applications.get(app_id)
-        if app is not None:
-            self._asked(app, [key for key, new in keys.items() if new])
+        self._asked(new)
         self.dropped_asks.clear()
-        return end
+        if at > start:
+            return at
+        self.watch(messages[start], handle)
+        return start + 1
 
-    def _asked(self, app: Application, keys: list[str]) -> None:
-        """Which of these asks, that were not there before, are there now?"""
-        found = [(key, ask.shape.resource) for key in keys if (ask := app.asks.get(key)) is not None]
-        if found:
-            names, resources = (list(column) for column in zip(*found, strict=True))
-            self.records.add(Asked(len(found), self.partition.now, app.id, app.queue.path, names, resources))
+    def _asked(self, asks: list[Ask]) -> None:
+        """Keep a run of these, which are new."""
+        if asks:
+            ids = [ask.app.id for ask in asks]
+            paths = [ask.app.queue.path for ask in asks]
+            keys = [ask.key for ask in asks]
+            resources = [ask.shape.resource for ask in asks]
+            self.records.add(Asked(len(asks), self.partition.now, ids, paths, keys, resources))
+            asks.clear()
 
     def watch_release(self, message: Release, handle: Callable[[Any, Any], object]) -> None:
         """`watch`, for the most frequent release: of one allocation, of an application without a gang."""
