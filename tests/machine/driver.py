@@ -24,6 +24,7 @@ from machine import atomic, evicted, evictions, flights, work
 from machine.amounts import pruned
 from machine.books import Books
 from machine.compare import compare
+from machine.eventbooks import EventBooks
 from machine.order import passed_over
 from machine.situations import Situations
 from machine.things import App
@@ -95,6 +96,8 @@ class Driver:
         """`alone`: without the second scheduler, to see what the other checks find."""
         self.situations = situations
         self.first = Scheduler({})
+        self.events = EventBooks()  # of the first one alone: who listens changes nothing that is decided
+        self.first.api.cluster.recorder = self.events.record
         self.second = self.first if alone else Scheduler({"scheduler.parking": "false"})
         self.log: list[Call] = []
         self.digest = hashlib.sha256()
@@ -139,8 +142,11 @@ class Driver:
 
     def register(self, request: Any, *, moody: bool) -> Any:
         """Register; what the resource manager had is forgotten."""
+        kept = self.events.balances.pop(request.rm_id, None)
         result, said = self.call("register_resource_manager", request, moody=moody, now_ns=self.now)
         assert not said
+        if isinstance(result, str) and kept is not None:
+            self.events.balances[request.rm_id] = kept
         if not isinstance(result, str):
             self.forget(request.rm_id)
             if moody:
@@ -311,6 +317,8 @@ class Driver:
     def check(self) -> None:
         """Invariants 1 to 9 by the product's own `validate`, 6 and 7 by these books."""
         self.first.api.validate()
+        for rm_id, manager in self.first.api.cluster.managers.items():
+            self.events.check(rm_id, list(manager.partitions.values()))
         for (rm_id, name), books in self.books.items():
             partition = self.partition(rm_id, name)
             books.settled()

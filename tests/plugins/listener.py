@@ -33,12 +33,12 @@ def listening(
     return bench, listener
 
 
-def heard(bench: Bench, listener: Listener) -> list[str]:
-    """What has been recorded since the last time, after the two seconds that it takes."""
+def heard(bench: Bench, listener: Listener, *, users: bool = False) -> list[str]:
+    """What has been recorded since the last time, after the two seconds that it takes; with `users`, also of these."""
     bench.run(after=2)
     lines = [line(record) for record in listener.records]
     listener.batches.clear()
-    return lines
+    return [text for text in lines if users or not text.startswith("USERGROUP")]
 
 
 def line(record: v19.EventRecord | seed.EventRecord) -> str:

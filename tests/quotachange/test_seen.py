@@ -18,10 +18,11 @@ def test_the_event_at_the_end_of_a_run() -> None:
     heard(bench, listener)
     bench.run(after=60)
     assert heard(bench, listener) == [
+        "REQUEST a-3 NONE a {vcore: 3} Preempted by Quota change enforcement process in root.a",
         (
             "QUEUE root.a SET QUEUE_PREEMPTION {vcore: 7} Quota Preemption results summary: preemptable resources: "
             "map[vcore:5], claimed resources: map[vcore:3], selected victims: 1, preempted victims: 1"
-        )
+        ),
     ]
 
 

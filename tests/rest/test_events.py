@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from licorne.service.rest import Limits
 from licorne.service.ring import STREAM_BUFFER
+from licorne.si.messages import Allocation, Release
 from rest.world import World, busy, run
 
 BATCH = "/ws/v1/events/batch"
@@ -219,3 +223,35 @@ def test_streams_are_counted() -> None:
             await stream.done.wait()
 
     run(story())
+
+
+# -- what they take ------------------------------------------------------------------------------------------
+
+BYTES_OF_AN_EVENT = 200
+"""As docs/rest.md says, at most; a cluster of its own strings, as here, is the worst case."""
+
+
+def test_an_event_takes_few_bytes() -> None:
+    world = World().register().node("n1", vcore=10**9)
+    ring = world.monitor.ring
+    tracemalloc.start()
+    try:
+        for number in range(4):
+            app = f"app-{number}"
+            world.application(app)
+            keys = [f"an-uuid-of-a-pod-{number}-{key:08}" for key in range(250)]
+            world.submit(*(Allocation(key=key, application_id=app, resource={"vcore": 1}) for key in keys))
+            world.schedule()
+            world.submit(*(Release(application_id=app, key=key) for key in keys))
+            world.outputs.clear()
+        made = ring.made
+        assert made >= 8 * 1000, "asked, on the node, used, on the application; and the opposites"
+        gc.collect()
+        kept = tracemalloc.get_traced_memory()[0]
+        ring.resize(1)
+        gc.collect()
+        kept -= tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    sys.stdout.write(f"{kept / made:.0f} bytes an event\n")
+    assert 0 < kept / made <= BYTES_OF_AN_EVENT

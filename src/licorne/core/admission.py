@@ -174,5 +174,7 @@ def retire(partition: Partition, app: Application) -> None:
 
 def forget(partition: Partition, app: Application) -> None:
     """An application that has ended expires."""
+    if partition.events is not None:
+        partition.events.expired(app)
     partition.terminated.pop(app, None)
     partition.timers.cancel(app.timer)

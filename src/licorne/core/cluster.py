@@ -8,7 +8,8 @@ the Scheduler Interface. Partitions are visited in the order of (resource manage
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from licorne.config import Configuration, load
 from licorne.config.model import PartitionConfig
@@ -30,7 +31,7 @@ from licorne.si.messages import (
 )
 
 from .admission import add_application, end_application, remove_application
-from .eventrecords import EventStore, Recorder
+from .eventrecords import EventStore, Recorder, schedulable
 from .events import PartitionEvents
 from .nodechanges import change_node
 from .partition import Partition, Predicate, PreemptionPredicate
@@ -40,6 +41,9 @@ from .states import ApplicationEvent, ApplicationState
 from .usagehistory import UsageHistory
 from .validate import validate
 from .vectors import UNLIMITED, Types
+
+if TYPE_CHECKING:
+    from .application import Application
 
 
 class Manager:
@@ -72,7 +76,7 @@ class Manager:
         if not ((self.listens or self.recorder is not None) and self.settings.event_tracking):
             self.store = None
             for partition in self.partitions.values():
-                partition.events = None
+                partition.events = partition.limits.regrouped = None
             return
         announce = announce or self.store is not None
         if self.store is None:
@@ -82,6 +86,12 @@ class Manager:
         for partition in self.ordered:
             if partition.events is None:
                 partition.events = PartitionEvents(partition, self.store, announce=announce)
+
+    def refused(self, key: str, node_id: str, why: str) -> None:
+        """A predicate of the resource manager keeps an ask off a node."""
+        for partition in self.ordered:
+            if partition.events is not None and node_id in partition.nodes:
+                partition.events.notices.refused(key, node_id, why)
 
     def add(self, name: str, partition: Partition) -> None:
         """One more partition."""
@@ -248,10 +258,19 @@ class Cluster:
     @staticmethod
     def _drop_partition(manager: Manager, partition: Partition) -> None:
         """It is not configured any more: its applications fail, what runs there is released (config.md, 6.5)."""
-        for app in list(partition.applications.values()):
+
+        def end(app: Application) -> None:
             if app.state is not ApplicationState.FAILING:  # which would be Failed, with allocations
                 partition.lifecycle.fire(app, ApplicationEvent.FAIL, "PartitionRemoved")
             end_application(partition, app, f"Partition {partition.name} Removed")
+
+        for app in list(partition.applications.values()):
+            if partition.events is None:
+                end(app)
+            else:
+                partition.events.application_ends(app, partial(end, app))
+        if partition.events is not None:
+            partition.events.partition_removed()
         manager.out += partition.take_out()
 
     # -- inputs ----------------------------------------------------------------------------------------
@@ -284,10 +303,15 @@ class Cluster:
             partition = partitions.get(message.partition)
             if partition is None:
                 manager.out += _unknown_partition(message, rm_id)
+                if manager.store is not None and type(message) is NodeUpdate and message.action in _NEW_NODE:
+                    manager.store.add(schedulable(message, self.now), self.now)
             elif type(message) is Allocation and not listens:
                 at = partition.intake.take_run(messages, at - 1, message.partition)
             elif type(message) is Allocation and partition.events is not None:
                 at = partition.events.watch_asks(messages, at - 1, _HANDLERS[Allocation])
+                partition.changed = True
+            elif type(message) is Release and partition.events is not None:
+                partition.events.watch_release(message, release)
                 partition.changed = True
             else:
                 handle = _HANDLERS[type(message)]
@@ -360,6 +384,7 @@ class Cluster:
             validate(partition)
 
 
+_NEW_NODE = (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
 _HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
     Allocation: lambda partition, message: partition.intake.take(message),
     Release: release,
@@ -381,7 +406,7 @@ def _unknown_partition(message: Input, rm_id: str) -> Sequence[Output]:
             f"Failed to find partition {shown}, for application {message.application_id} and allocation {message.key}"
         )
         return [RejectedAllocation(message.key, message.application_id, reason)]
-    if type(message) is NodeUpdate and message.action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
+    if type(message) is NodeUpdate and message.action in _NEW_NODE:
         return [RejectedNode(message.node_id, f"failed to find partition {shown} for new node {message.node_id}")]
     return []
 

@@ -6,12 +6,14 @@ What happens when, and so which record follows which, is decided in `licorne.cor
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from licorne.si.events import Event
-from licorne.si.messages import Termination
+from licorne.si.messages import NodeAction, NodeUpdate, Termination
 from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 
+from .eventruns import Ended, Owner, Record, expand
 from .states import SECOND_NS
 
 if TYPE_CHECKING:
@@ -32,12 +34,12 @@ _ENDS = {
 _NO_DETAIL = ChangeDetail.DETAILS_NONE
 
 
-Recorder = Callable[[str, Event], None]
+Recorder = Callable[[str, Record], None]
 """Takes each record as it is made, with the id of its resource manager: a host that keeps them for others."""
 
 
 class EventStore:
-    """The records that wait for a resource manager, at most `capacity`; `dropped` did not fit, since the beginning.
+    """The records that wait for a resource manager, of at most `capacity` events; `dropped` did not fit, since the beginning.
 
     `keeps` is False where only a recorder listens: nothing waits then.
     """
@@ -51,31 +53,44 @@ class EventStore:
         self.due_ns: int | None = None
         """When the store is emptied next; None while it is empty."""
         self._start = now
-        self._events: list[Event] = []
+        self._records: list[Record] = []
+        self._held = 0
 
     def __len__(self) -> int:
-        return len(self._events)
+        return self._held
 
-    def add(self, event: Event, now: int) -> None:
-        """Keep the record, or count it as lost."""
+    def add(self, record: Record, now: int) -> None:
+        """Keep the record, or count as lost what of it does not fit."""
         if self._recorder is not None:
-            self._recorder(self._owner, event)
-        if not self.keeps:
-            return
-        if len(self._events) >= self.capacity:
-            self.dropped += 1
-            return
-        self._events.append(event)
-        if self.due_ns is None:
+            self._recorder(self._owner, record)
+        if self.keeps:
+            self._keep(record, now)
+
+    def _keep(self, record: Record, now: int) -> None:
+        room = max(0, self.capacity - self._held)
+        if record.count <= room:
+            self._records.append(record)
+        else:
+            self.dropped += record.count - room
+            self._records += islice(expand([record]), room)
+        self._held += min(record.count, room)
+        if self.due_ns is None and self._held:
             self.due_ns = self._start + ((now - self._start) // INTERVAL_NS + 1) * INTERVAL_NS
 
     def take(self, now: int) -> list[Event]:
         """What is to be sent by now, in order."""
         if self.due_ns is None or now < self.due_ns:
             return []
-        events, self._events = self._events, []
+        records, self._records = self._records, []
+        self._held = 0
         self.due_ns = None
-        return events
+        return list(expand(records))
+
+
+def schedulable(message: NodeUpdate, now: int) -> Event:
+    """All that is told of a new node whose partition does not exist."""
+    text = f"schedulable: {'true' if message.action is NodeAction.CREATE else 'false'}"
+    return Event(EventType.NODE, message.node_id, now, ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, message=text)
 
 
 class Records:
@@ -153,12 +168,47 @@ class Records:
         app: Application = ask.app
         self.app(app.id, ChangeType.REMOVE, detail, ask.key, app.queue.path, resource=ask.shape.resource)
 
-    def allocation_off_application(self, alloc: Ask, termination: Termination) -> None:
-        """An allocation is no longer its application's."""
-        self.ask_off(alloc, _ENDS[termination])
+    def request(self, ask: Ask, message: str, resource: dict[str, int] | None = None) -> None:
+        """About a request, for people to read."""
+        app: Application = ask.app
+        now = self._partition.now
+        what = ask.shape.resource if resource is None else resource
+        self._store.add(
+            Event(EventType.REQUEST, ask.key, now, ChangeType.NONE, _NO_DETAIL, app.id, message, what, app.id), now
+        )
+
+    def owner(
+        self,
+        name: str,
+        change: ChangeType,
+        detail: ChangeDetail,
+        reference: str,
+        resource: dict[str, int] | None = None,
+    ) -> None:
+        """About a user or a group."""
+        now = self._partition.now
+        self._store.add(Event(EventType.USERGROUP, name, now, change, detail, reference, "", resource), now)
+
+    def ended(
+        self, alloc: Ask, termination: Termination, owner: Owner, *, off_node: bool = True, cancels: bool = False
+    ) -> None:
+        """An allocation is no longer its owner's and its application's, nor on its node; `cancels`: its ask is gone too."""
+        app: Application = alloc.app
+        node = alloc.node
+        assert node is not None, f"{alloc.key}: an allocation without a node"
+        now = self._partition.now
+        count = 2 + (owner[1] is not None) + off_node + cancels
+        node_id = node.id if off_node else ""
+        resource, detail = alloc.shape.resource, _ENDS[termination]
+        path = app.queue.path
+        self._store.add(Ended(count, now, app.id, path, owner, alloc.key, resource, detail, node_id, cancels), now)
 
     def allocation_off_node(self, alloc: Ask) -> None:
         """An allocation is no longer on its node."""
         node = alloc.node
         assert node is not None, f"{alloc.key}: an allocation without a node"
         self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_ALLOC, alloc.key, resource=alloc.shape.resource)
+
+    def add(self, record: Record) -> None:
+        """A run, as it is."""
+        self._store.add(record, self._partition.now)

@@ -41,6 +41,8 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
     partition.books.preempting(victim.app, victim)
     partition.say_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
     partition.evictions.append(record)
+    if partition.events is not None:
+        partition.events.evicted(victim, record)
 
 
 def eviction_of(partition: Partition, alloc: Ask) -> Eviction | None:

@@ -320,4 +320,6 @@ def _independent(partition: Partition, message: Allocation) -> tuple[Application
     del partition.out[start:]  # the resource manager knows of no application
     app = partition.applications[message.key]
     app.independent = True
+    if partition.events is not None:
+        partition.events.independent(app)
     return app, ""

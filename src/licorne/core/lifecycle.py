@@ -163,6 +163,8 @@ class Lifecycle:
         """May the regular and the reserved pass look at it? If not, it waits for what refused it."""
         if app.state is ACCEPTED:
             queue = self.refusing_queue(app)
+            if self.desk.events is not None:
+                self.desk.events.may_run(app, queue is None, self.limits.first_refusal(app) is None)
             if queue is not None:
                 queue.blocked[app] = None
                 return False

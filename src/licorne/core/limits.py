@@ -13,9 +13,7 @@ ones, groups are matched, and matched again when a reload takes the limit of a g
 **Who holds a tracker.** A tracker lives as long as an application is attached to it, or a configured limit names its
 user or group at its queue. Counting the holders, not the usage, is what keeps two applications of a user from
 counting with two trackers of one name: one that has nothing allocated yet holds its trackers all the same.
-
-Paths are lower-cased queue paths, whatever the configuration's spelling (the original never applies a limit to a
-queue that is spelled with capitals).
+Paths are lower-cased (the original never applies a limit to a queue that is spelled with capitals).
 """
 
 from __future__ import annotations
@@ -86,12 +84,14 @@ class Limits:
     configured: dict[str, LimitsOfQueue]  # by path
     tracked_users: dict[str, dict[str, Tracker]]  # name -> path
     tracked_groups: dict[str, dict[str, Tracker]]
+    regrouped: Any  # told of an application with the group that counted for it and the one that does; None: nobody
 
     def __init__(self, types: Types) -> None:
         self.types = types
         self.configured = {}
         self.tracked_users = {}
         self.tracked_groups = {}
+        self.regrouped = None
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -131,6 +131,8 @@ class Limits:
         self._hold(USER, app.user, app.queue, trackers)
         if app.group is not None:
             self._hold(GROUP, app.group, app.queue, trackers)
+            if self.regrouped is not None:
+                self.regrouped(app, None, app.group)
         app.trackers = trackers
 
     def left(self, app: Application, *, gone: bool = False) -> list[Application]:
@@ -148,8 +150,9 @@ class Limits:
         woken: dict[Any, Any] = {}
         for tracker in app.trackers:
             _leave(tracker, app, woken)
-        trackers = app.trackers
-        app.trackers = []
+        trackers, app.trackers = app.trackers, []
+        if self.regrouped is not None and app.group is not None:
+            self.regrouped(app, app.group, None)
         app.group = None
         app.group_chosen = False
         self._let_go(trackers)
@@ -217,6 +220,8 @@ class Limits:
             return
         levels = len(app.trackers) // 2  # so many are the user's, and as many the group's
         before = app.trackers[levels:]
+        if self.regrouped is not None:
+            self.regrouped(app, app.group, group)
         after: list[Any] = []
         if group is not None:
             self._hold(GROUP, group, app.queue, after)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels, parse_constraints
 from .nodeindex import NodeIndex
 from .nodes import SHARED, WORD, Need, Node, first_need
@@ -76,6 +78,11 @@ class Needs:
         del kind.nodes[node]
         if not kind.nodes:
             del self._kinds[node.labels]
+
+    def kinds(self) -> Iterator[tuple[NodeLabels, Collection[Node]]]:
+        """The nodes by their labels and taints."""
+        for labels, kind in self._kinds.items():
+            yield labels, kind.nodes
 
     @staticmethod
     def _answer(labels: NodeLabels, kind: Kind, need: Need) -> None:

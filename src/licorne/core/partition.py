@@ -234,7 +234,7 @@ class Partition:
         removed = self.tree.remove_empty()
         self.quotas.removed()
         if self.events is not None:
-            self.events.queues_removed(removed)
+            self.events.queues.removed(removed)
         self.watch_empty_queues()
 
     # -- time ------------------------------------------------------------------------------------------
@@ -256,7 +256,8 @@ class Partition:
     def next_deadline_ns(self) -> int | None:
         """When something may happen without an input; None: nothing ever will."""
         due = self.timers.next_ns()
-        if self.changed and self.settings.outstanding_inspection and self.tree.root.asks_pending:
+        looks = self.settings.outstanding_inspection or self.events is not None
+        if self.changed and looks and self.tree.root.asks_pending:
             inspection = self._inspected_ns + outstanding.INTERVAL_NS
             due = inspection if due is None else min(due, inspection)
         return due
@@ -279,7 +280,7 @@ class Partition:
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
         if made < limit and self.changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
             self._inspected_ns = self.now
-            self.changed = False
+            self.changed = self.events is not None and not self.events.look()
             if self.settings.outstanding_inspection:
                 for app, ask in outstanding.unreported(self):
                     ask.reported = True
@@ -373,6 +374,8 @@ class Partition:
         self.timers.cancel(app.running_timer)
         if not app.queue.apps:  # what else could have become empty?
             self.watch_empty_queues()
+        if app.independent and self.events is not None:
+            self.events.independent_left(app)
 
     # -- reading ---------------------------------------------------------------------------------------
 

@@ -58,10 +58,13 @@ class Plugins:
             self.sync()
         args = v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate)
         try:
-            return not self._callback.predicates(args)
+            why = self._callback.predicates(args)
         except Exception as error:  # noqa: BLE001  an error is a "no" (spec scheduler-interface.md, section 5)
             self._note(error)
-            return False
+            why = f"{type(error).__name__}: {error}"
+        if why and allocate and self.manager is not None and self.manager.store is not None:
+            self.manager.refused(key, node_id, why)
+        return not why
 
     def preemption_predicate(self) -> PreemptionPredicate | None:
         """The question that preemption asks of a node and its victims; None where there is no such plugin."""

@@ -31,6 +31,8 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
         return False
     chosen = Search().find(_candidates(ask, node), [], lacking, lacking.clone(), None)
     if chosen is None:
+        if partition.events is not None:
+            partition.events.notices.no_victims(ask)
         return False
     missing = {name: amount for name, amount in lacking.named(partition.types).items() if amount > 0}
     evict(

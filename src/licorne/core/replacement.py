@@ -180,6 +180,8 @@ class Replacement:
                 place.released = True
                 self.books.asked_to_end += 1
                 self.desk.say_released(place, TIMEOUT, INCOMPATIBLE)
+                if self.desk.events is not None:
+                    self.desk.events.misfit(ask, place)
                 continue
             self.fits = True
             if not own_node or self._may_stay(ask, cython.cast(Node, place.node)):

@@ -1,24 +1,28 @@
 """The last events of all resource managers, numbered, for who asks later and for who listens now (spec events.md, 4).
 
-The core makes records; here they are kept as they are, and put into the form of the REST interface when somebody reads
-them. IDs begin at 0 in each process and rise by 1; the process has a UUID of its own, so that a reader knows when the
-numbers have begun anew.
+The core makes records, of one event or of many; here they are kept as they are, and made into events, in the form of the
+REST interface, when somebody reads them. IDs begin at 0 in each process and rise by 1; the process has a UUID of its
+own, so that a reader knows when the numbers have begun anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
 
+from licorne.core.eventruns import Record, expand
 from licorne.si.events import Event, cut
 
 CAPACITY = 100_000
 """Events kept (`event.ringBufferCapacity`)."""
 STREAM_BUFFER = 1_000
 """Events that wait for one stream; one more, and the stream is cut."""
+PAGE = 256
+"""Events that are kept, and forgotten, together; a record of more is a page of its own."""
 
 
 class AmountView(msgspec.Struct, frozen=True):
@@ -60,42 +64,67 @@ def record(event: Event) -> EventRecord:
     )
 
 
-class Listener:
-    """One stream's buffer."""
+class Past:
+    """Events that follow each other, made while they are read; each iteration begins anew."""
 
-    def __init__(self, history: list[Event]) -> None:
-        self.waiting = deque(history)
+    def __init__(self, records: list[Record], skipped: int, count: int) -> None:
+        self._records = records
+        self._skipped = skipped
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Event]:
+        return islice(expand(self._records), self._skipped, self._skipped + self._count)
+
+
+NOTHING = Past([], 0, 0)
+
+
+class Listener:
+    """One stream's buffer. What is asked for of the past does not count as slowness, until it is taken."""
+
+    def __init__(self, history: Past) -> None:
         self.cut = False
         """It was too slow; nothing more comes."""
-        self._live = 0
+        self.waiting = 0
+        """Events that are not taken yet, without those of the past."""
+        self._history = history
+        self._records: list[Record] = []
         self._news = asyncio.Event()
-        if history:
+        if len(history):
             self._news.set()
 
-    def put(self, event: Event) -> None:
+    def put(self, happened: Record) -> None:
         """Something happened."""
         if self.cut:
             return
-        if len(self.waiting) >= STREAM_BUFFER + self._live:
+        room = STREAM_BUFFER - self.waiting
+        if happened.count > room:
             self.cut = True
+            self._records += islice(expand([happened]), room)
+            self.waiting = STREAM_BUFFER
         else:
-            self.waiting.append(event)
+            self._records.append(happened)
+            self.waiting += happened.count
         self._news.set()
 
-    def grant(self, history: int) -> None:
-        """The past events that were asked for do not count as slowness."""
-        self._live = history
-
-    async def take(self) -> list[Event]:
+    async def take(self) -> Iterator[Event]:
         """What is new; waits for it. Empty when the stream is cut."""
         await self._news.wait()
         self._news.clear()
-        self._live = 0
-        events = list(self.waiting)
-        self.waiting.clear()
+        history, self._history = self._history, NOTHING
+        records, self._records = self._records, []
+        self.waiting = 0
         if self.cut:
             self._news.set()
-        return events
+        return _both(history, records)
+
+
+def _both(history: Past, records: list[Record]) -> Iterator[Event]:
+    yield from history
+    yield from expand(records)
 
 
 class EventRing:
@@ -103,23 +132,43 @@ class EventRing:
 
     def __init__(self, uuid: str, capacity: int = CAPACITY) -> None:
         self.uuid = uuid
-        self._events: deque[Event] = deque(maxlen=capacity)
+        self._capacity = capacity
         self._next = 0
+        self._floor = 0  # what is below was forgotten, however much room there is now
+        self._starts = [0]  # the first ID of each page
+        self._pages: list[list[Record]] = [[]]
+        self._page = self._pages[0]
+        self._turn = PAGE  # the ID with which another page begins
         self.listeners: dict[Listener, str] = {}
         """Streams, with the host that each was opened for."""
 
-    def record(self, _rm_id: str, event: Event) -> None:
-        """Keep an event; the recorder of `Cluster`."""
-        self._events.append(event)
-        self._next += 1
+    def record(self, _rm_id: str, happened: Record) -> None:
+        """Keep what happened; the recorder of `Cluster`."""
+        self._page.append(happened)
+        self._next += happened.count
+        if self._next >= self._turn:
+            self._turn_page()
         if self.listeners:
             for listener in self.listeners:
-                listener.put(event)
+                listener.put(happened)
+
+    def _turn_page(self) -> None:
+        """Begin another page, and forget those that are all below the oldest ID that is kept."""
+        self._page = []
+        self._pages.append(self._page)
+        self._starts.append(self._next)
+        self._turn = self._next + PAGE
+        gone = bisect_right(self._starts, self.lowest) - 1
+        if gone > 0:
+            del self._pages[:gone], self._starts[:gone]
 
     def resize(self, capacity: int) -> None:
         """Keep so many; the newest stay."""
-        if capacity != self._events.maxlen:
-            self._events = deque(self._events, maxlen=capacity)
+        if capacity != self._capacity:
+            self._floor = self.lowest
+            self._capacity = capacity
+            self._floor = self.lowest
+            self._turn_page()
 
     @property
     def made(self) -> int:
@@ -129,22 +178,31 @@ class EventRing:
     @property
     def lowest(self) -> int:
         """The oldest ID that is kept."""
-        return self._next - len(self._events)
+        return max(self._floor, self._next - self._capacity)
 
-    def batch(self, start: int, count: int) -> tuple[list[Event] | None, int, int]:
+    def batch(self, start: int, count: int) -> tuple[Past | None, int, int]:
         """(events from this ID on, lowest ID, highest ID); None where the ID is outside of the range."""
         lowest, highest = self.lowest, max(self._next - 1, 0)
-        if not self._events or not lowest <= start < self._next:
+        if not lowest <= start < self._next:
             return None, lowest, highest
-        offset = start - lowest
-        return list(islice(self._events, offset, offset + count)), lowest, highest
+        return self._past(start, min(start + count, self._next)), lowest, highest
+
+    def _past(self, start: int, stop: int) -> Past:
+        """The events from one ID up to another, both of which are there."""
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_right(self._starts, stop - 1)
+        records = [happened for page in self._pages[first:last] for happened in page]
+        skipped = start - self._starts[first]
+        at = 0
+        while records[at].count <= skipped:
+            skipped -= records[at].count
+            at += 1
+        return Past(records[at:], skipped, stop - start)
 
     def listen(self, host: str, count: int) -> Listener:
         """Follow the events from now on, after the last `count` of the past."""
-        past = len(self._events)
-        history = list(islice(self._events, max(0, past - count), None)) if count else []
-        listener = Listener(history)
-        listener.grant(len(history))
+        start = max(self.lowest, self._next - count)
+        listener = Listener(self._past(start, self._next) if start < self._next else NOTHING)
         self.listeners[listener] = host
         return listener
 
@@ -153,4 +211,4 @@ class EventRing:
         self.listeners.pop(listener, None)
 
 
-__all__ = ["CAPACITY", "STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "record"]
+__all__ = ["CAPACITY", "STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "Past", "record"]

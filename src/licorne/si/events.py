@@ -8,6 +8,7 @@ what the seed has no word for at all, users and groups, is left out there.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import msgspec
 
@@ -32,6 +33,8 @@ class Event(msgspec.Struct, gc=False):
     request, the queue of an application. `resource` is shared with others and must not be changed.
     """
 
+    count: ClassVar[int] = 1
+    """As of the records that stand for several events (`licorne.core.eventruns`)."""
     type: EventType
     object_id: str
     time_ns: int

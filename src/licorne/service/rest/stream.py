@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -61,9 +62,9 @@ class StreamResponse(Response):
                 await self._lines(send, [encode(last)], more=False)
                 return
 
-    async def _events(self, send: Send, events: list[Event]) -> None:
-        for at in range(0, len(events), CHUNK):
-            await self._lines(send, (encode(record(event)) for event in events[at : at + CHUNK]))
+    async def _events(self, send: Send, events: Iterator[Event]) -> None:
+        while lines := [encode(record(event)) for event in islice(events, CHUNK)]:
+            await self._lines(send, lines)
 
     async def _lines(self, send: Send, lines: Iterable[bytes], *, more: bool = True) -> None:
         body = b"".join(line + b"\n" for line in lines)

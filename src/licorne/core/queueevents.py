@@ -1,0 +1,76 @@
+"""Records of queues: what of a queue is told when it comes, changes or goes (spec events.md, section 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from licorne.si.v19 import ChangeDetail, ChangeType
+
+if TYPE_CHECKING:
+    from .eventrecords import Records
+    from .queue import Queue
+    from .tree import Tree
+
+_SET, _ADD, _REMOVE = ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
+_NO_DETAIL = ChangeDetail.DETAILS_NONE
+
+
+class _QueueFacts(msgspec.Struct, frozen=True):
+    """What of a queue has records of its own."""
+
+    managed: bool
+    is_leaf: bool
+    max: dict[str, int] | None
+    guaranteed: dict[str, int] | None
+
+
+class QueueEvents:
+    """Makes the records of the queues of one partition; `tell` is False if those that are there are known already."""
+
+    def __init__(self, tree: Tree, records: Records, *, tell: bool) -> None:
+        self._tree = tree
+        self._records = records
+        self._queues: dict[str, _QueueFacts] = {}
+        if not tell:
+            self._queues = {queue.path: _facts(queue) for queue in tree.queues()}
+
+    def look_at_all(self) -> None:
+        """The configuration was applied."""
+        for queue in self._tree.queues():
+            self.look_at(queue)
+
+    def look_at(self, queue: Queue) -> None:
+        """Record what is new about the queue since it was last looked at."""
+        path = queue.path
+        old = self._queues.get(path)
+        new = _facts(queue)
+        if new == old:
+            return
+        self._queues[path] = new
+        if old is None:
+            self._records.queue(path, _ADD, _NO_DETAIL if new.managed else ChangeDetail.QUEUE_DYNAMIC)
+            old = _QueueFacts(new.managed, new.is_leaf, None, None)
+        if new.is_leaf != old.is_leaf:
+            text = f"leaf queue: {'true' if new.is_leaf else 'false'}"
+            self._records.queue(path, _SET, ChangeDetail.QUEUE_TYPE, message=text)
+        if new.max != old.max:
+            self._records.queue(path, _SET, ChangeDetail.QUEUE_MAX, resource=new.max or {})
+        if new.guaranteed != old.guaranteed:
+            self._records.queue(path, _SET, ChangeDetail.QUEUE_GUARANTEED, resource=new.guaranteed or {})
+
+    def removed(self, paths: list[str]) -> None:
+        """These are gone."""
+        for path in paths:
+            facts = self._queues.pop(path, None)
+            managed = facts is not None and facts.managed
+            self._records.queue(path, _REMOVE, _NO_DETAIL if managed else ChangeDetail.QUEUE_DYNAMIC)
+
+    def all_removed(self) -> None:
+        """The partition goes: children before their parents."""
+        self.removed(sorted(self._queues, key=lambda path: (-path.count("."), path)))
+
+
+def _facts(queue: Queue) -> _QueueFacts:
+    return _QueueFacts(queue.managed, queue.is_leaf, queue.max_config, queue.guaranteed_config)
