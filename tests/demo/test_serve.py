@@ -160,6 +160,20 @@ def test_another_who_registers_under_its_name_ends_it_and_not_the_service() -> N
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+def test_it_can_be_ended_at_any_moment() -> None:
+    async def story() -> None:
+        async with service() as made:
+            for wait_s in (0, 0.002, 0.01, 0.05, 0.2):
+                ends: list[str] = []
+                shown = Demonstration(made.addresses[0], on_end=ends.append)
+                shown.start()
+                await asyncio.sleep(wait_s)
+                await asyncio.to_thread(shown.stop)
+                assert ends == []
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
 WRONG = [
     (("--demo-speed", "0"), f"--demo-speed: 0 is not between 0.01 and {SPEED_MAX:g}"),
     (("--demo-speed", "nan"), "--demo-speed: nan is not between"),

@@ -19,6 +19,8 @@ from licorne.si import ResourceManagerCallback, v19
 
 TICK_S = 0.1
 """The longest time for which it does not look at its clock."""
+REGISTRATION_S = 10.0
+"""How long the service, which is in the same process, may take to answer."""
 SPEED_MIN, SPEED_MAX = 0.01, 100.0
 _log = logging.getLogger("licorne.demo")
 
@@ -105,7 +107,9 @@ class Demonstration:
             extra_config=dict(SETTINGS),
         )
         try:
-            self._client.register_resource_manager(request, self._answers, resync=self._resync)
+            self._client.register_resource_manager(
+                request, self._answers, resync=self._resync, timeout_s=REGISTRATION_S
+            )
             self._began = time.monotonic()
             self._work()
         except (DisconnectedError, RegistrationError, ConnectionError) as error:
