@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 
@@ -19,6 +20,7 @@ from deployment.places import certificate
 from licorne.cli.demo import reachable
 from licorne.demo import Demonstration, sights
 from licorne.demo.run import SPEED_MAX
+from licorne.service.streams import End
 from service.peers import Peer, eventually, service
 from service.processes import Serving, serving
 
@@ -156,6 +158,31 @@ def test_another_who_registers_under_its_name_ends_it_and_not_the_service() -> N
                 await asyncio.to_thread(shown.stop)
                 await peer.asks("a")
                 assert list(await peer.allocations(1)) == ["a"]
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_it_reports_everything_again_when_its_connection_breaks() -> None:
+    async def story() -> None:
+        async with service() as made:
+            ends: list[str] = []
+            shown = Demonstration(made.addresses[0], speed=4, on_end=ends.append)
+            shown.start()
+            await eventually(lambda: made.engine.decided > 30)
+            first = made.sessions.by_id["demo"]
+            first.end_streams(lambda _: End(grpc.StatusCode.UNAVAILABLE, "cut"))
+            await eventually(lambda: made.sessions.by_id["demo"] is not first)
+
+            def all_there() -> bool:
+                partition = made.api.cluster.partition("demo")
+                return len(partition.nodes) >= 23 and "node-agents" in partition.applications
+
+            await eventually(all_there)
+            decided = made.engine.decided
+            await eventually(lambda: made.engine.decided > decided + 10)
+            made.api.cluster.validate()
+            assert ends == []
+            await asyncio.to_thread(shown.stop)
 
     asyncio.run(asyncio.wait_for(story(), 60))
 
