@@ -231,6 +231,8 @@ def test_it_has_no_tls(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
 def test_what_to_look_at() -> None:
     text = sights("127.0.0.1:9080", "127.0.0.1:3333")
     assert "over gRPC at 127.0.0.1:3333" in text
+    assert "Bearer" not in text
+    assert "Bearer" in sights("127.0.0.1:9080", "127.0.0.1:3333", token=True)
     assert "curl -s http://127.0.0.1:9080/ws/v1/partition/default/queues\n" in text
     assert "curl -s --unix-socket rest.sock http://localhost/ws/v1/metrics\n" in sights(
         "unix:rest.sock", "unix:grpc.sock"

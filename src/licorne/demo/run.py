@@ -152,8 +152,8 @@ class Demonstration:
             self._manager.report(client)
 
 
-def sights(rest: str, grpc: str) -> str:
-    """What to look at, as text for a terminal. `rest` and `grpc` are addresses of the service."""
+def sights(rest: str, grpc: str, *, token: bool = False) -> str:
+    """What to look at, as text for a terminal. `rest` and `grpc` are addresses of the service; `token`: REST wants one."""
     base, curl = f"http://{rest}", "curl -s"
     if rest.startswith("unix:"):
         base, curl = "http://localhost", f"curl -s --unix-socket {rest.removeprefix('unix:')}"
@@ -178,6 +178,8 @@ def sights(rest: str, grpc: str) -> str:
     )
     lines = [f"A simulated cluster works away, over gRPC at {grpc}. To look at it:", ""]
     lines += [f"  {what:30}{command}" for what, command in rows]
+    if token:
+        lines += ["", 'REST wants a token: add -H "authorization: Bearer TOKEN" to each.']
     return "\n".join([*lines, "", "Ctrl-C ends it.", ""])
 
 
