@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 
@@ -19,6 +20,7 @@ from deployment.places import certificate
 from licorne.cli.demo import reachable
 from licorne.demo import Demonstration, sights
 from licorne.demo.run import SPEED_MAX
+from licorne.service.streams import End
 from service.peers import Peer, eventually, service
 from service.processes import Serving, serving
 
@@ -160,6 +162,45 @@ def test_another_who_registers_under_its_name_ends_it_and_not_the_service() -> N
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+def test_it_reports_everything_again_when_its_connection_breaks() -> None:
+    async def story() -> None:
+        async with service() as made:
+            ends: list[str] = []
+            shown = Demonstration(made.addresses[0], speed=4, on_end=ends.append)
+            shown.start()
+            await eventually(lambda: made.engine.decided > 30)
+            first = made.sessions.by_id["demo"]
+            first.end_streams(lambda _: End(grpc.StatusCode.UNAVAILABLE, "cut"))
+            await eventually(lambda: made.sessions.by_id["demo"] is not first)
+
+            def all_there() -> bool:
+                partition = made.api.cluster.partition("demo")
+                return len(partition.nodes) >= 23 and "node-agents" in partition.applications
+
+            await eventually(all_there)
+            decided = made.engine.decided
+            await eventually(lambda: made.engine.decided > decided + 10)
+            made.api.cluster.validate()
+            assert ends == []
+            await asyncio.to_thread(shown.stop)
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_it_can_be_ended_at_any_moment() -> None:
+    async def story() -> None:
+        async with service() as made:
+            for wait_s in (0, 0.002, 0.01, 0.05, 0.2):
+                ends: list[str] = []
+                shown = Demonstration(made.addresses[0], on_end=ends.append)
+                shown.start()
+                await asyncio.sleep(wait_s)
+                await asyncio.to_thread(shown.stop)
+                assert ends == []
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
 WRONG = [
     (("--demo-speed", "0"), f"--demo-speed: 0 is not between 0.01 and {SPEED_MAX:g}"),
     (("--demo-speed", "nan"), "--demo-speed: nan is not between"),
@@ -190,6 +231,8 @@ def test_it_has_no_tls(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
 def test_what_to_look_at() -> None:
     text = sights("127.0.0.1:9080", "127.0.0.1:3333")
     assert "over gRPC at 127.0.0.1:3333" in text
+    assert "Bearer" not in text
+    assert "Bearer" in sights("127.0.0.1:9080", "127.0.0.1:3333", token=True)
     assert "curl -s http://127.0.0.1:9080/ws/v1/partition/default/queues\n" in text
     assert "curl -s --unix-socket rest.sock http://localhost/ws/v1/metrics\n" in sights(
         "unix:rest.sock", "unix:grpc.sock"

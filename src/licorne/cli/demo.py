@@ -66,7 +66,7 @@ class Demo:
         logging.getLogger("licorne.client").handlers = [_ToLog(service)]
         demonstration.start()
         if service.web is not None and service.web.addresses:
-            print(sights(reachable(service.web.addresses[0]), address), flush=True)
+            print(sights(reachable(service.web.addresses[0]), address, token=service.web.wants_token), flush=True)
         try:
             yield
         finally:

@@ -19,6 +19,8 @@ from licorne.si import ResourceManagerCallback, v19
 
 TICK_S = 0.1
 """The longest time for which it does not look at its clock."""
+REGISTRATION_S = 10.0
+"""How long the service, which is in the same process, may take to answer."""
 SPEED_MIN, SPEED_MAX = 0.01, 100.0
 _log = logging.getLogger("licorne.demo")
 
@@ -105,7 +107,9 @@ class Demonstration:
             extra_config=dict(SETTINGS),
         )
         try:
-            self._client.register_resource_manager(request, self._answers, resync=self._resync)
+            self._client.register_resource_manager(
+                request, self._answers, resync=self._resync, timeout_s=REGISTRATION_S
+            )
             self._began = time.monotonic()
             self._work()
         except (DisconnectedError, RegistrationError, ConnectionError) as error:
@@ -148,8 +152,8 @@ class Demonstration:
             self._manager.report(client)
 
 
-def sights(rest: str, grpc: str) -> str:
-    """What to look at, as text for a terminal. `rest` and `grpc` are addresses of the service."""
+def sights(rest: str, grpc: str, *, token: bool = False) -> str:
+    """What to look at, as text for a terminal. `rest` and `grpc` are addresses of the service; `token`: REST wants one."""
     base, curl = f"http://{rest}", "curl -s"
     if rest.startswith("unix:"):
         base, curl = "http://localhost", f"curl -s --unix-socket {rest.removeprefix('unix:')}"
@@ -174,6 +178,8 @@ def sights(rest: str, grpc: str) -> str:
     )
     lines = [f"A simulated cluster works away, over gRPC at {grpc}. To look at it:", ""]
     lines += [f"  {what:30}{command}" for what, command in rows]
+    if token:
+        lines += ["", 'REST wants a token: add -H "authorization: Bearer TOKEN" to each.']
     return "\n".join([*lines, "", "Ctrl-C ends it.", ""])
 
 

@@ -129,6 +129,7 @@ class WebServer:
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
         self._web = web
+        self.wants_token = web.access.wanted
         self._monitor = monitor
         self._security = security
         self._log = log
