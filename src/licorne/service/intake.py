@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 WHOLE_BYTES = 64 << 10
 """Bytes up to which a request is read in one step."""
-INPUTS, INPUTS_MAX = 200, 1_000
+INPUTS, INPUTS_MAX = 200, 400
 """Inputs that are taken in in one step, at first, and at most."""
 _REQUESTS: dict[Kind, type[Message]] = {
     "update": seed.UpdateRequest,

@@ -107,6 +107,7 @@ class Service:
             event_capacity=settings.event_capacity,
         )
         self.web = WebServer(web, self.monitor, self.security, settings, self.log)
+        self.engine.waiting = self.web.waiting
 
     # -- start and end ---------------------------------------------------------------------------------
 

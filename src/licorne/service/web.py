@@ -20,6 +20,7 @@ import uvicorn
 
 from licorne.config.properties import parse_duration_ns
 
+from .courtesy import Waiting
 from .log import Log
 from .monitor import Monitor
 from .rest import Access, Limits, make_app
@@ -126,12 +127,14 @@ class WebServer:
             streams=settings.streams,
             streams_per_host=settings.streams_per_host,
         )
-        self._app = make_app(
-            monitor,
-            access=web.access,
-            limits=limits,
-            old_queue_names=web.old_queue_names,
-            on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
+        self._app = Waiting(
+            make_app(
+                monitor,
+                access=web.access,
+                limits=limits,
+                old_queue_names=web.old_queue_names,
+                on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
+            )
         )
         self._web = web
         self._monitor = monitor
@@ -141,6 +144,10 @@ class WebServer:
         self._server: _Server | None = None
         self.addresses: list[str] = []
         """Where it listens, once it has started."""
+
+    def waiting(self) -> bool:
+        """Does somebody wait for an answer?"""
+        return self._app.count > 0
 
     async def start(self) -> None:
         """Listen, and watch from now on.
