@@ -94,7 +94,7 @@ class Memory:
     def look(self) -> None:
         """Look through all objects, if there is reason to and the moment is right."""
         now = self._clock()
-        enough = self._garbage >= max(GARBAGE_MIN, SHARE * self._live())
+        enough = self._garbage >= GARBAGE_MIN and self._garbage >= SHARE * self._live()
         if not enough:
             self._since = 0.0
         elif not self._since:
