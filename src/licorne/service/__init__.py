@@ -6,6 +6,7 @@ session     the life of one resource manager
 intake      requests: read whole, then taken in, a little at a time
 streams     one stream: reading, writing, its end
 memory      the garbage collector
+courtesy    whether somebody waits for an answer of REST
 lag         how long the loop keeps its own waiting
 engine      decisions in slices, and deadlines
 security    addresses, TLS, token

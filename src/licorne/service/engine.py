@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from licorne.core.api import SchedulerAPI
 
+from .courtesy import TURNS
 from .log import Log
 from .monitor import Monitor
 from .session import Session
@@ -46,6 +47,8 @@ class Engine:
         self._limit = min(FIRST, settings.batch)
         self.monitor: Monitor | None = None
         """Who is told how long a slice took."""
+        self.waiting: Callable[[], bool] = lambda: False
+        """Whether somebody waits for an answer of REST."""
         self.decided = 0
         """Allocations made."""
         self.slices = 0
@@ -60,6 +63,10 @@ class Engine:
             wake.clear()
             if self.slice():
                 await asyncio.sleep(0)
+                for _ in range(TURNS):
+                    if not self.waiting():
+                        break
+                    await asyncio.sleep(0)
                 continue
             self._asleep_since = time.monotonic()
             with contextlib.suppress(TimeoutError):

@@ -23,7 +23,7 @@ from .pace import paced
 if TYPE_CHECKING:
     from licorne.core.cluster import Cluster, Manager
 
-THRESHOLDS = (5_000, 6, 1 << 30)
+THRESHOLDS = (2_000, 5, 1 << 30)
 """New objects before the young are looked through, how often that happens before those that survived are; and never all."""
 TICK_S = 1.0
 IDLE_S = 1.0
@@ -94,7 +94,7 @@ class Memory:
     def look(self) -> None:
         """Look through all objects, if there is reason to and the moment is right."""
         now = self._clock()
-        enough = self._garbage >= max(GARBAGE_MIN, SHARE * self._live())
+        enough = self._garbage >= GARBAGE_MIN and self._garbage >= SHARE * self._live()
         if not enough:
             self._since = 0.0
         elif not self._since:

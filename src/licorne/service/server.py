@@ -118,6 +118,7 @@ class Service:
         self.monitor.tracks_events = settings.tracks_events
         self.monitor.log_level = lambda: level_of(self.log)
         self.web = WebServer(web, self.monitor, self.security, settings, named(self.log, "core.rest"))
+        self.engine.waiting = self.web.waiting
 
     def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:
         """Other limits, and other settings of the scheduler (`scheduler_settings`), while it runs.

@@ -20,6 +20,7 @@ import uvicorn
 
 from licorne.config.properties import parse_duration_ns
 
+from .courtesy import Waiting
 from .log import Log
 from .monitor import Monitor
 from .rest import Access, Limits, make_app
@@ -128,6 +129,7 @@ class WebServer:
             old_queue_names=web.old_queue_names,
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
+        self._counted = Waiting(self._app)
         self._web = web
         self.wants_token = web.access.wanted
         self._monitor = monitor
@@ -138,6 +140,10 @@ class WebServer:
         self.addresses: list[str] = []
         """Where it listens, once it has started."""
 
+    def waiting(self) -> bool:
+        """Does somebody wait for an answer?"""
+        return self._counted.count > 0
+
     async def start(self) -> None:
         """Listen, and watch from now on.
 
@@ -145,7 +151,7 @@ class WebServer:
             SecurityError: an address that cannot be listened on, a certificate that cannot be used.
         """
         config = uvicorn.Config(
-            self._app,
+            self._counted,
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -1,0 +1,100 @@
+"""How long the loop, and decisions, are kept waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from licorne.service import Web
+from licorne.service.courtesy import Waiting
+from licorne.service.lag import LAG_BUCKETS_S, TICK_S, LoopLag, Waits
+from service.peers import Peer, eventually, service
+
+
+def test_waits_are_counted_in_buckets_and_the_longest_is_told_once() -> None:
+    waits = Waits()
+    for seconds in (0.0005, 0.001, 0.03, 7.0):
+        waits.add(seconds)
+    assert sum(waits.buckets) == 4
+    assert waits.buckets[0] == 2
+    assert waits.buckets[LAG_BUCKETS_S.index(0.05)] == 1
+    assert waits.buckets[-1] == 1
+    assert waits.sum_s == pytest.approx(7.0315)
+    assert waits.take_longest() == 7.0
+    assert waits.take_longest() == 0.0
+    waits.add(0.2)
+    assert waits.take_longest() == 0.2
+
+
+def test_who_holds_the_loop_is_seen() -> None:
+    async def run() -> None:
+        lag = LoopLag()
+        with lag.running():
+            await asyncio.sleep(0)
+            time.sleep(0.2)  # noqa: ASYNC251
+            await eventually(lambda: sum(lag.waits.buckets) > 3)
+        assert lag.waits.take_longest() > 0.2 - 2 * TICK_S
+        counted = sum(lag.waits.buckets)
+        await asyncio.sleep(5 * TICK_S)
+        assert sum(lag.waits.buckets) == counted  # it ticks no more
+
+    asyncio.run(run())
+
+
+def test_gaps_between_decisions_are_counted_while_there_is_more_to_decide() -> None:
+    async def run() -> None:
+        web = Web(addresses=("127.0.0.1:0",))
+        async with service(web=web, settings={"batch": 100}) as serving, Peer(serving.addresses[0]) as peer:
+            await peer.register()
+            await peer.node(vcore=10**9)
+            await peer.application()
+            monitor = serving.monitor
+            assert monitor is not None
+            assert sum(monitor.gaps.buckets) == 0
+            await peer.asks(*(f"k{n}" for n in range(2000)), vcore=1)
+            await peer.allocations(2000)
+            assert 10 <= sum(monitor.gaps.buckets) <= serving.engine.slices
+            counted = sum(monitor.gaps.buckets)
+            await asyncio.sleep(0.05)
+            await peer.asks("k")
+            await peer.allocations(1)
+            assert sum(monitor.gaps.buckets) == counted  # to have nothing to do is no gap
+            assert sum(monitor.lag.waits.buckets) > 0
+
+    asyncio.run(run())
+
+
+def test_decisions_leave_more_turns_to_who_waits_for_an_answer() -> None:
+    async def run() -> None:
+        turns: list[int] = []
+
+        async def answer(_scope: Any, _receive: Any, _send: Any) -> None:
+            """Takes ten turns, and sees how many slices are decided meanwhile."""
+            before = serving.engine.slices
+            for _ in range(10):
+                await asyncio.sleep(0)
+            turns.append(serving.engine.slices - before)
+
+        async with service(settings={"batch": 10}) as serving, Peer(serving.addresses[0]) as peer:
+            app = Waiting(answer)
+            await peer.register()
+            await peer.node(vcore=10**9)
+            await peer.application()
+            for waiting in (lambda: False, lambda: app.count > 0):
+                serving.engine.waiting = waiting
+                keys = [f"{len(turns)}-{n}" for n in range(2000)]
+                await peer.asks(*keys, vcore=1)
+                slices = serving.engine.slices
+                while serving.engine.slices < slices + 3:  # noqa: ASYNC110  at each turn
+                    await asyncio.sleep(0)
+                await app({"type": "http", "path": "/"}, None, None)  # type: ignore[arg-type]
+                await peer.allocations(2000)
+            assert turns[0] >= 9
+            assert turns[1] <= 4
+            assert app.count == 0
+            await app({"type": "http", "path": "/ws/v1/events/stream"}, None, None)  # type: ignore[arg-type]
+
+    asyncio.run(run())
