@@ -66,12 +66,10 @@ def _named_files(text: str) -> dict[str, str] | None:
     return {name.strip(): file.strip() for name, _, file in named}
 
 
-def _form(text: str) -> str | None:
-    return text if text in ("text", "json") else None
-
-
-def _resolver(text: str) -> str | None:
-    return text if text in ("config", "none", "os", "table") else None
+def choice(*words: str) -> Kind:
+    """One of these words."""
+    listed = f"{', '.join(words[:-1])} or {words[-1]}"
+    return Kind(listed, f"must be {listed}", lambda text: text if text in words else None)
 
 
 def _any(text: str) -> str:
@@ -89,11 +87,8 @@ DURATION = Kind("duration", "must be a duration like 2s or 1m30s", parse_duratio
 LIST = Kind("list", "must be a list, with commas between", _list)
 NAMED_FILES = Kind("name=path", "is written NAME=FILE, with commas between several", _named_files)
 LEVEL = Kind("level", "must be debug, info, warn, error, dpanic, panic, fatal, or -1 to 5", parse_level)
-RESOLVER = Kind("resolver", "must be config, none, os or table", _resolver)
-FORM = Kind("text or json", "must be text or json", _form)
 
 __all__ = [
-    "COUNT", "DURATION", "FLAG", "FORM", "INT32", "LEVEL", "LIST", "NAMED_FILES", "NATURAL", "PATH", "RESOLVER", "SECONDS",
-    "TEXT",
-    "Kind",
+    "COUNT", "DURATION", "FLAG", "INT32", "LEVEL", "LIST", "NAMED_FILES", "NATURAL", "PATH", "SECONDS", "TEXT",
+    "Kind", "choice",
 ]  # fmt: skip

@@ -96,7 +96,7 @@ SETTINGS: tuple[Setting, ...] = (
     _own("policy-group", kinds.NAMED_FILES, "NAME=FILE: the queue configuration of this policy group; it is watched."),
     _own(
         "group-resolver",
-        kinds.RESOLVER,
+        kinds.choice("config", "none", "os", "table"),
         "Where a user's groups come from if no message says: config (as the queue configuration has it), none, os, table.",
         "config",
     ),
@@ -130,7 +130,7 @@ SETTINGS: tuple[Setting, ...] = (
     _own("rest-read-token-file", kinds.PATH, "File with tokens, one a line, with which all may be read by REST."),
     _own("insecure", kinds.FLAG, "Listen beyond loopback without protection.", "false"),
     _own("old-queue-metrics", kinds.FLAG, "Metrics of queues also by their names before release 1.4.", "false"),
-    _own("log-format", kinds.FORM, "One line of text, or one JSON object, for each event.", "text"),
+    _own("log-format", kinds.choice("text", "json"), "One line of text, or one JSON object, for each event.", "text"),
     Setting(
         key="log.level",
         kind=kinds.LEVEL,
