@@ -263,6 +263,16 @@ def test_a_node_of_an_unknown_partition() -> None:
     ]
 
 
+def test_a_queue_that_was_made_for_an_application_that_was_then_rejected() -> None:
+    rules = "placementrules: [{name: user, create: true}]"
+    template = "childtemplate: {properties: {application.sort.policy: fair}}"
+    b, listener = listening(config("a", root=template, more=rules))
+    heard(b, listener)
+    said = b.send(AddApplication(application_id="x", user="u", placeholder_ask={"vcore": 1}))
+    assert "unsupported sort type" in said[0]
+    assert heard(b, listener) == ["QUEUE root.u ADD QUEUE_DYNAMIC"]
+
+
 def test_a_partition_goes() -> None:
     b, listener = listening(partitions(partition("default", "a"), partition("other", "q")))
     b.send(NodeUpdate(node_id="n1", action=NodeAction.CREATE, partition="other", capacity={"vcore": 5}))

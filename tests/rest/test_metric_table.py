@@ -13,6 +13,7 @@ from rest.world import World, busy, run
 ANY = None
 SECONDS = "0.0001 0.001 0.01 0.1 1.0 10.0 100.0 1000.0 +Inf"
 WAITS = "0.01 0.1 1.0 10.0 60.0 300.0 900.0 3600.0 14400.0 +Inf"
+LAGS = "0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1.0 +Inf"
 ATTEMPT = {"allocated", "rejected", "error", "released"}
 SHARES = {"[0,10%]", *(f"({ten}%,{ten + 10}%]" for ten in range(10, 100, 10))}
 APP = {"new", "accepted", "running", "failing", "failed", "resuming", "completing", "completed", "rejected"}
@@ -76,6 +77,10 @@ TABLE: dict[str, Row] = {
     "licorne_reservations": ("gauge", {"partition": PARTITION}, ""),
     "licorne_waiting_seconds": ("histogram", {"partition": PARTITION, "queue": {"root.a", "root.other"}}, WAITS),
     "licorne_messages_total": ("counter", {"rm": {"mycluster"}, "way": {"in", "out"}}, ""),
+    "licorne_loop_lag_seconds": ("histogram", {}, LAGS),
+    "licorne_loop_lag_seconds_max": ("gauge", {}, ""),
+    "licorne_decision_gap_seconds": ("histogram", {}, LAGS),
+    "licorne_decision_gap_seconds_max": ("gauge", {}, ""),
     "licorne_build_info": ("gauge", {"version": ANY, "python": ANY, "compiled": ANY}, ""),
 }
 OF_THE_PROCESS = ("process_", "python_")

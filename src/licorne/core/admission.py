@@ -51,16 +51,14 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         return False
     gang, fault = gang_of(partition, message, queue) if message.tags else (None, "")
     if fault:
-        _reject(partition, message, fault)
-        partition.watch_empty_queues()  # that of the application may be new
+        _reject_in(partition, queue, message, fault)
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.parking.wake_blocked(queue.blocked)
     if message.placeholder_ask:
         fault = partition.gangs.fault(queue, message, partition.types.vector(message.placeholder_ask))
         if fault:
-            partition.watch_empty_queues()
-            _reject(partition, message, fault)
+            _reject_in(partition, queue, message, fault)
             return False
     app = _new(partition, message, queue, user, groups)
     app.forced = forced
@@ -126,6 +124,14 @@ def _new(
 def timeout_ns(timeout_ms: int) -> int:
     """A timeout of a message in nanoseconds; 0, as for negative ones, is never."""
     return min(max(0, timeout_ms) * MILLISECOND_NS, TIME_MAX_NS)
+
+
+def _reject_in(partition: Partition, queue: Queue, message: AddApplication, reason: str) -> None:
+    """Reject an application that had a queue, which may have been made for it."""
+    if partition.events is not None:
+        partition.events.queues.look_at_path(queue)
+    partition.watch_empty_queues()
+    _reject(partition, message, reason)
 
 
 def _reject(partition: Partition, message: AddApplication, reason: str) -> None:

@@ -375,8 +375,7 @@ class PartitionEvents:
             self._joined(app)
 
     def _joined(self, app: Application) -> None:
-        for queue in reversed(app.queue.lineage()):
-            self.queues.look_at(queue)
+        self.queues.look_at_path(app.queue)
         self.records.queue(app.queue.path, _ADD, ChangeDetail.QUEUE_APP, app.id)
 
     def _rejected(self, output: RejectedApplication) -> None:

@@ -60,6 +60,11 @@ class QueueEvents:
         if new.guaranteed != old.guaranteed:
             self._records.queue(path, _SET, ChangeDetail.QUEUE_GUARANTEED, resource=new.guaranteed or {})
 
+    def look_at_path(self, leaf: Queue) -> None:
+        """An application came to this leaf: it and queues above it may be new."""
+        for queue in reversed(leaf.lineage()):
+            self.look_at(queue)
+
     def removed(self, paths: list[str]) -> None:
         """These are gone."""
         for path in paths:
