@@ -270,7 +270,7 @@ def test_a_queue_that_was_made_for_an_application_that_was_then_rejected() -> No
     heard(b, listener)
     said = b.send(AddApplication(application_id="x", user="u", placeholder_ask={"vcore": 1}))
     assert "unsupported sort type" in said[0]
-    assert heard(b, listener) == ["QUEUE root.u ADD QUEUE_DYNAMIC"]
+    assert of("QUEUE", heard(b, listener)) == ["QUEUE root.u ADD QUEUE_DYNAMIC"]
 
 
 def test_a_partition_goes() -> None:
