@@ -22,7 +22,7 @@ from licorne.service.pace import SLICE_S
 from .answers import JSON, in_pieces
 
 FACTOR = 40.0
-SHORTEST_S, LONGEST_S = 0.4, 2.0
+SHORTEST_S, LONGEST_S = 0.2, 2.0
 """An answer that would be kept for less than this is not kept at all; none is kept for longer than that."""
 STALE_S = 4.0
 """Seconds after it was begun until which an answer is given while the next one is being made."""
