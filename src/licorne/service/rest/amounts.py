@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from licorne.core.vectors import UNLIMITED
@@ -58,6 +59,7 @@ def headroom(queue: Queue) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
+@lru_cache(maxsize=1_000)
 def duration(length_ns: int) -> str:
     """A duration as the original writes it: `30s`, `1m30s`, `1h0m0s`, `1.5s`, `0s`.
 

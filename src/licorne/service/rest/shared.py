@@ -21,6 +21,8 @@ from licorne.service.pace import SLICE_S
 
 from .answers import JSON, in_pieces
 
+AT_ONCE_S = 2 * SLICE_S
+"""How long the loop is held for a new answer; one that is ready by then needs no further turns of it."""
 FACTOR = 40.0
 SHORTEST_S, LONGEST_S = 0.2, 2.0
 """An answer that would be kept for less than this is not kept at all; none is kept for longer than that."""
@@ -61,7 +63,7 @@ class Shared:
             making = self._making.get(key)
             if making is None:
                 begun = _Begun(make())
-                done = begun.slice()
+                done = begun.slice(AT_ONCE_S)
                 if done and not (compress and len(begun.body) >= GZIP_MIN):
                     return _response(bytes(begun.body), compressed=False)
                 making = self._making[key] = asyncio.ensure_future(self._make(key, begun, compress, done=done))
@@ -121,9 +123,9 @@ class _Begun:
         self.begun_at = time.monotonic()
         self._pieces = pieces
 
-    def slice(self) -> bool:
+    def slice(self, slice_s: float = SLICE_S) -> bool:
         """Make some of it; is it all there?"""
-        began, ends = time.thread_time(), time.perf_counter() + SLICE_S
+        began, ends = time.thread_time(), time.perf_counter() + slice_s
         for piece in self._pieces:
             self.body += piece
             if time.perf_counter() >= ends:
