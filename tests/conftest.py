@@ -17,9 +17,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
-# Times depend on the machine, so there is no deadline; a failure prints how to run it again.
-hypothesis.settings.register_profile("licorne", deadline=None, print_blob=True, derandomize=False)
-hypothesis.settings.register_profile("long", parent=hypothesis.settings.get_profile("licorne"), max_examples=2000)
+# Times depend on the machine, so there is no deadline; a failure prints how to run it again. The same examples are taken
+# each time, so that a gate's verdict is about the change: others with LICORNE_HYPOTHESIS=random, many others with `long`.
+hypothesis.settings.register_profile("licorne", deadline=None, print_blob=True, derandomize=True)
+hypothesis.settings.register_profile("random", parent=hypothesis.settings.get_profile("licorne"), derandomize=False)
+hypothesis.settings.register_profile("long", parent=hypothesis.settings.get_profile("random"), max_examples=2000)
 hypothesis.settings.load_profile(os.environ.get("LICORNE_HYPOTHESIS", "licorne"))
 
 

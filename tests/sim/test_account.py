@@ -74,11 +74,12 @@ def steps(draw: st.DrawFn) -> list[Line]:
         case _:
             app = draw(apps)
             required = draw(st.sampled_from((None, None, None, *NODES)))
+            number = draw(st.integers(0, 30))
             return [
                 Ask(
-                    key=f"{app}-{draw(st.integers(0, 30))}",
+                    key=f"{app}-{number}",
                     app=app,
-                    res=draw(cores),
+                    res={"vcore": 1000 * (1 + number % 3)},  # a key that comes again makes nothing larger that runs
                     prio=draw(st.integers(0, 2)),
                     tags={"yunikorn.apache.org/requiredNode": required} if required else None,
                     pre_self=draw(st.booleans()),
