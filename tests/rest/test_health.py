@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from licorne.service import health
+from licorne.service import health, monitor
 from licorne.si.messages import NodeAction, NodeUpdate
 from rest.world import World, busy, run
+from service.peers import eventually
 
 PATH = "/ws/v1/scheduler/healthcheck"
 FINE = [
@@ -42,6 +44,30 @@ def test_all_is_well() -> None:
     assert found["Healthy"] is True
     assert list(found["HealthChecks"][0]) == ["Name", "Succeeded", "Description", "DiagnosisMessage"]
     assert [(row["Name"], row["DiagnosisMessage"]) for row in found["HealthChecks"]] == FINE
+
+
+def test_a_check_that_fails_by_itself_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = busy()
+    sound, seen = health.run, []
+
+    def broken(*given: Any) -> Any:
+        seen.append(given)
+        if len(seen) == 1:
+            raise KeyError("a bug")
+        return sound(*given)
+
+    monkeypatch.setattr(health, "run", broken)
+    monkeypatch.setattr(monitor, "TICK_S", 0.001)
+    world.monitor._health_interval_s = 0.001
+
+    async def story() -> None:
+        watching = asyncio.create_task(world.monitor.run())
+        await eventually(lambda: world.monitor.health is not None)
+        watching.cancel()
+
+    run(story())
+    assert world.monitor.errors == 1
+    assert world.get(PATH)["HealthChecks"]
 
 
 def test_before_the_first_run_there_is_none() -> None:

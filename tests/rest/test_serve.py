@@ -148,6 +148,20 @@ def test_a_large_dump_does_not_hold_up_decisions() -> None:
 # -- where it listens ------------------------------------------------------------------------------------
 
 
+def test_a_unix_socket_that_a_dead_service_left_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "rest"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+
+    async def story() -> None:
+        async with service(web=Web(addresses=(f"unix:{path}",))):
+            with pytest.raises(SecurityError, match="cannot listen"):
+                async with service(web=Web(addresses=(f"unix:{path}",))):
+                    pass
+
+    asyncio.run(story())
+
+
 def test_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "rest"
 

@@ -337,6 +337,31 @@ def test_a_table_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
     assert groups()["bob"] == ("dev", "all")
 
 
+def test_a_table_is_read_while_lookups_of_others_hang(tmp_path: Path) -> None:
+    file = tmp_path / "groups.yaml"
+    file.write_text("ann: [dev]\n")
+    api, _ = registered("ldap")
+    clock, directory = Clock(), Directory()
+    directory.gate.clear()
+    resolver = Resolver(GroupSettings(table=file, timeout_s=WAIT_S, threads=1), clock=clock, lookup=directory)
+    late = application(user="ann")
+
+    async def run() -> None:
+        hanging = resolver._begin("bob")
+        await eventually(lambda: directory.calls == ["bob"])
+        file.write_text("ann: [dev, ops]\n")
+        clock.now += LOOK_S
+        wanted = wanted_of(resolver, api, late)
+        assert wanted
+        await resolver.complete(wanted)
+        assert not hanging.done()
+        resolver.close()
+
+    asyncio.run(run())
+    directory.gate.set()
+    assert late.groups == ("dev", "ops")
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -57,7 +57,7 @@ def test_an_ask_beyond_a_limit_is_refused_and_the_others_go_on(
         _, translation = adapt_v19.inputs_from_allocation_bytes(wire.encode(request))
     else:
         translation = adapt_v19.inputs_from_allocation_request(request)
-    enforce(translation, LIMITS)
+    asyncio.run(enforce(translation, LIMITS))
     assert translation.outputs == [RejectedAllocation(bad.allocation_key, bad.application_id, reason)]
     assert [one.key for one in translation.inputs] == ["k0", "k1", "k2"]  # type: ignore[union-attr]
 
@@ -81,7 +81,7 @@ APPLICATIONS = [
 @pytest.mark.parametrize(("fields", "name"), APPLICATIONS)
 def test_an_application_beyond_a_limit(fields: dict[str, Any], name: str) -> None:
     translation = adapt_v19.inputs_from_application_request(application(**fields))
-    enforce(translation, LIMITS)
+    asyncio.run(enforce(translation, LIMITS))
     assert translation.inputs == []
     (refusal,) = translation.outputs
     assert isinstance(refusal, RejectedApplication)
@@ -100,7 +100,7 @@ NODES = [
 def test_a_node_beyond_a_limit(fields: dict[str, Any], name: str) -> None:
     node = v19.NodeInfo(**{"node_id": "n", "action": v19.ActionFromRM.CREATE, **fields})
     translation = adapt_v19.inputs_from_node_request(v19.NodeRequest(rm_id="rm", nodes=[node]))
-    enforce(translation, LIMITS)
+    asyncio.run(enforce(translation, LIMITS))
     (refusal,) = translation.outputs
     assert isinstance(refusal, RejectedNode)
     assert refusal.reason.startswith(f"invalid {name} ")
@@ -113,7 +113,7 @@ def test_the_first_document_s_requests_too() -> None:
         new_applications=[AddApplicationRequest(application_id="a"), AddApplicationRequest(application_id=LONG)],
     )
     _, translation = adapt_seed.inputs_from_update_bytes(wire.encode(request))
-    enforce(translation, LIMITS)
+    asyncio.run(enforce(translation, LIMITS))
     assert [type(one) for one in translation.outputs] == [RejectedApplication, RejectedAllocation]
     assert len(translation.inputs) == 2
 
@@ -122,13 +122,13 @@ def test_what_is_within_is_left_alone() -> None:
     request = v19.AllocationRequest(rm_id="rm", allocations=[ask(f"k{number}") for number in range(5)])
     _, translation = adapt_v19.inputs_from_allocation_bytes(wire.encode(request))
     before = translation.inputs
-    enforce(translation, LIMITS)
+    asyncio.run(enforce(translation, LIMITS))
     assert translation.inputs is before
     assert within(before, 5, 1)
     assert not within(before, 4, 1)
     assert not within(before, 5, 0)
     empty = Translation()
-    enforce(empty, LIMITS)
+    asyncio.run(enforce(empty, LIMITS))
     assert empty == Translation()
 
 

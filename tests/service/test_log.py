@@ -26,3 +26,11 @@ def test_a_traceback_shows_no_values(form: Literal["text", "json"]) -> None:
     assert "ValueError: a reason" in out.getvalue()
     assert "in fails" in out.getvalue()
     assert secret not in out.getvalue()
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    out = io.StringIO()
+    make_log(out).info("registered", rm="\x1b[2Jx", version="\u2028")
+    assert out.getvalue().isascii()
+    assert "\x1b" not in out.getvalue()
+    assert r"\x1b[2Jx" in out.getvalue()

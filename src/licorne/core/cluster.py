@@ -244,7 +244,8 @@ class Cluster:
     def check_reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> tuple[Configuration, Settings]:
         """What `reload` would apply; raises as it does, and changes nothing."""
         manager = self.managers[rm_id]
-        configuration = self.read(text)
+        known = manager.configuration
+        configuration = known if text == known.text else self.read(text)
         changed = manager.settings.reread(settings)
         if configuration.checksum != manager.configuration.checksum:
             present = set(manager.partitions)

@@ -205,6 +205,9 @@ class Manager:
             for ask in asks:
                 self._ask(ask)
         for refused in response.rejected:
+            known = self.books.jobs.get(refused.application_id)
+            if known is not None and known.accepted:
+                continue  # it was told twice around a resync, and the first one counts
             self.counts["applications refused"] += 1
             self._forget(refused.application_id)
         for updated in response.updated:

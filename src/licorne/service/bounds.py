@@ -24,11 +24,12 @@ from licorne.si.messages import (
 )
 from licorne.si.reading import within
 
+from .pace import paced
 from .settings import ServiceSettings
 
 
-def enforce(translation: Translation, settings: ServiceSettings) -> None:
-    """Take out what is beyond a limit, and refuse it."""
+async def enforce(translation: Translation, settings: ServiceSettings) -> None:
+    """Take out what is beyond a limit, and refuse it; a long request is looked through a little at a time."""
     inputs = translation.inputs
     if not inputs:
         return
@@ -36,7 +37,7 @@ def enforce(translation: Translation, settings: ServiceSettings) -> None:
     if within(inputs, settings.names, settings.tags) and not others:
         return
     kept: list[Input] = []
-    for item in inputs:
+    async for item in paced(inputs):
         refusal = _refusal(item, settings)
         if refusal is None:
             kept.append(item)

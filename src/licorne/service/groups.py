@@ -106,6 +106,7 @@ class Resolver:
         self._known: dict[str, tuple[Answer, float]] = {}  # what the operating system said, until when it counts
         self._pending: dict[str, asyncio.Future[tuple[str, ...]]] = {}
         self._threads = Threads(self.settings.threads, "licorne-groups")
+        self._files = Threads(1, "licorne-table")  # lookups that hang do not hold it up
         self._cleaned = clock()
 
     def way(self, configured: str) -> Way:
@@ -198,7 +199,7 @@ class Resolver:
         To cancel it is safe; lookups under way go on, and are remembered.
         """
         if self._table is not None and any(way == "table" for _, way in wanted):
-            look = self._threads.run(self._table.refresh)
+            look = self._files.run(self._table.refresh)
             try:
                 await asyncio.wait([look], timeout=self.settings.timeout_s)
             finally:
@@ -249,6 +250,7 @@ class Resolver:
         for lookup in list(self._pending.values()):
             lookup.cancel()
         self._threads.close()
+        self._files.close()
 
 
 def _result(user: str, lookup: asyncio.Future[tuple[str, ...]]) -> Answer:

@@ -28,13 +28,14 @@ class History:
         self.minutes: deque[Minute] = deque(maxlen=KEPT)
         self.due_ns = now_ns + INTERVAL_NS
 
-    def note(self, now_ns: int, applications: int, containers: int) -> bool:
-        """Keep a record if it is time; minutes that were missed have none. Was it time?"""
-        if now_ns < self.due_ns:
-            return False
+    def is_due(self, now_ns: int) -> bool:
+        """Is it time for a record?"""
+        return now_ns >= self.due_ns
+
+    def note(self, now_ns: int, applications: int, containers: int) -> None:
+        """Keep a record, which is due; minutes that were missed have none."""
         self.minutes.append(Minute(now_ns, applications, containers))
         self.due_ns += ((now_ns - self.due_ns) // INTERVAL_NS + 1) * INTERVAL_NS
-        return True
 
 
 __all__ = ["History", "Minute"]

@@ -87,7 +87,7 @@ def make_log(stream: TextIO, *, form: Format = "text", level: Level = "info", le
         levels or Levels(_NAMES[level]),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info if form == "json" else _nameless,
+        structlog.processors.format_exc_info if form == "json" else _plain,
         last,
     ]
     return structlog.wrap_logger(  # type: ignore[no-any-return]
@@ -102,8 +102,12 @@ def named(log: Log, name: str) -> Log:
     return log.bind(logger=name)
 
 
-def _nameless(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+def _plain(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Without the logger's name, and without what a terminal would obey: clients choose names."""
     event.pop("logger", None)
+    for key, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            event[key] = value.encode("unicode_escape").decode()
     return event
 
 

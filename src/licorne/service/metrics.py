@@ -45,6 +45,10 @@ def legal(name: str) -> str:
     return _ILLEGAL.sub("_", name)
 
 
+Homes = dict[tuple[str, str], "Partition"]
+"""Partitions by (resource manager, name)."""
+
+
 class Snapshot:
     """All figures of one moment."""
 
@@ -240,7 +244,8 @@ def _figures(monitor: Monitor, partitions: list[Partition]) -> dict[str, _QueueF
     for partition in partitions:
         for queue in partition.tree.queues():
             figures.setdefault(queue.path, _QueueFigures())
-        _applications(figures, partition, monitor.counts)
+        _applications(figures, partition)
+    _counted(figures, _homes(partitions), monitor.counts)
     return figures
 
 
@@ -286,7 +291,7 @@ def _one_queue(of: _QueueFigures, queue: Queue) -> None:
         of.add("maxRunningApps", {"apps": queue.max_apps})
 
 
-def _applications(figures: dict[str, _QueueFigures], partition: Partition, counts: Counts) -> None:
+def _applications(figures: dict[str, _QueueFigures], partition: Partition) -> None:
     """What is counted at leaves, added up to root."""
     leaves: dict[Queue, dict[ApplicationState, int]] = {}
     live: dict[Queue, int] = {}
@@ -302,12 +307,16 @@ def _applications(figures: dict[str, _QueueFigures], partition: Partition, count
                 name = str(state).lower()
                 if name in of.states:
                     of.states[name] += number
+
+
+def _counted(figures: dict[str, _QueueFigures], homes: Homes, counts: Counts) -> None:
+    """What was counted by queue since the start, added up to root."""
     for (rm_id, name, path), number in counts.by_queue.items():
-        if (rm_id, name) == (partition.owner, partition.name):
+        if (rm_id, name) in homes:
             for of in _lineage(figures, path):
                 of.made += number
     for (rm_id, name, path), ended in counts.ended.items():
-        if (rm_id, name) == (partition.owner, partition.name):
+        if (rm_id, name) in homes:
             for of in _lineage(figures, path):
                 for final, number in ended.items():
                     of.ended[final] = of.ended.get(final, 0) + number
@@ -365,10 +374,11 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.counter("licorne_preemption_searches", ["partition"], searches)
     reserved = [((full_name(partition),), len(partition.reservations)) for partition in partitions]
     found.gauge("licorne_reservations", ["partition"], reserved)
+    homes = _homes(partitions)
     waits = [
         ((f"[{rm_id}]{name}", path), of.buckets, of.sum_ns / 1e9)
         for (rm_id, name, path), of in sorted(monitor.counts.waits.items())
-        if _known(partitions, rm_id, name, path)
+        if (home := homes.get((rm_id, name))) is not None and home.tree.find(path) is not None
     ]
     found.histogram("licorne_waiting_seconds", WAIT_BUCKETS_S, ["partition", "queue"], waits)
     for name, of in (("licorne_loop_lag_seconds", monitor.lag.waits), ("licorne_decision_gap_seconds", monitor.gaps)):
@@ -381,9 +391,8 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.gauge("licorne_build_info", ["version", "python", "compiled"], [(info, 1)])
 
 
-def _known(partitions: list[Partition], rm_id: str, name: str, path: str) -> bool:
-    homes = [p for p in partitions if (p.owner, p.name) == (rm_id, name)]
-    return any(home.tree.find(path) is not None for home in homes)
+def _homes(partitions: list[Partition]) -> Homes:
+    return {(partition.owner, partition.name): partition for partition in partitions}
 
 
 __all__ = ["CONTENT_TYPE", "Metrics", "Snapshot", "snapshot"]

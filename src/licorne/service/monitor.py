@@ -118,18 +118,24 @@ class Monitor:
             await asyncio.sleep(TICK_S)
             now = time.monotonic()
             self.rate, decided, at = (self.decisions - decided) / max(now - at, 1e-9), self.decisions, now
-            self.tick()
-            if now - parked >= PARKED_EVERY_S:
-                await self.count_parked()
-                parked = now
-            if 0 < self._health_interval_s <= now - checked:
-                await self.check_health()
-                checked = now
+            try:
+                self.tick()
+                if now - parked >= PARKED_EVERY_S:
+                    parked = now
+                    await self.count_parked()
+                if 0 < self._health_interval_s <= now - checked:
+                    checked = now
+                    await self.check_health()
+            except Exception:  # noqa: BLE001  a bug, whatever it is; what else is watched goes on
+                self.errors += 1
+                self._log.exception("watching failed")
 
     def tick(self) -> None:
         """Do what is due by now and quickly done."""
         self.latencies.settle(self.backend.cluster.partitions())
-        if self.history.note(self.backend.clock(), self.running(), self.containers()):
+        now = self.backend.clock()
+        if self.history.is_due(now):
+            self.history.note(now, self.running(), self.containers())
             self.counts.forget_removed()
 
     def running(self) -> int:

@@ -206,7 +206,7 @@ class Sessions:
             stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:1000]))
             self.log.warning("request refused", peer=stream.peer, kind=stream.kind, bytes=len(data))
             return
-        enforce(translation, self.settings)
+        await enforce(translation, self.settings)
         session = self._addressee(stream, rm_id)
         if session is None:
             return
@@ -289,7 +289,7 @@ class Sessions:
     @staticmethod
     def _resync_end(stream: Stream, reason: str) -> End:
         last = wire.encode(adapt_seed.resync()) if stream.kind == "update" else None
-        return End(grpc.StatusCode.FAILED_PRECONDITION, f"{RESYNC}: {reason}", last, resync=True)
+        return End(grpc.StatusCode.FAILED_PRECONDITION, f"{RESYNC}: {reason}", last)
 
     # -- pause and time --------------------------------------------------------------------------------
 

@@ -39,7 +39,6 @@ class End(msgspec.Struct, frozen=True):
     code: grpc.StatusCode
     details: str = ""
     last: bytes | None = None
-    resync: bool = False  # the resource manager is to register again
 
 
 class Stream:

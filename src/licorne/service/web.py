@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import ssl
@@ -226,10 +227,7 @@ def _sockets(addresses: Sequence[str]) -> list[socket.socket]:
 
 def _listen(address: str) -> socket.socket:
     if address.startswith("unix:"):
-        found = socket.socket(socket.AF_UNIX)
-        found.bind(address.removeprefix("unix:"))
-        found.setblocking(False)
-        return found
+        return _listen_unix(Path(address.removeprefix("unix:")))
     host, _, port = address.rpartition(":")
     family, kind, protocol, _, target = socket.getaddrinfo(
         host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -238,6 +236,21 @@ def _listen(address: str) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(target)
+        found.setblocking(False)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def _listen_unix(path: Path) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX)
+    try:
+        if path.is_socket() and found.connect_ex(str(path)) == errno.ECONNREFUSED:
+            path.unlink()  # who listened there is dead
+            found.close()
+            found = socket.socket(socket.AF_UNIX)
+        found.bind(str(path))
         found.setblocking(False)
     except OSError:
         found.close()

@@ -144,7 +144,7 @@ class Changes:
                 before = old.sources.get(name)
                 self._apply(session, new.sources[name].label, None if before is None else before.text, applied)
             elif resettled:
-                await self._settle(session)
+                self._settle(session)
             await asyncio.sleep(0)
         for name, source in new.sources.items():
             if source is not old.sources.get(name) and source.label not in applied:
@@ -178,14 +178,10 @@ class Changes:
         if own:
             session.log.warning("a configuration that REST had set is replaced by that of the file", file=label)
 
-    async def _settle(self, session: Session) -> None:
+    def _settle(self, session: Session) -> None:
         """Other settings, the same configuration."""
         api, rm_id = self._service.api, session.rm_id
         text = api.cluster.managers[rm_id].configuration.text
-        await self._service.prepared.prepare(text)
-        manager = api.cluster.managers.get(rm_id)
-        if manager is None or manager.configuration.text != text:
-            return  # it went, or changed meanwhile, and has the new settings
         try:
             api.update_configuration(v19.UpdateConfigurationRequest(rm_id=rm_id, config=text))
         except ConfigurationError:

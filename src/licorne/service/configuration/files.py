@@ -17,6 +17,7 @@ import msgspec
 
 from licorne.config.nodes import MAX_BYTES, Node, compose
 from licorne.config.problems import Notes
+from licorne.config.values import behind
 from licorne.service.settings import SettingError
 
 _MANIFEST = frozenset(("apiVersion", "kind", "metadata", "data", "binaryData", "immutable"))
@@ -109,7 +110,7 @@ def read_settings_file(path: Path) -> list[Entry]:
 
 def _pairs(path: Path, node: Node) -> Iterator[tuple[Node, Node]]:
     """The keys and values of a mapping; nothing is one without any."""
-    node = _target(node)
+    node = behind(node)
     if node.kind == "scalar" and node.plain and node.text in ("", "null", "~"):
         return
     if node.kind != "mapping":
@@ -121,19 +122,15 @@ def _pairs(path: Path, node: Node) -> Iterator[tuple[Node, Node]]:
         if key.text in seen:
             raise _fault(path, key, f"{key.text[:100]!r}: is there twice")
         seen.add(key.text)
-        yield key, _target(value)
-
-
-def _target(node: Node) -> Node:
-    return node.target if node.kind == "alias" and node.target is not None else node
+        yield key, behind(value)
 
 
 def _entry(path: Path, key: Node, value: Node) -> Entry:
     origin = f"{path}:{key.line}"
     if value.kind == "scalar":
         return Entry(key.text, value.text, origin)
-    if value.kind == "sequence" and all(_target(item).kind == "scalar" for item in value.items):
-        return Entry(key.text, ",".join(_target(item).text for item in value.items), origin)
+    if value.kind == "sequence" and all(behind(item).kind == "scalar" for item in value.items):
+        return Entry(key.text, ",".join(behind(item).text for item in value.items), origin)
     block = " (write `|` behind the colon)" if key.text.endswith(".yaml") else ""
     raise _fault(path, value, f"{key.text[:100]}: must be a text{block}")
 

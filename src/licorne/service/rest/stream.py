@@ -65,6 +65,7 @@ class StreamResponse(Response):
     async def _events(self, send: Send, events: Iterator[Event]) -> None:
         while lines := [encode(record(event)) for event in islice(events, CHUNK)]:
             await self._lines(send, lines)
+            await asyncio.sleep(0)  # sending does not wait while the client keeps up
 
     async def _lines(self, send: Send, lines: Iterable[bytes], *, more: bool = True) -> None:
         body = b"".join(line + b"\n" for line in lines)
