@@ -21,7 +21,7 @@ proto/      the protocol as proto files, for other languages, and what is genera
 
 backend     what those who watch need of the scheduler
 monitor     counts what is said, keeps events (`ring`) and history, looks after health; `counts`, `pace`
-metrics     the metrics, as text; their help: `metrictexts`
+metrics     the metrics, as text; their help: `metrictexts`; `latencies`, `histogram`
 rest/       the REST interface as an ASGI application
 """
 

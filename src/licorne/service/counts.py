@@ -24,6 +24,8 @@ from licorne.si.messages import (
     UpdatedApplication,
 )
 
+from .histogram import Histogram
+
 if TYPE_CHECKING:
     from licorne.core.cluster import Cluster
     from licorne.core.partition import Partition
@@ -39,24 +41,6 @@ _WHERE = attrgetter("partition", "queue")
 
 QueueKey = tuple[str, str, str]
 """(resource manager, partition, path)."""
-
-
-class Waits:
-    """How long asks waited for their allocation: a histogram. `buckets` are not cumulative; the last one has no bound."""
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(WAIT_BUCKETS_S) + 1)
-        self.sum_ns = 0
-
-    def add(self, waited_ns: int, times: int) -> None:
-        """So many more."""
-        self.sum_ns += waited_ns * times
-        at = 0
-        for bound in _WAIT_BUCKETS_NS:
-            if waited_ns <= bound:
-                break
-            at += 1
-        self.buckets[at] += times
 
 
 class Counts:
@@ -75,7 +59,8 @@ class Counts:
         self.nodes_accepted = 0
         self.nodes_refused = 0  # for want of a partition
         self.by_queue: dict[QueueKey, int] = {}
-        self.waits: dict[QueueKey, Waits] = {}
+        self.waits: dict[QueueKey, Histogram] = {}
+        """How long asks waited for their allocation, in nanoseconds."""
         self.ended: dict[QueueKey, dict[str, int]] = {}  # applications by final state
 
     def told(self, rm_id: str, outputs: Sequence[Output]) -> None:
@@ -129,11 +114,11 @@ class Counts:
                 waited = max(0, alloc.bound_ns - alloc.created)
                 self._waits(rm_id, output.partition, output.queue).add(waited, min(stride, number - at))
 
-    def _waits(self, rm_id: str, name: str, path: str) -> Waits:
+    def _waits(self, rm_id: str, name: str, path: str) -> Histogram:
         key = (rm_id, name, path)
         found = self.waits.get(key)
         if found is None:
-            found = self.waits[key] = Waits()
+            found = self.waits[key] = Histogram(_WAIT_BUCKETS_NS)
         return found
 
     def _partition(self, rm_id: str, name: str) -> Partition | None:
@@ -205,4 +190,4 @@ class Counts:
         return partition is not None and partition.tree.find(key[2]) is not None
 
 
-__all__ = ["WAIT_BUCKETS_S", "Counts", "QueueKey", "Waits"]
+__all__ = ["WAIT_BUCKETS_S", "Counts", "QueueKey"]

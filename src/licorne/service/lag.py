@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .histogram import Histogram
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,24 +22,17 @@ TICK_S = 0.01
 LAG_BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-class Waits:
-    """How long waits were: a histogram with a bucket for each bound and one beyond, and the longest since it was asked."""
+class Waits(Histogram):
+    """How long waits were, in seconds, and the longest since it was asked."""
 
     def __init__(self) -> None:
-        self.buckets = [0] * (len(LAG_BUCKETS_S) + 1)
-        self.sum_s = 0.0
+        super().__init__(LAG_BUCKETS_S)
         self._longest_s = 0.0
 
-    def add(self, seconds: float) -> None:
-        """One more."""
-        self.sum_s += seconds
-        self._longest_s = max(self._longest_s, seconds)
-        at = 0
-        for bound in LAG_BUCKETS_S:
-            if seconds <= bound:
-                break
-            at += 1
-        self.buckets[at] += 1
+    def add(self, value: float, times: int = 1) -> None:
+        """One more, or several."""
+        super().add(value, times)
+        self._longest_s = max(self._longest_s, value)
 
     def take_longest(self) -> float:
         """The longest since this was asked last, in seconds; 0 where there was none."""

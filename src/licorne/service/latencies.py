@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .histogram import Histogram
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,34 +24,16 @@ BUCKETS_S = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 """The original's buckets, which are seconds although the names of its metrics say milliseconds."""
 
 
-class Durations:
-    """A histogram of durations, with a bucket for each bound and one beyond; they are not cumulative."""
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(BUCKETS_S) + 1)
-        self.sum_s = 0.0
-
-    def add(self, seconds: float, times: int = 1) -> None:
-        """One more, or several that took equally long."""
-        self.sum_s += seconds * times
-        at = 0
-        for bound in BUCKETS_S:
-            if seconds <= bound:
-                break
-            at += 1
-        self.buckets[at] += times
-
-
 class Latencies:
-    """The durations of one scheduler."""
+    """The durations of one scheduler, in seconds."""
 
     def __init__(self) -> None:
-        self.slices = Durations()
-        self.tried = Durations()
+        self.slices = Histogram(BUCKETS_S)
+        self.tried = Histogram(BUCKETS_S)
         """By ask that was tried, whether a node was found or not."""
-        self.placed = Durations()
+        self.placed = Histogram(BUCKETS_S)
         """By allocation that was made."""
-        self.preemption = Durations()
+        self.preemption = Histogram(BUCKETS_S)
         """Each search for victims, of asks whose queue is below its guarantee."""
         self._busy_s = 0.0
         self._made = 0
@@ -87,4 +71,4 @@ class Latencies:
             self.placed.add(busy_s / made, made)
 
 
-__all__ = ["BUCKETS_S", "Durations", "Latencies"]
+__all__ = ["BUCKETS_S", "Latencies"]

@@ -195,7 +195,7 @@ def _latencies(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -
         ("trynode_evaluation", of.tried),
         ("trypreemption_latency", of.preemption),
     ):
-        values = [((), durations.buckets, durations.sum_s)]
+        values = [((), durations.buckets, durations.sum)]
         found.histogram(f"{SCHEDULER}{name}_milliseconds", BUCKETS_S, [], values)
     nothing = [0] * (len(BUCKETS_S) + 1)
     sorting = [((level,), nothing, 0.0) for level in ("app", "queue")]
@@ -376,13 +376,13 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.gauge("licorne_reservations", ["partition"], reserved)
     homes = _homes(partitions)
     waits = [
-        ((f"[{rm_id}]{name}", path), of.buckets, of.sum_ns / 1e9)
+        ((f"[{rm_id}]{name}", path), of.buckets, of.sum / 1e9)
         for (rm_id, name, path), of in sorted(monitor.counts.waits.items())
         if (home := homes.get((rm_id, name))) is not None and home.tree.find(path) is not None
     ]
     found.histogram("licorne_waiting_seconds", WAIT_BUCKETS_S, ["partition", "queue"], waits)
     for name, of in (("licorne_loop_lag_seconds", monitor.lag.waits), ("licorne_decision_gap_seconds", monitor.gaps)):
-        found.histogram(name, LAG_BUCKETS_S, [], [((), of.buckets, of.sum_s)])
+        found.histogram(name, LAG_BUCKETS_S, [], [((), of.buckets, of.sum)])
         found.gauge(f"{name}_max", [], [((), of.take_longest())])
     messages = sorted(monitor.backend.messages().items())
     ways = [((rm, way), number) for rm, both in messages for way, number in zip(("in", "out"), both, strict=True)]
