@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cyclopts import App, Parameter, validators
 
@@ -16,11 +16,12 @@ from bench.report import show
 from bench.results import FOLDER, CaseResult, Pair, Report, new_report, store
 from bench.run import BenchError, measure_case
 from bench.service.cases import SERVICE_CASES
-from bench.service.report import new_service_report, show_service
+from bench.service.report import ServiceReport, new_service_report, show_service
 from bench.service.run import measure as measure_service
 from licorne.cli.common import print_json
 
 Flag = Annotated[bool, Parameter(negative="")]
+R = TypeVar("R", Report, ServiceReport)
 Number = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 app = App(name="python -m bench", help="Measure licorne, alone or beside yunikorn-core.", version_flags=[])
 
@@ -141,12 +142,7 @@ def service(
                 report.failures.append(f"{case.name} failed: {error}")
                 say(report.failures[-1])
             store(report, out)
-    if json:
-        print_json(report)
-    else:
-        show_service(report)
-    say(f"kept in {out}")
-    return 1 if report.failures else 0
+    return finish(report, out, show_service, json=json)
 
 
 def cases_of(names: tuple[str, ...], default: tuple[str, ...]) -> list[Case]:
@@ -172,10 +168,15 @@ def perform(cases: list[Case], measure: Callable[[Case], CaseResult], report: Re
             report.failures.append(f"{case.name} failed: {error}")
             say(report.failures[-1])
         store(report, out)
+    return finish(report, out, show, json=json)
+
+
+def finish(report: R, out: Path, show_it: Callable[[R], None], *, json: bool) -> int:
+    """Show a report that is kept already; the exit status."""
     if json:
         print_json(report)
     else:
-        show(report)
+        show_it(report)
     say(f"kept in {out}")
     return 1 if report.failures else 0
 

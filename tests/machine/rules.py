@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from licorne.si import messages, v19
+from licorne.si import messages
 from licorne.si.messages import NodeAction, Termination
 from machine import atomic, bad, configs
 from machine.placeholders import Placeholders
@@ -278,14 +278,7 @@ class Machine(Quotas, Squeezes, Placeholders):
             (app, alloc) for (r, name), books in driver.books.items() if r == rm_id and name not in configs.partitions(chosen)
             for app in books.apps.values() for alloc in [*app.allocs.values(), None]
         ]  # fmt: skip
-        text = configs.text(chosen)
-        if rm_id == "s":
-            driver.call("group", "g", text)
-            result, said = driver.call("reload_configuration", rm_id, now_ns=driver.now)
-        else:
-            request = v19.UpdateConfigurationRequest(rm_id=rm_id, config=text)
-            result, said = driver.call("update_configuration", request, now_ns=driver.now)
-        driver.quiet = False
+        result, said = self.load(rm_id, chosen)
         if isinstance(result, str):
             self.situations.count("reload refused")
             assert not said
@@ -295,8 +288,6 @@ class Machine(Quotas, Squeezes, Placeholders):
             assert ends == told, f"the ends of what ran in a dropped partition: {told}, expected {ends}"
             if apps_of_dropped:
                 self.situations.count("partition dropped with applications")
-            self.chosen[rm_id] = chosen
-            self.open(rm_id)
         self.then(then)
 
     def _note_reload(self, rm_id: str, chosen: configs.Choices) -> None:

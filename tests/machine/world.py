@@ -11,7 +11,7 @@ from licorne.si.messages import NodeAction
 from machine import configs, evictions, wire
 from machine.amounts import CONSTRAINTS, TAINT
 from machine.books import Books
-from machine.driver import CLASSES, SECOND_NS, Driver
+from machine.driver import CLASSES, SECOND_NS, Driver, Said
 from machine.situations import Situations
 from machine.things import Alloc, App
 
@@ -91,21 +91,27 @@ class World(RuleBasedStateMachine):
 
     def configure(self, rm_id: str, chosen: configs.Choices) -> bool:
         """Load a configuration; False if it is refused."""
+        result, _ = self.load(rm_id, chosen)
+        if isinstance(result, str):
+            return False
+        self.after()
+        return True
+
+    def load(self, rm_id: str, chosen: configs.Choices) -> tuple[Any, Said]:
+        """Hand a configuration in, and open the books for it: the result, a text if it is refused, and what was said."""
         driver = self.driver
         text = configs.text(chosen)
         if rm_id == "s":
             driver.call("group", "g", text)
-            result, _ = driver.call("reload_configuration", rm_id, now_ns=driver.now)
+            result, said = driver.call("reload_configuration", rm_id, now_ns=driver.now)
         else:
             request = v19.UpdateConfigurationRequest(rm_id=rm_id, config=text)
-            result, _ = driver.call("update_configuration", request, now_ns=driver.now)
+            result, said = driver.call("update_configuration", request, now_ns=driver.now)
         driver.quiet = False
-        if isinstance(result, str):
-            return False
-        self.chosen[rm_id] = chosen
-        self.open(rm_id)
-        self.after()
-        return True
+        if not isinstance(result, str):
+            self.chosen[rm_id] = chosen
+            self.open(rm_id)
+        return result, said
 
     def after(self) -> None:
         """What every step ends with."""
