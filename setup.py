@@ -31,6 +31,7 @@ import pxd  # noqa: E402  the import needs the line above
 
 HOT = [
     "licorne.si.allocations",
+    "licorne.si.partitions",
     "licorne.si.reading",
     "licorne.si.decisions",
     "licorne.si.wire_plan",
@@ -51,6 +52,7 @@ HOT = [
     "licorne.core.priorities",
     "licorne.core.releases",
     "licorne.core.usage",
+    "licorne.core.uuids",
     "licorne.core.queue",
     "licorne.core.application",
     "licorne.core.limits",

@@ -22,6 +22,7 @@ from licorne.core.parking import Parking
 from licorne.core.partition import Partition
 from licorne.core.reservations import Reservations
 from licorne.core.states import ApplicationEvent, ApplicationState
+from licorne.core.uuids import Uuids
 from licorne.core.vectors import UNLIMITED
 
 
@@ -214,7 +215,7 @@ FAULTS: dict[str, Fault] = {
     "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),
     "14 parking": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 1[24]", alone=False),
     "14 age": Fault(Parking, "aged", _age_wakes_nobody, "invariant 14", alone=False),
-    "14 replay": Fault(Partition, "next_uuid", _at_random, "invariant 14: the same inputs gave other answers"),
+    "14 replay": Fault(Uuids, "next", _at_random, "invariant 14: the same inputs gave other answers"),
 }
 
 

@@ -278,7 +278,17 @@ class Partition:
 
 def next_uuid(partition: Partition) -> str:
     """The UUID of the next allocation in the seed's dialect (difference 10), which also tells equally old ones apart."""
-    text = f"{partition.owner}\0{partition.name}\0{partition.number('uuid')}"
-    digest = bytearray(hashlib.sha256(text.encode()).digest()[:16])
-    digest[6], digest[8] = 0x80 | digest[6] & 0x0F, 0x80 | digest[8] & 0x3F
-    return str(uuid.UUID(bytes=bytes(digest)))
+    digest = hashlib.sha256(f"{partition.owner}\0{partition.name}".encode()).digest()
+    first, second = int.from_bytes(digest[:8]), int.from_bytes(digest[8:16])
+    high = _mixed(first + partition.number("uuid") * 0x9E3779B97F4A7C15)
+    number = high << 64 | _mixed(high ^ second)
+    version, variant = 0xF << 76, 0x3 << 62
+    return str(uuid.UUID(int=number & ~version & ~variant | 8 << 76 | 2 << 62))
+
+
+def _mixed(number: int) -> int:
+    """The finalizer of SplitMix64."""
+    number %= 1 << 64
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 % (1 << 64)
+    number = (number ^ number >> 27) * 0x94D049BB133111EB % (1 << 64)
+    return number ^ number >> 31

@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from licorne.si import Translation, adapt_seed, adapt_v19, messages, seed, v19
 from licorne.si._check import Fault, plain
-from licorne.si.adapt import ShortPartitions
+from licorne.si.partitions import ShortPartitions
 from licorne.si.wire import WireError, decode, encode
 from si.soup import Soup, part, varint
 from si.test_wire import built

@@ -101,6 +101,7 @@ class SchedulerAPI:
         self._clock = clock
         self._on_output = on_output
         self._connections: dict[str, _Connection] = {}
+        self._syncing: list[Plugins] = []  # those of them that keep a cache
         self._busy = False
         self.callback_errors: list[str] = []
         """The last errors that callbacks raised (at most 100): they change nothing, and are kept for the host to log."""
@@ -143,8 +144,12 @@ class SchedulerAPI:
         self._connections[rm_id] = _Connection(
             callback, plugins, request.policy_group, extra, seed_dialect=seed_dialect
         )
+        self._note_syncing()
         self._deliver()
         return seed.RegisterResourceManagerResponse() if seed_dialect else v19.RegisterResourceManagerResponse()
+
+    def _note_syncing(self) -> None:
+        self._syncing = [each.plugins for each in self._connections.values() if each.plugins.syncs]
 
     def _policy_group(self, name: str, *, required: bool) -> tuple[str, Mapping[str, str]]:
         known = self.policy_groups.get(name)
@@ -248,6 +253,7 @@ class SchedulerAPI:
         """The resource manager shuts down: all that it had is forgotten. An unknown one is ignored."""
         self._begin(now_ns)
         self._connections.pop(rm_id, None)
+        self._note_syncing()
         self.cluster.remove(rm_id)
         self._deliver()
 
@@ -385,15 +391,14 @@ class SchedulerAPI:
     def _deliver(self) -> None:
         self._busy = True
         try:
-            for connection in self._connections.values():
-                if connection.plugins.syncs:
-                    connection.plugins.sync(last=True)
+            for plugins in self._syncing:
+                plugins.sync(last=True)
             for rm_id, outputs in self.cluster.outputs():
                 if self._on_output is not None:
                     self._on_output(rm_id, outputs)
                 else:
                     self._call_back(rm_id, outputs)
-            if self.cluster.listened:
+            if self.cluster.listening:
                 for rm_id, events in self.cluster.events():
                     connection = self._connections[rm_id]
                     connection.plugins.send(events, seed_dialect=connection.seed_dialect)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from licorne.config import Configuration, load
 from licorne.config.model import PartitionConfig
-from licorne.si.adapt import short_partition
 from licorne.si.events import Event
 from licorne.si.messages import (
     AddApplication,
@@ -29,6 +28,7 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
+from licorne.si.partitions import short_partition
 
 from .admission import add_application, end_application, remove_application
 from .eventrecords import EventStore, Recorder, schedulable
@@ -116,6 +116,8 @@ class Cluster:
         self.managers: dict[str, Manager] = {}
         self._ordered: list[Manager] = []  # by id
         self._deciding: list[Manager] = []  # those of them that are not paused
+        self.listening: list[Manager] = []
+        """Those that want records of events."""
         self.recorder: Recorder | None = None
         """Takes the records of events of all resource managers that register from now on."""
         self.read: Callable[[str], Configuration] = load
@@ -179,6 +181,7 @@ class Cluster:
     def _order_managers(self) -> None:
         self._ordered = [self.managers[rm_id] for rm_id in sorted(self.managers)]
         self._deciding = [manager for manager in self._ordered if not manager.paused]
+        self.listening = [manager for manager in self._ordered if manager.store is not None]
 
     def pause(self, rm_id: str, *, paused: bool) -> None:
         """Decide nothing for a resource manager, or again; an unknown one is ignored."""
@@ -230,6 +233,7 @@ class Cluster:
         for partition in manager.partitions.values():
             partition.settings = changed
         manager.settle_listening(self.now, announce=False)
+        self._order_managers()
         if configuration.checksum == manager.configuration.checksum:
             return False
         manager.configuration = configuration
@@ -239,6 +243,7 @@ class Cluster:
         for name in sorted(set(manager.partitions) - named):
             self._drop_partition(manager, manager.drop(name))
         manager.settle_listening(self.now, announce=False)
+        self._order_managers()
         return True
 
     def check_reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> tuple[Configuration, Settings]:
@@ -347,8 +352,9 @@ class Cluster:
                 at = partition.timers.next_ns() if manager.paused else partition.next_deadline_ns()
                 if at is not None:
                     due.append(at)
-        stores = [manager.store for manager in self.managers.values() if manager.store is not None]
-        due += [store.due_ns for store in stores if store.due_ns is not None]
+        for manager in self.listening:
+            if manager.store is not None and manager.store.due_ns is not None:
+                due.append(manager.store.due_ns)
         return min(due, default=None)
 
     def outputs(self) -> list[tuple[str, list[Output]]]:
@@ -364,14 +370,9 @@ class Cluster:
                 found.append((manager.rm_id, out))
         return found
 
-    @property
-    def listened(self) -> bool:
-        """Does a resource manager want records of events?"""
-        return any(manager.store is not None for manager in self._ordered)
-
     def events(self) -> Iterator[tuple[str, list[Event]]]:
         """Take the records of events whose moment has come, by resource manager; after `outputs`."""
-        for manager in self._ordered:
+        for manager in self.listening:
             if manager.store is not None and (events := manager.store.take(self.now)):
                 yield manager.rm_id, events
 

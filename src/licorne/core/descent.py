@@ -29,6 +29,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
+    from cython.cimports.licorne.core.uuids import Uuids
     from cython.cimports.licorne.core.vectors import Vec
     from cython.cimports.licorne.si.allocations import NewAllocation
 else:
@@ -44,6 +45,7 @@ else:
     from .parking import Parking
     from .queue import Queue
     from .usage import Tracker
+    from .uuids import Uuids
     from .vectors import Vec
 
 ACCEPTED = ApplicationState.ACCEPTED
@@ -71,7 +73,8 @@ class Descent:
     predicates: Callable[[str, str, bool], bool] | None
     room: Vec
     out: list[Output]
-    uuids: cython.bint
+    seed_dialect: cython.bint  # every allocation has a UUID
+    uuids: Uuids
     visits: cython.longlong  # applications looked at: counted work
     attempts: cython.longlong  # asks tried
     refused: cython.bint  # a predicate kept the last ask off a node that had room
@@ -89,7 +92,8 @@ class Descent:
         self.predicates = None
         self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
         self.out = []
-        self.uuids = False
+        self.seed_dialect = desk.seed_dialect
+        self.uuids = Uuids(desk.owner, desk.name)
         self.refused = False
         self.hungry = None
         self.visits = 0
@@ -358,8 +362,8 @@ class Descent:
         alloc: Ask = ask
         if ask.reserved is not None:
             self.desk.reservations.cancel(ask)
-        if ask.repeats > 1 or self.uuids:
-            alloc = self.desk.split(ask)
+        if ask.repeats > 1 or self.seed_dialect:
+            alloc = self.split(ask)
         else:
             self.books.unpend(app, ask)
         alloc.bound_ns = self.parking.now
@@ -367,6 +371,28 @@ class Descent:
         if app.state is not RUNNING or alloc.timeout_ns > 0 or alloc.placeholder:
             self.desk.allocated(app, alloc)
         self.announce(app, alloc)
+
+    @cython.ccall
+    def split(self, ask: Ask) -> Ask:
+        """The next allocation of an ask of the seed's dialect, with a UUID; the last one uses the ask up."""
+        app: Application = cython.cast(Application, ask.app)
+        alloc: Ask = ask
+        self.books.unpend(app, ask)
+        if ask.repeats > 1:
+            alloc = Ask(ask.key, app, ask.shape, ask.priority, ask.created, ask.seq)
+            alloc.tags = ask.tags
+            alloc.task_group = ask.task_group
+            alloc.timeout_ns = ask.timeout_ns
+            alloc.placeholder = ask.placeholder
+            alloc.originator = ask.originator
+            alloc.allow_self = ask.allow_self
+            alloc.allow_other = ask.allow_other
+            alloc.required = ask.required
+            ask.repeats -= 1
+            self.books.pend(app, ask)
+        alloc.repeats = 0
+        alloc.id = self.uuids.next()
+        return alloc
 
     @cython.ccall
     def announce(self, app: Application, alloc: Ask) -> cython.void:

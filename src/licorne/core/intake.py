@@ -208,9 +208,10 @@ class Intake:
         if message.priority_class:
             ask.priority = self.desk.settings.priority_classes[message.priority_class]
         if tags:
-            tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
-            if tagged is not None:
-                ask.created = tagged
+            if TAG_ALLOCATION_CREATION_TIME in tags:
+                tagged = seconds_tag(tags[TAG_ALLOCATION_CREATION_TIME])
+                if tagged is not None:
+                    ask.created = tagged
             ask.required = tags.get(TAG_REQUIRED_NODE, "")
             ask.tags = tags
         ask.repeats = message.max_allocations
@@ -291,7 +292,7 @@ def _placed_outside(
         new = intake.make(app, message, need)
         new.repeats = 0
         if partition.seed_dialect:
-            new.id = message.uuid or partition.next_uuid()
+            new.id = message.uuid or partition.uuids.next()
     intake.submitted_with(app, new)
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now

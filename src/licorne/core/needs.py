@@ -28,7 +28,7 @@ class Needs:
         self._index = index
         self.plain = first_need()
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
-        self._by_text: dict[str, NodeConstraints] = {}
+        self._by_text: dict[str, Need] = {}
         self._kinds: dict[NodeLabels, Kind] = {}
         self._free_numbers: list[int] = []
         self._next_number = 1
@@ -39,13 +39,13 @@ class Needs:
         Raises:
             ConstraintError: the text cannot be read.
         """
-        constraints = self._by_text.get(text)
-        if constraints is None:
-            constraints = parse_constraints(text)
+        need = self._by_text.get(text)
+        if need is None:
+            need = self.get(parse_constraints(text))
             if len(self._by_text) >= TEXTS_MAX:
                 self._by_text.clear()
-            self._by_text[text] = constraints
-        return self.get(constraints)
+            self._by_text[text] = need
+        return need
 
     def get(self, constraints: NodeConstraints) -> Need:
         """The need for these constraints; a new one is put to every kind of node."""
@@ -107,6 +107,7 @@ class Needs:
                 del self._needs[constraints]
                 if need.exact:
                     self._free_numbers.append(need.number)
+        self._by_text = {text: need for text, need in self._by_text.items() if need.constraints in self._needs}
 
     def validate(self) -> None:
         """Prove that every mark says what its need says."""

@@ -60,7 +60,6 @@ from .states import SECOND_NS, TIME_MAX_NS, ObjectState
 from .story import AllocationStory, Chapter, allocation_story, application_story
 from .timers import Timers
 from .tree import Tree
-from .uuids import decision_uuid
 from .vectors import UNLIMITED, Types, Vec
 
 CLEAN_INTERVAL_NS = 10 * SECOND_NS
@@ -118,7 +117,7 @@ class Partition:
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
-        self.descent.uuids = seed_dialect
+        self.uuids = self.descent.uuids
         self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.reservations = Reservations(self)
@@ -127,7 +126,6 @@ class Partition:
         self.evictions: deque[Eviction] = deque(maxlen=EVICTIONS_MAX)
         self.preemption_predicates: PreemptionPredicate | None = None
         self.atomic = AtomicGangs(self)
-        self.decisions = 0  # allocations made in the seed's dialect: their UUIDs are made from it
         self._applications_seen = 0
         self._last_moment = now - 1
         self._clean_timer: object = None
@@ -164,7 +162,7 @@ class Partition:
     def say_released(self, alloc: Ask, termination: Termination, message: str) -> None:
         """Tell the resource manager that an allocation has ended, or that it must end it."""
         uuid = "" if alloc.id == alloc.key else alloc.id
-        self.out.append(Released(alloc.key, alloc.app.id, termination, message, self.name, uuid))
+        self.descent.out.append(Released(alloc.key, alloc.app.id, termination, message, self.name, uuid))
 
     # -- configuration ---------------------------------------------------------------------------------
 
@@ -270,12 +268,13 @@ class Partition:
             return 0
         self.settle_size()
         self.parking.retry_refused()
-        self.reservations.retry_refused()
-        before = len(self.out)
+        if self.descent.predicates is not None:
+            self.reservations.retry_refused()
+        before = len(self.descent.out)
         made: int = self.descent.decide(limit)
         if self.parking.gangs or self.descent.hungry or self.guaranteed.watchful:
             made += self.at_rest(limit - made)
-        if made or len(self.out) > before:
+        if made or len(self.descent.out) > before:
             self.changed = True
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
         if made < limit and self.changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
@@ -311,29 +310,6 @@ class Partition:
         """Others make way for an ask that requires the node."""
         if node.reservations:
             self.reservations.cancel_ordinary(node)
-
-    def split(self, ask: Ask) -> Ask:
-        """The next allocation of an ask of the seed's dialect, with a UUID; the last one uses the ask up."""
-        if ask.repeats == 1:
-            self.books.unpend(ask.app, ask)
-            ask.repeats = 0
-            ask.id = self.next_uuid()
-            return ask
-        alloc = Ask(ask.key, ask.app, ask.shape, ask.priority, ask.created, ask.seq)
-        for name in ("tags", "task_group", "timeout_ns", "placeholder", "originator", "allow_self", "allow_other"):
-            setattr(alloc, name, getattr(ask, name))
-        alloc.required = ask.required
-        alloc.id = self.next_uuid()
-        alloc.repeats = 0
-        self.books.unpend(ask.app, ask)
-        ask.repeats -= 1
-        self.books.pend(ask.app, ask)
-        return alloc
-
-    def next_uuid(self) -> str:
-        """The UUID of the next allocation: made from the stream of decisions, never at random."""
-        self.decisions += 1
-        return decision_uuid(self.owner, self.name, self.decisions)
 
     def allocated(self, app: Application, alloc: Ask) -> None:
         """An allocation was made: states and timeouts follow."""

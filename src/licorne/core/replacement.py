@@ -216,7 +216,7 @@ class Replacement:
         key: str = ask.key
         ask.attempted = True
         if self.desk.seed_dialect:
-            real = self.desk.split(ask)
+            real = self.desk.descent.split(ask)
             real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
         else:
             self.books.unpend(app, ask)

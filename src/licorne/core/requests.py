@@ -143,7 +143,8 @@ class Requests:
     def remove(self, ask: Ask) -> cython.void:
         """Take out an ask: it is not pending any longer."""
         block: AskBlock = cython.cast(AskBlock, ask.block)
-        del block.items[block.where(ask)]
+        # Mostly it is the first: those before it would be tried before it.
+        del block.items[0 if block.items[0] is ask else block.where(ask)]
         if ask.parked == NO_NODE:
             self.waits -= 1
         elif not ask.parked:

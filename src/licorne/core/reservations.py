@@ -52,8 +52,6 @@ class Reservations:
     def retry_refused(self) -> None:
         """A new call: predicates may say something else now, of reservations and of what is reserved."""
         partition = self._partition
-        if partition.predicates is None:
-            return
         partition.parking.reserved_stale = True
         partition.parking.stirred = True
         partition.atomic.retry_refused()

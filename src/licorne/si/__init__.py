@@ -16,8 +16,9 @@ package's own.
 from __future__ import annotations
 
 from licorne.si import adapt_seed, adapt_v19, constants, messages, seed, v19, wire
-from licorne.si.adapt import Translation, qualified_partition, short_partition
+from licorne.si.adapt import Translation
 from licorne.si.callback import ResourceManagerCallback, overrides
+from licorne.si.partitions import qualified_partition, short_partition
 from licorne.si.wire import WireError
 
 __all__ = [

@@ -25,8 +25,6 @@ from typing import Literal
 from licorne.si import messages, seed, wire_asks
 from licorne.si._check import Fault, plain, salvaged
 from licorne.si.adapt import (
-    QualifiedPartitions,
-    ShortPartitions,
     Translation,
     accepted_application,
     accepted_node,
@@ -36,17 +34,16 @@ from licorne.si.adapt import (
     each_ask,
     each_ask_on_wire,
     node_attributes,
-    qualified_partition,
     refused_application,
     refused_node,
     rejected_application,
     rejected_node,
     removal_input,
-    short_partition,
     updated_application,
 )
 from licorne.si.decisions import as_seed, run_end
 from licorne.si.messages import NodeAction, Output, Termination
+from licorne.si.partitions import QualifiedPartitions, ShortPartitions, qualified_partition, short_partition
 from licorne.si.reading import read_seed
 from licorne.si.wire_decisions import write_seed
 from licorne.si.wire_read import decode_apart
@@ -318,7 +315,7 @@ def _sorted(
 ) -> tuple[list[Output], seed.UpdateResponse | None, list[seed.UpdateContainerSchedulingStateRequest]]:
     """The decisions among the outputs; a response that says the rest, if there is any; the scheduling states."""
     found = outputs if type(outputs) is list else list(outputs)
-    if run_end(found, 0) == len(found):
+    if found and type(found[0]) is messages.NewAllocation and run_end(found, 0) == len(found):
         return found, None, []
     decisions: list[Output] = []
     response: seed.UpdateResponse | None = None

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from licorne.si import messages, v19, wire_asks
 from licorne.si._check import Fault, plain, salvaged
 from licorne.si.adapt import (
-    ShortPartitions,
     Translation,
     accepted_application,
     accepted_node,
@@ -30,18 +29,18 @@ from licorne.si.adapt import (
     each_ask,
     each_ask_on_wire,
     node_attributes,
-    qualified_partition,
+    readable,
     refused_application,
     refused_node,
     rejected_application,
     rejected_node,
     removal_input,
-    short_partition,
     updated_application,
 )
-from licorne.si.decisions import as_v19, run_end
+from licorne.si.decisions import as_v19, released_v19, run_end
 from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
-from licorne.si.reading import is_release, read_v19
+from licorne.si.partitions import QualifiedPartitions, ShortPartitions
+from licorne.si.reading import read_releases_v19, read_v19
 from licorne.si.wire_decisions import write_v19
 from licorne.si.wire_read import decode_apart
 from licorne.si.wire_write import encode
@@ -87,9 +86,11 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
     rm_id = salvaged(req, "rm_id")
 
     partitions = ShortPartitions(rm_id)
-    each_ask(result, "allocations", req.allocations, v19.Allocation, read_v19, _ask_reader(partitions), partitions)
+    asks = req.allocations
+    if asks or type(asks) is not list:  # releases mostly come without
+        each_ask(result, "allocations", asks, v19.Allocation, read_v19, _ask_reader(partitions), partitions)
     if req.releases is not None:
-        _releases(result, req.releases, rm_id)
+        _releases(result, req.releases, partitions)
     return result
 
 
@@ -114,17 +115,22 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
         partitions,
     )
     if req.releases is not None:
-        _releases(result, req.releases, req.rm_id)
+        _releases(result, req.releases, partitions)
     return req.rm_id, result
 
 
-def _releases(result: Translation, releases: object, rm_id: str) -> None:
-    def release(value: object) -> None:
-        exact = value if is_release(value) else plain(_known_type(value), v19.AllocationRelease)
-        result.inputs.append(_release(exact, rm_id))  # type: ignore[arg-type]
+def _releases(result: Translation, releases: object, partitions: ShortPartitions) -> None:
+    name = "releases.allocationsToRelease"
+
+    def careful(index: int, value: object) -> messages.Release | None:
+        try:
+            return _release(plain(_known_type(value), v19.AllocationRelease), partitions)
+        except Fault as fault:
+            result.ignored.append(str(fault.inside(f"{name}[{index}]")))
+            return None
 
     listed = getattr(releases, "allocations_to_release", releases)
-    each(result, "releases.allocationsToRelease", listed, release, None)
+    result.inputs += read_releases_v19(readable(result, name, listed), partitions, careful)
 
 
 def _known_type(value: object) -> object:
@@ -171,15 +177,15 @@ def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocatio
     return ask
 
 
-_TERMINATIONS = {number.value: number for number in Termination}
+_TERMINATIONS = frozenset(v19.TerminationType)
 
 
-def _release(release: v19.AllocationRelease, rm_id: str) -> messages.Release:
+def _release(release: v19.AllocationRelease, partitions: ShortPartitions) -> messages.Release:
     return messages.Release(
-        partition=short_partition(release.partition_name, rm_id),
+        partition=partitions[release.partition_name],
         application_id=release.application_id,
         key=release.allocation_key,
-        termination=_TERMINATIONS[release.termination_type],
+        termination=Termination(release.termination_type),
         message=release.message,
         what="both",
     )
@@ -271,25 +277,27 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
 def _end_of_run(outputs: list[Output], start: int) -> int:
     """Where the outputs end that may share a response with the one at `start`."""
     end = run_end(outputs, start)
-    if end == start:
-        name = _LISTS[type(outputs[start])]
+    name = _LISTS[type(outputs[start])]
+    while end < len(outputs) and _LISTS[type(outputs[end])] == name:
         end += 1
-        while end < len(outputs) and _LISTS[type(outputs[end])] == name:
-            end += 1
     return end
 
 
-def _responses_of_run(run: list[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:
+def _responses_of_run(run: list[Output], rm_id: str) -> list[tuple[Kind, Response]]:
     """The responses to such outputs, save decisions."""
     name = _LISTS[type(run[0])]
+    if name == "released":
+        released = released_v19(run, QualifiedPartitions(rm_id))
+        return [("allocation", v19.AllocationResponse(released=released))]
+    if name == "rejected allocations":
+        return [
+            ("allocation", v19.AllocationResponse(rejected_allocations=[_rejected_allocation(each) for each in run]))
+        ]
     if name == "state":
-        yield from (("state", _state(output)) for output in run)
-    elif name.startswith("application"):
-        yield "application", _application_response(run)
-    elif name.startswith("node"):
-        yield "node", _node_response(run)
-    else:
-        yield "allocation", _allocation_response(run, rm_id)
+        return [("state", _state(output)) for output in run]
+    return [
+        ("application", _application_response(run)) if name.startswith("application") else ("node", _node_response(run))
+    ]
 
 
 def _application_response(outputs: Iterable[Output]) -> v19.ApplicationResponse:
@@ -305,29 +313,8 @@ def _application_response(outputs: Iterable[Output]) -> v19.ApplicationResponse:
     return response
 
 
-def _allocation_response(outputs: Iterable[Output], rm_id: str) -> v19.AllocationResponse:
-    response = v19.AllocationResponse()
-    for output in outputs:
-        match output:
-            case messages.Released():
-                response.released.append(_released(output, rm_id))
-            case messages.RejectedAllocation():
-                response.rejected_allocations.append(
-                    v19.RejectedAllocation(
-                        allocation_key=output.key, application_id=output.application_id, reason=output.reason
-                    )
-                )
-    return response
-
-
-def _released(output: messages.Released, rm_id: str) -> v19.AllocationRelease:
-    return v19.AllocationRelease(
-        partition_name=qualified_partition(output.partition, rm_id),
-        application_id=output.application_id,
-        termination_type=v19.TerminationType(output.termination),
-        message=output.message,
-        allocation_key=output.key,
-    )
+def _rejected_allocation(output: Any) -> v19.RejectedAllocation:
+    return v19.RejectedAllocation(allocation_key=output.key, application_id=output.application_id, reason=output.reason)
 
 
 def _node_response(outputs: Iterable[Output]) -> v19.NodeResponse:

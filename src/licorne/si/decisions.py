@@ -1,4 +1,4 @@
-"""Decisions as dialect objects: runs of `NewAllocation`, which go out by the hundred thousand.
+"""What goes out by the hundred thousand as dialect objects: runs of `NewAllocation`, and of `Released` in 1.9's dialect.
 
 What many have in common is one object for all of them: a preemption policy, a priority, the qualified name of a
 partition. Their classes are frozen; a resource and tags are the core's own, as in `NewAllocation`.
@@ -14,7 +14,7 @@ import cython
 from licorne.si.seed import Allocation as AllocationSeed
 from licorne.si.seed import Priority
 from licorne.si.v19 import Allocation as AllocationV19
-from licorne.si.v19 import PreemptionPolicy
+from licorne.si.v19 import AllocationRelease, PreemptionPolicy, TerminationType
 
 if cython.compiled:
     from cython.cimports.licorne.si.allocations import NewAllocation
@@ -27,10 +27,14 @@ _POLICIES = [
 ]
 
 
+_TERMINATIONS = sorted(TerminationType)
+"""By their numbers, which are those of `licorne.si.messages.Termination`."""
+
+
 def run_end(outputs: list[Any], start: int) -> int:
-    """Where the run of decisions ends that begins at `start`; the same place if none begins there."""
-    end: cython.Py_ssize_t = start
-    of: object = NewAllocation
+    """Where the run of outputs of one type ends that begins at `start`."""
+    end: cython.Py_ssize_t = start + 1
+    of: object = type(outputs[start])
     while end < len(outputs) and type(outputs[end]) is of:
         end += 1
     return end
@@ -55,6 +59,26 @@ def as_v19(outputs: list[Any], start: int, end: int) -> list[AllocationV19]:
                 placeholder=output.placeholder,
                 originator=output.originator,
                 preemption_policy=policies[output.allow_preempt_self + 2 * output.allow_preempt_other],
+            )
+        )
+    return made
+
+
+def released_v19(outputs: list[Any], qualified: Mapping[str, str]) -> list[AllocationRelease]:
+    """Ends of allocations in 1.9's dialect; `qualified` knows, or finds out, the full names of partitions."""
+    made: list[Any] = []
+    terminations: list[Any] = _TERMINATIONS
+    number: cython.Py_ssize_t
+    of: Any = AllocationRelease
+    for output in outputs:
+        number = output.termination
+        made.append(
+            of(
+                partition_name=qualified[output.partition],
+                application_id=output.application_id,
+                termination_type=terminations[number],
+                message=output.message,
+                allocation_key=output.key,
             )
         )
     return made

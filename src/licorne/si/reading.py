@@ -17,6 +17,7 @@ from msgspec.structs import astuple
 
 from licorne.si._check import encodable
 from licorne.si._schema import INT64_MAX, INT64_MIN
+from licorne.si.messages import Release, Termination
 from licorne.si.seed import AllocationAsk, Priority
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease as AllocationReleaseV19
@@ -33,6 +34,11 @@ else:
 
 Careful = Callable[[int, Any], "Allocation | None"]
 """Reads one item, given with its index, in any case; None if it refused it and said so."""
+CarefulRelease = Callable[[int, Any], "Release | None"]
+"""The same for a release; None if it is left out, which was noted."""
+
+_TERMINATIONS = sorted(Termination)
+"""By their numbers, which are those of 1.9's dialect."""
 
 INT32_LEAST = cython.declare(cython.longlong, -(1 << 31))
 INT32_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
@@ -161,22 +167,45 @@ def _ask_seed(row: tuple[Any, ...]) -> Allocation | None:
     return ask
 
 
+def read_releases_v19(values: Sequence[Any], partitions: Mapping[str, str], careful: CarefulRelease) -> list[Release]:
+    """Releases of 1.9's dialect."""
+    made: list[Release] = []
+    index: cython.Py_ssize_t
+    for index, value in enumerate(values):
+        release: object = None
+        if type(value) is AllocationReleaseV19:
+            try:
+                release = _release_v19(astuple(value), partitions)
+            except UnicodeEncodeError:
+                release = None
+        if release is None:
+            release = careful(index, value)
+        if release is not None:
+            made.append(release)  # type: ignore[arg-type]
+    return made
+
+
+@cython.cfunc
+def _release_v19(row: tuple[Any, ...], partitions: Any) -> object:
+    """The release that the fields mean, in the order of their declaration, or None if one is not as declared."""
+    partition, application_id, termination, message, key = row
+    if not (_is_text(partition) and _is_text(application_id) and _is_text(message) and _is_text(key)):
+        return None
+    if type(termination) is not TerminationTypeV19:
+        return None
+    terminations: list[Any] = _TERMINATIONS
+    number: cython.Py_ssize_t = termination
+    return Release(
+        partition=partitions[partition],
+        application_id=application_id,
+        key=key,
+        termination=terminations[number],
+        message=message,
+        what="both",
+    )
+
+
 # -- is it as declared? ----------------------------------------------------------------------------------
-
-
-def is_release(value: Any) -> bool:
-    """Is every field of this release of 1.9's dialect exactly as declared, so that it need not be copied?"""
-    if type(value) is not AllocationReleaseV19 or type(value.termination_type) is not TerminationTypeV19:
-        return False
-    try:
-        return (
-            _is_text(value.partition_name)
-            and _is_text(value.application_id)
-            and _is_text(value.message)
-            and _is_text(value.allocation_key)
-        )
-    except UnicodeEncodeError:
-        return False
 
 
 @cython.cfunc
