@@ -122,6 +122,8 @@ class Writer:
     data: bytearray
     at: cython.Py_ssize_t
     size: cython.Py_ssize_t
+    names: list[Any]  # of the last resource, as it has them, and as they are written
+    sorted: list[Any]
     resources: list[Any]
     starts: Annotated[list[int], cython.Py_ssize_t[256]]
     ends: Annotated[list[int], cython.Py_ssize_t[256]]
@@ -130,6 +132,8 @@ class Writer:
         self.size = 1024
         self.data = bytearray(self.size)
         self.at = 0
+        self.names = []
+        self.sorted = []
         self.resources = [None] * PLACES
         if not cython.compiled:
             self.starts, self.ends = [0] * PLACES, [0] * PLACES
@@ -244,6 +248,20 @@ class Writer:
             self.finish(body, 1)
 
     @cython.cfunc
+    def in_order(self, value: dict[str, int]) -> list[Any]:
+        """The names in this resource, sorted: mostly those of the last one."""
+        i: cython.Py_ssize_t = 0
+        if len(value) == len(self.names):
+            for name in value:
+                if self.names[i] is not name:
+                    break
+                i += 1
+        if i < len(value) or i < len(self.names):
+            self.names = list(value)
+            self.sorted = sorted(value)
+        return self.sorted
+
+    @cython.cfunc
     def resource(self, tag: cython.int, value: dict[str, int]) -> cython.void:
         """A field that is a resource: as it was written before, where this is known."""
         place: cython.size_t
@@ -263,7 +281,7 @@ class Writer:
             return
         start = self.at
         body: cython.Py_ssize_t = self.begin(tag, 1)
-        for name in sorted(value):
+        for name in self.in_order(value):
             entry: cython.Py_ssize_t = self.begin(RESOURCE_ENTRY, 1)
             number: cython.ulonglong = _unsigned(value[name])
             self.entry_text(ENTRY_KEY, name)
