@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 import msgspec
 
-from bench.service.restload import load
+from bench.service.restload import Askers
 from bench.service.tasks import Outcome, Round, Task, times
 from bench.service.wire import Peer, RefusedError
 from bench.service.work import Work, release
@@ -52,7 +52,8 @@ async def grpc_rounds(task: Task) -> Outcome:
             await word()
             ending = None if task.rounds else asyncio.create_task(line())
             while not rounds or len(rounds) < task.rounds or (ending is not None and not ending.done()):
-                rounds.append(Round(allocations=work.pods, seconds=await peer.place()))
+                seconds = await peer.place()
+                rounds.append(Round(allocations=work.pods, seconds=seconds, ended_s=time.monotonic()))
                 await peer.clear()
             discarding.cancel()
     return Outcome(rounds=rounds)
@@ -192,10 +193,16 @@ async def hold(task: Task) -> Outcome:
 
 async def rest_clients(task: Task) -> Outcome:
     """Clients of REST."""
-    paths = rest_paths(task.rm_id, task.size)
+    askers = Askers(task.rest, rest_paths(task.rm_id, task.size), task.clients)
+    turns_s: list[tuple[float, float]] = []
     await word()
-    requests, failures = await load(task.rest, paths, task.clients, task.seconds)
-    return Outcome(requests=requests, failures=failures)
+    for _ in range(task.turns):
+        await asyncio.sleep(task.pause_s)
+        began = time.monotonic()
+        await askers.ask(task.seconds)
+        turns_s.append((began, time.monotonic()))
+    askers.close()
+    return Outcome(answers_s=askers.taken, turns_s=turns_s, failures=askers.failures)
 
 
 def rest_paths(rm_id: str, size: Size) -> list[tuple[str, str]]:

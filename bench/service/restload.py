@@ -6,8 +6,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from bench.service.tasks import Times, times
-
 WAIT_S = 60.0
 
 
@@ -59,41 +57,48 @@ async def get(address: str, target: str) -> bytes:
     return body
 
 
-async def load(
-    address: str, paths: Sequence[tuple[str, str]], clients: int, seconds: float
-) -> tuple[dict[str, Times], list[str]]:
-    """So many clients for so long; how long answers took by kind of path and in all, and what failed.
+class Askers:
+    """So many clients, each with a connection of its own.
 
-    `paths`: (kind, path). Each client begins elsewhere in them, and at another moment of the second.
+    `paths`: (kind, path). Each client begins elsewhere in them, and at another moment of the second. `taken` is how long each
+    answer took, in seconds, by kind and in all (`all`); `failures` is what failed.
     """
-    taken: dict[str, list[float]] = {"all": []}
-    failures: list[str] = []
-    ends = time.perf_counter() + seconds
 
-    async def client(number: int) -> None:
-        getter = Getter(address)
-        due = time.perf_counter() + number / clients
-        turn = number * (len(paths) // clients + 1)  # not all at the same kind
+    def __init__(self, address: str, paths: Sequence[tuple[str, str]], clients: int) -> None:
+        self.taken: dict[str, list[float]] = {}
+        self.failures: list[str] = []
+        self._paths = paths
+        self._getters = [Getter(address) for _ in range(clients)]
+        self._asked = [number * (len(paths) // clients + 1) for number in range(clients)]  # not all at the same kind
+
+    async def ask(self, seconds: float) -> None:
+        """Ask for so long, once a second each."""
+        ends = time.perf_counter() + seconds
+        await asyncio.gather(*(self._ask(number, ends) for number in range(len(self._getters))))
+
+    async def _ask(self, number: int, ends: float) -> None:
+        due = time.perf_counter() + number / len(self._getters)
         while due < ends:
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            kind, path = paths[turn % len(paths)]
+            kind, path = self._paths[self._asked[number] % len(self._paths)]
             began = time.perf_counter()
             try:
-                status, _ = await getter.get(path)
+                status, _ = await self._getters[number].get(path)
             except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-                failures.append(f"{path}: {type(error).__name__}")
+                self.failures.append(f"{path}: {type(error).__name__}")
                 return
             took = time.perf_counter() - began
             if status != 200:
-                failures.append(f"{path}: {status}")
-            taken["all"].append(took)
-            taken.setdefault(kind, []).append(took)
+                self.failures.append(f"{path}: {status}")
+            for each in ("all", kind):
+                self.taken.setdefault(each, []).append(took)
             due += 1.0
-            turn += 1
-        getter.close()
+            self._asked[number] += 1
 
-    await asyncio.gather(*(client(number) for number in range(clients)))
-    return {kind: times(found) for kind, found in taken.items()}, failures
+    def close(self) -> None:
+        """Close the connections."""
+        for getter in self._getters:
+            getter.close()
 
 
 async def slow_get(address: str, target: str, bytes_per_s: float) -> int:

@@ -17,10 +17,12 @@ from bench.run import ROOT, BenchError
 from bench.service.cases import ServiceCase
 from bench.service.restload import get, slow_get
 from bench.service.server import Server, serving
-from bench.service.tasks import Outcome, Round, Task, What
+from bench.service.tasks import Outcome, Round, Task, What, times
 from licorne.sim.machine import Meter
 
 SLOW_BYTES_PER_S = 10e6
+TURN_S = 2.5
+"""For so long the rate is measured without clients of REST, and then with them: no answer that is kept grows too old."""
 METRICS, DUMP = "/ws/v1/metrics", "/debug/fullstatedump"
 Say = Callable[[str], None]
 Figures = dict[str, float]
@@ -238,54 +240,69 @@ def waits(server: Server) -> Figures:
 
 
 def _rest(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
-    """The rate at which a workload is decided without clients of REST and with them, and how long these wait."""
+    """The rate at which a workload is decided without clients of REST and with them, by turns, and how long these wait.
+
+    By turns, as a machine's speed may change within seconds: each rate with them is compared with the one just before.
+    """
     assert case.beside is not None
-    figures: Figures = {}
+    turns = max(1, round(case.seconds / TURN_S))
     with serving(rest=True) as server:
         say("rest: filling what the clients look at")
         hold = Task(what="hold", address=server.address, rm_id="watched", size=case.beside)
-        with clients(hold) as watched:
-            for name in ("without", "with"):
-                say(f"rest: {case.seconds:g} s {name} {case.clients} clients")
-                busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.size, rounds=0)
-                with clients(busy) as working:
-                    waits(server)
-                    working.go()
-                    if name == "with":
-                        asked = _asked(case, server)
-                    else:
-                        asyncio.run(asyncio.sleep(case.seconds))
-                    figures |= {f"{name}_{what}": value for what, value in waits(server).items()}
-                    working.go()
-                    rounds = working.outcome().rounds
-                figures[f"{name}_per_s"] = sum(r.allocations for r in rounds) / sum(r.seconds for r in rounds)
+        busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.size, rounds=0)
+        ask = msgspec.structs.replace(
+            hold,
+            what="rest",
+            rest=server.rest,
+            clients=case.clients,
+            turns=turns,
+            seconds=case.seconds / turns,
+            pause_s=case.seconds / turns,
+        )
+        with clients(hold) as watched, clients(ask) as asking, clients(busy) as working:
+            say(f"rest: {turns} times {ask.pause_s:g} s without {case.clients} clients and {ask.seconds:g} s with them")
+            waits(server)
+            working.go()
+            asking.go()
+            asked = asking.outcome()
+            figures = waits(server)
+            working.go()
+            rounds = working.outcome().rounds
             watched.go()
             watched.outcome()
-    for kind, taken in asked.requests.items():
-        prefix = "rest" if kind == "all" else kind
-        figures |= {f"{prefix}_median_ms": taken.median_ms, f"{prefix}_p99_ms": taken.p99_ms}
-        figures |= {f"{prefix}_longest_ms": taken.most_ms, f"{prefix}_requests": taken.count}
-    figures["lost_percent"] = 100 * (1 - figures["with_per_s"] / figures["without_per_s"])
-    return figures, rounds
+    if asked.failures:
+        raise BenchError(f"rest: {len(asked.failures)} requests failed, the first: {asked.failures[0]}")
+    for kind, answers_s in asked.answers_s.items():
+        prefix, found = "rest" if kind == "all" else kind, times(answers_s)
+        figures |= {f"{prefix}_median_ms": found.median_ms, f"{prefix}_p99_ms": found.p99_ms}
+        figures |= {f"{prefix}_longest_ms": found.most_ms, f"{prefix}_requests": found.count}
+    return figures | _lost(rounds, [(begins - ask.pause_s, begins, ends) for begins, ends in asked.turns_s]), rounds
 
 
-def _asked(case: ServiceCase, server: Server) -> Outcome:
-    assert case.beside is not None
-    task = Task(
-        what="rest",
-        address=server.address,
-        rest=server.rest,
-        rm_id="watched",
-        size=case.beside,
-        clients=case.clients,
-        seconds=case.seconds,
-    )
-    with clients(task) as asking:
-        asking.go()
-        outcome = asking.outcome()
-    if outcome.failures:
-        raise BenchError(f"rest: {len(outcome.failures)} requests failed, the first: {outcome.failures[0]}")
-    return outcome
+def _lost(rounds: list[Round], turns: list[tuple[float, float, float]]) -> Figures:
+    """Rates without clients of REST and with them, and how much less the second is: medians of the turns.
+
+    A turn begins without them; its second moment is when they come, its third when they stop.
+    """
+    without = [_rate_within(rounds, begins, come) for begins, come, _ in turns]
+    beside = [_rate_within(rounds, come, stop) for _, come, stop in turns]
+    lost = [100 * (1 - after / before) for before, after in zip(without, beside, strict=True)]
+    return {
+        "without_per_s": median(without),
+        "with_per_s": median(beside),
+        "lost_percent": median(lost),
+        "lost_percent_least": min(lost),
+        "lost_percent_most": max(lost),
+    }
+
+
+def _rate_within(rounds: list[Round], begins: float, ends: float) -> float:
+    """Allocations per second of rounds between two moments; one that is partly there counts for that part."""
+    parts = [(max(begins, r.ended_s - r.seconds), min(ends, r.ended_s), r.allocations / r.seconds) for r in rounds]
+    seconds = sum(end - begin for begin, end, _ in parts if end > begin)
+    if not seconds:
+        raise BenchError(f"rest: no round was under way for {ends - begins:.0f} s")
+    return sum((end - begin) * rate for begin, end, rate in parts if end > begin) / seconds
 
 
 _MEASURES: dict[str, Callable[[ServiceCase, Say], tuple[Figures, list[Round]]]] = {

@@ -23,8 +23,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     size: Size = Size(1_000, 50_000, 50, 10)
     rounds: int = 1
     """grpc: 0 for as many as begin until it is told to end"""
+    turns: int = 1
     seconds: float = 0.0
-    """rest: for how long"""
+    pause_s: float = 0.0
+    """rest: for how long in each turn, and how long nothing is asked before it"""
     managers: int = 1
     stay: bool = False
     """managers: when all have their pods, wait until told to end"""
@@ -34,10 +36,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """All asks of a workload, from the first that leaves to the last allocation that comes."""
+    """All asks of a workload, from the first that leaves to the last allocation that comes. `ended_s`: of the monotonic clock."""
 
     allocations: int
     seconds: float
+    ended_s: float = 0.0
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +59,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     finished_s: list[float] = []
     """managers: when each had all its pods, from the moment at which all began"""
     probes: Times | None = None
-    requests: dict[str, Times] = {}
-    """rest: by kind of path, and `all`"""
+    answers_s: dict[str, list[float]] = {}
+    """rest: how long each answer took, by kind of path, and `all`"""
+    turns_s: list[tuple[float, float]] = []
+    """rest: when each turn began and ended (monotonic clock)"""
     failures: list[str] = []
     cpu_s: float = 0.0
 

@@ -10,12 +10,14 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from starlette.responses import Response
 
 from licorne.config.limits import GROUP_NAME, USER_NAME
 from licorne.core.application import Application
 from licorne.core.cluster import Manager
+from licorne.core.nodes import Node
 from licorne.core.partition import Partition
 from licorne.core.placement_rules import INVALID_QUEUE_NAME, legal_queue_name
 from licorne.core.queue import Queue
@@ -33,7 +35,7 @@ from .errors import refuse
 from .numbers import parse_uint
 from .pieces import application_pieces, queue_pieces, rejection_view, state_pieces
 from .routing import Call
-from .shared import Make, Shared
+from .shared import Make, Pieces, Shared
 from .stream import StreamResponse
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
@@ -54,6 +56,7 @@ class Handlers:
         self._metrics = metrics.Metrics()
         self._checks = asyncio.Semaphore(limits.checks)
         self._shared = Shared()
+        self._nodes: WeakKeyDictionary[Partition, Pieces] = WeakKeyDictionary()
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
 
     async def shared(self, call: Call, make: Make) -> Response:
@@ -122,7 +125,15 @@ class Handlers:
         """All nodes of a partition."""
         partition = self.partition(call)
         found = [partition.nodes[name] for name in sorted(partition.nodes)]
-        return await self.shared(call, lambda: json_list(encoded(views.node(one, partition)) for one in found))
+        pieces = self._nodes.setdefault(partition, Pieces())
+
+        def state(one: Node) -> object:
+            return views.node_state(one, partition)
+
+        def make(one: Node) -> bytes:
+            return encode(views.node(one, partition))
+
+        return await self.shared(call, lambda: json_list(pieces.of(found, state, make)))
 
     async def one_node(self, call: Call) -> Response:
         """One node."""

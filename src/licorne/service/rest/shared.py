@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.responses import Response
 
@@ -24,7 +24,7 @@ from .answers import JSON, in_pieces
 AT_ONCE_S = 2 * SLICE_S
 """How long the loop is held for a new answer; one that is ready by then needs no further turns of it."""
 FACTOR = 40.0
-SHORTEST_S, LONGEST_S = 0.2, 2.0
+SHORTEST_S, LONGEST_S = 0.1, 2.0
 """An answer that would be kept for less than this is not kept at all; none is kept for longer than that."""
 STALE_S = 4.0
 """Seconds after it was begun until which an answer is given while the next one is being made."""
@@ -35,6 +35,36 @@ KEPT_MAX = 64 << 20
 GZIP_MIN = 1400
 
 Make = Callable[[], Iterator[bytes]]
+Item = TypeVar("Item")
+
+
+class Pieces:
+    """The pieces of a long list as they were made last: one is made anew if what it is made of has changed.
+
+    Pieces of more than `BODY_MAX` bytes in all are not kept, and none is kept for longer than `STALE_S` after the last time.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, tuple[object, bytes]] = {}
+        self._forget: asyncio.TimerHandle | None = None
+
+    def of(
+        self, items: Iterable[Item], state: Callable[[Item], object], make: Callable[[Item], bytes]
+    ) -> Iterator[Iterator[bytes]]:
+        """The pieces of these items. `state` gives what a piece is made of, to be compared; `make` makes it."""
+        kept, made, size = self._kept, {}, 0
+        for item in items:
+            now = state(item)
+            before = kept.get(item)
+            piece = before[1] if before is not None and before[0] == now else make(item)
+            size += len(piece)
+            if size <= BODY_MAX:
+                made[item] = (now, piece)
+            yield iter((piece,))
+        self._kept = made if size <= BODY_MAX else {}
+        if self._forget is not None:
+            self._forget.cancel()
+        self._forget = asyncio.get_running_loop().call_later(STALE_S, self._kept.clear)
 
 
 class _TooLong(Exception):  # noqa: N818  it is no error
@@ -149,4 +179,4 @@ def _response(body: bytes, *, compressed: bool) -> Response:
     return Response(body, headers=headers, media_type=JSON)
 
 
-__all__ = ["Shared"]
+__all__ = ["Pieces", "Shared"]

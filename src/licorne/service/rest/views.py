@@ -171,6 +171,19 @@ def node(found: Node, home: Partition) -> objects.Node:
     )
 
 
+def node_state(found: Node, home: Partition) -> tuple[object, ...]:
+    """All that may change of what `node` reads: where it is equal, and a moment ago the same objects, so is the node."""
+    vectors = (found.capacity, found.allocated, found.occupied, found.free)
+    return (
+        found.attributes,
+        [vector.values() for vector in vectors],
+        [(a, a.shape, a.bound_ns, a.replaced_ns, a.preempted) for a in found.allocations],
+        [(key, home.foreign[key], amounts.values()) for key, amounts in found.foreign.items()],
+        found.schedulable,
+        list(found.reservations),
+    )
+
+
 def _foreign(key: str, found: Foreign, resource: objects.Resources) -> objects.ForeignAllocation:
     """What another scheduler has placed; its time is that of its creation, as far as is known."""
     return objects.ForeignAllocation(
