@@ -149,6 +149,21 @@ class Ask:
             self.next = None
 
     @cython.cfunc
+    def another(self) -> Ask:
+        """Another one that asks for the same, once: nothing has become of it yet."""
+        ask: Ask = Ask.__new__(Ask)
+        ask.open(self.key, self.app, self.shape, self.priority, self.created, self.seq)
+        ask.required = self.required
+        ask.tags = self.tags
+        ask.task_group = self.task_group
+        ask.timeout_ns = self.timeout_ns
+        ask.placeholder = self.placeholder
+        ask.originator = self.originator
+        ask.allow_self = self.allow_self
+        ask.allow_other = self.allow_other
+        return ask
+
+    @cython.cfunc
     @cython.exceptval(check=False)
     def before(self, other: Ask) -> cython.bint:
         """Request order."""

@@ -375,21 +375,12 @@ class Descent:
     @cython.ccall
     def split(self, ask: Ask) -> Ask:
         """The next allocation of an ask of the seed's dialect, with a UUID; the last one uses the ask up."""
-        app: Application = cython.cast(Application, ask.app)
         alloc: Ask = ask
-        self.books.unpend(app, ask)
+        self.books.unpend(ask.app, ask)
         if ask.repeats > 1:
-            alloc = Ask(ask.key, app, ask.shape, ask.priority, ask.created, ask.seq)
-            alloc.tags = ask.tags
-            alloc.task_group = ask.task_group
-            alloc.timeout_ns = ask.timeout_ns
-            alloc.placeholder = ask.placeholder
-            alloc.originator = ask.originator
-            alloc.allow_self = ask.allow_self
-            alloc.allow_other = ask.allow_other
-            alloc.required = ask.required
+            alloc = ask.another()
             ask.repeats -= 1
-            self.books.pend(app, ask)
+            self.books.pend(ask.app, ask)
         alloc.repeats = 0
         alloc.id = self.uuids.next()
         return alloc
