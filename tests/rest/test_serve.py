@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 import licorne.cli
 from licorne.service import Security, SecurityError, Service, Web
 from licorne.service.rest import Access
-from licorne.service.web import web_settings
+from licorne.service.web import HEADER_BYTES, web_settings
 from service.peers import Peer, eventually, service
 from service.processes import serving
 
@@ -105,6 +106,30 @@ def test_a_configuration_from_rest_counts_at_once() -> None:
             refused = await client.put("/ws/v1/config", content=QUEUES % "'no name'")
             assert (refused.status_code, refused.json()["problems"][0]["rule"]) == (409, "queue-name")
             await peer.node()
+
+    asyncio.run(story())
+
+
+def test_headers_without_end_are_cut_off() -> None:
+    async def story() -> None:
+        async with watched() as (made, client):
+            assert made.web is not None
+            host, _, port = made.web.addresses[0].rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET /ws/v1/clusters HTTP/1.1\r\nHost: here\r\n")
+            answer = asyncio.create_task(reader.read())
+            sent = 0
+            with contextlib.suppress(OSError):
+                while not answer.done() and sent < 100 * HEADER_BYTES:
+                    writer.write(b"X-More: " + b"x" * 8_000 + b"\r\n")
+                    sent += 8_010
+                    await writer.drain()
+                    await asyncio.sleep(0)
+            assert sent < 100 * HEADER_BYTES
+            with contextlib.suppress(OSError):
+                assert (await asyncio.wait_for(answer, 10)).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 431 "))
+            writer.close()
+            assert (await client.get("/ws/v1/clusters")).json() == []
 
     asyncio.run(story())
 

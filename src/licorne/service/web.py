@@ -153,6 +153,7 @@ class WebServer:
         """
         config = uvicorn.Config(
             self._counted,
+            http="h11",  # also where httptools is installed, which knows no limit for headers
             lifespan="off",
             log_config=None,
             access_log=False,
