@@ -23,6 +23,7 @@ FACTOR_2 = cython.declare(cython.ulonglong, 0x94D049BB133111EB)
 
 @cython.cfunc
 @cython.exceptval(check=False)
+@cython.overflowcheck(False)  # the bits that are too many are meant to be lost
 def mixed(x: cython.ulonglong) -> cython.ulonglong:
     """Another number of 64 bits for each, in which every bit depends on every bit of this one."""
     x = ((x ^ (x >> 30)) * FACTOR_1) & BITS_64
@@ -45,6 +46,7 @@ class Uuids:
         self.count = 0
 
     @cython.ccall
+    @cython.overflowcheck(False)
     def next(self) -> str:
         """The UUID of the next allocation."""
         self.count += 1
