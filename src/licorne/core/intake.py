@@ -292,7 +292,7 @@ def _placed_outside(
         new = intake.make(app, message, need)
         new.repeats = 0
         if partition.seed_dialect:
-            new.id = message.uuid or partition.uuids.next()
+            new.id = message.uuid or partition.descent.uuids.next()
     intake.submitted_with(app, new)
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now

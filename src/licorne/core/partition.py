@@ -117,7 +117,6 @@ class Partition:
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
-        self.uuids = self.descent.uuids
         self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.reservations = Reservations(self)

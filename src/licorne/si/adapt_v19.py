@@ -290,14 +290,13 @@ def _responses_of_run(run: list[Output], rm_id: str) -> list[tuple[Kind, Respons
         released = released_v19(run, QualifiedPartitions(rm_id))
         return [("allocation", v19.AllocationResponse(released=released))]
     if name == "rejected allocations":
-        return [
-            ("allocation", v19.AllocationResponse(rejected_allocations=[_rejected_allocation(each) for each in run]))
-        ]
+        rejected = [_rejected_allocation(output) for output in run]
+        return [("allocation", v19.AllocationResponse(rejected_allocations=rejected))]
     if name == "state":
         return [("state", _state(output)) for output in run]
-    return [
-        ("application", _application_response(run)) if name.startswith("application") else ("node", _node_response(run))
-    ]
+    if name == "node verdicts":
+        return [("node", _node_response(run))]
+    return [("application", _application_response(run))]
 
 
 def _application_response(outputs: Iterable[Output]) -> v19.ApplicationResponse:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from licorne.si.constants import DEFAULT_PARTITION
 
 
@@ -19,19 +21,6 @@ def short_partition(name: str, rm_id: str) -> str:
     return name
 
 
-class ShortPartitions(dict[str, str]):
-    """`short_partition` for the names of one request, each worked out once: every ask of a thousand brings one."""
-
-    def __init__(self, rm_id: str) -> None:
-        super().__init__()
-        self._rm_id = rm_id
-
-    def __missing__(self, name: str) -> str:
-        """Work out a name that has not been met."""
-        short = self[name] = short_partition(name, self._rm_id)
-        return short
-
-
 def qualified_partition(name: str, rm_id: str) -> str:
     """The name of a partition in messages to a resource manager, `[rmID]name`; a name in that form is kept."""
     if name.startswith("["):
@@ -39,8 +28,10 @@ def qualified_partition(name: str, rm_id: str) -> str:
     return f"[{rm_id}]{name or DEFAULT_PARTITION}"
 
 
-class QualifiedPartitions(dict[str, str]):
-    """`qualified_partition` for the names of one batch of outputs, each worked out once."""
+class _Names(dict[str, str]):
+    """What `name_of` makes of the names of one batch, each worked out once."""
+
+    name_of: Callable[[str, str], str]
 
     def __init__(self, rm_id: str) -> None:
         super().__init__()
@@ -48,5 +39,17 @@ class QualifiedPartitions(dict[str, str]):
 
     def __missing__(self, name: str) -> str:
         """Work out a name that has not been met."""
-        full = self[name] = qualified_partition(name, self._rm_id)
-        return full
+        found = self[name] = self.name_of(name, self._rm_id)
+        return found
+
+
+class ShortPartitions(_Names):
+    """`short_partition` for the names of one request: every ask of a thousand brings one."""
+
+    name_of = staticmethod(short_partition)
+
+
+class QualifiedPartitions(_Names):
+    """`qualified_partition` for the names of one batch of outputs."""
+
+    name_of = staticmethod(qualified_partition)

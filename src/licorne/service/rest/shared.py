@@ -50,7 +50,7 @@ class Pieces:
 
     def of(
         self, items: Iterable[Item], state: Callable[[Item], object], make: Callable[[Item], bytes]
-    ) -> Iterator[Iterator[bytes]]:
+    ) -> Iterator[tuple[bytes]]:
         """The pieces of these items. `state` gives what a piece is made of, to be compared; `make` makes it."""
         kept, made, size = self._kept, {}, 0
         for item in items:
@@ -60,7 +60,7 @@ class Pieces:
             size += len(piece)
             if size <= BODY_MAX:
                 made[item] = (now, piece)
-            yield iter((piece,))
+            yield (piece,)
         self._kept = made if size <= BODY_MAX else {}
         if self._forget is not None:
             self._forget.cancel()
