@@ -69,6 +69,11 @@ HOT = [
     "licorne.core.descent",
     "licorne.core.intake",
     "licorne.core.lifecycle",
+    "licorne.core.partition",
+    "licorne.core.manager",
+    "licorne.core.cluster",
+    "licorne.core.connection",
+    "licorne.core.calls",
 ]
 
 PURE = os.environ.get("LICORNE_PURE") == "1"

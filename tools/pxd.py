@@ -11,13 +11,15 @@ What is read, for each module:
 * `from cython.cimports.a.b import C` under `if cython.compiled:`, where C is a hot class, becomes `from a.b cimport C`.
   It stands after the forward declarations, and functions are left out, so two modules may import from each other, as
   long as neither inherits from the other;
-* its annotations in the class body, as attributes: visible to Python (`cdef public`), except pointers and C arrays;
+* its annotations in the class body, as attributes: visible to Python (`cdef public`), except pointers, C arrays and
+  `__weakref__`, which allows weak references;
 * its `@cython.cfunc` and `@cython.ccall` methods, except those that override a declared one;
 * the same decorators on functions of the module. They are declared as plain C functions even where the module says
   `@cython.inline`, since an inline function in a `.pxd` needs its body there; the C compiler still may inline them
   within their module. Module constants (`cython.declare`) are private to their module.
 
-A class from which no hot class inherits is declared final, which turns its method calls into direct ones.
+A class from which no other inherits, hot or in a module beside one that is, is declared final, which turns its method
+calls into direct ones.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 C_TYPES = {
@@ -153,8 +155,9 @@ def attribute(node: ast.AnnAssign, classes: Collection[str]) -> str:
         message = f"line {node.lineno}: `{ast.unparse(node.target)}`: an attribute gets its value in `__init__`"
         raise DeclarationError(message)
     kind = c_type(node.annotation, classes, attribute=True)
-    visibility = "" if kind.endswith(("*", "]")) else "public "
-    return f"cdef {visibility}{kind} {ast.unparse(node.target)}"
+    name = ast.unparse(node.target)
+    visibility = "" if kind.endswith(("*", "]")) or name == "__weakref__" else "public "
+    return f"cdef {visibility}{kind} {name}"
 
 
 def classes_of(tree: ast.Module) -> dict[str, Class]:
@@ -179,7 +182,16 @@ def inherited(cls: Class, known: Mapping[str, Class]) -> frozenset[str]:
     return found
 
 
-def declare_class(cls: Class, known: Mapping[str, Class], visible: Collection[str]) -> list[str]:
+def bases_in(paths: Iterable[Path]) -> frozenset[str]:
+    """Collect the names of all classes from which one in these files inherits."""
+    trees = (ast.parse(path.read_text(encoding="utf-8"), filename=str(path)) for path in paths)
+    classes = (node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    return frozenset(ast.unparse(base) for cls in classes for base in cls.bases)
+
+
+def declare_class(
+    cls: Class, known: Mapping[str, Class], visible: Collection[str], bases_of_others: Collection[str]
+) -> list[str]:
     """Declare an extension type: its attributes and its C methods."""
     name = cls.node.name
     bases = f"({', '.join(cls.bases)})" if cls.bases else ""
@@ -190,7 +202,7 @@ def declare_class(cls: Class, known: Mapping[str, Class], visible: Collection[st
             body.append(attribute(item, visible))
         elif isinstance(item, ast.FunctionDef) and is_c_function(item) and item.name not in old:
             body.append(signature(item, visible))
-    head = [] if any(name in other.bases for other in known.values()) else ["@cython.final"]
+    head = [] if name in bases_of_others else ["@cython.final"]
     return [*head, f"cdef class {name}{bases}:", *(f"    {line}" for line in body or ["pass"])]
 
 
@@ -203,15 +215,15 @@ def cimported_classes(tree: ast.Module, known: Mapping[str, Class]) -> Iterator[
                 yield node.module.removeprefix(CIMPORTS), names
 
 
-def declare(name: str, tree: ast.Module, known: Mapping[str, Class]) -> str:
-    """Declare a whole module, given the extension types of all hot modules."""
+def declare(name: str, tree: ast.Module, known: Mapping[str, Class], bases_of_others: Collection[str]) -> str:
+    """Declare a whole module, given the extension types of all hot modules, and from which classes others inherit."""
     own = classes_of(tree)
     visible = set(own).union(*(names for _, names in cimported_classes(tree, known)))
     parts = [
         [f"# Derived from {name} at build time; do not edit.", "cimport cython"],
         [f"cdef class {own_name}" for own_name in own],
         [f"from {source} cimport {', '.join(names)}" for source, names in cimported_classes(tree, known)],
-        *(declare_class(cls, known, visible) for cls in own.values()),
+        *(declare_class(cls, known, visible, bases_of_others) for cls in own.values()),
         [signature(node, visible) for node in tree.body if isinstance(node, ast.FunctionDef) and is_c_function(node)],
     ]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
@@ -230,11 +242,14 @@ def generate(sources: Mapping[str, Path]) -> Sequence[Path]:
                 message = f"{name}: a hot class named {class_name} exists already in another module"
                 raise DeclarationError(message)
             known[class_name] = cls
+    bases_of_others = bases_in(
+        path for folder in {path.parent for path in sources.values()} for path in folder.glob("*.py")
+    )
     written = []
     for name, tree in trees.items():
         target = sources[name].with_suffix(".pxd")
         try:
-            text = declare(name, tree, known)
+            text = declare(name, tree, known, bases_of_others)
         except DeclarationError as error:
             message = f"{sources[name]}, {error}"
             raise DeclarationError(message) from None

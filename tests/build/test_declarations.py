@@ -145,6 +145,19 @@ def test_subclass_is_final_and_does_not_declare_again_what_it_overrides(modules:
         """)
 
 
+def test_a_class_is_not_final_if_one_in_a_module_beside_it_inherits(modules: dict[str, Path]) -> None:
+    modules["hot.leaf"].with_name("plain.py").write_text("class Plain(Leaf): ...\n", encoding="utf-8")
+    pxd.generate(modules)
+    assert "final" not in modules["hot.leaf"].with_suffix(".pxd").read_text(encoding="utf-8")
+
+
+def test_weak_references_are_declared(tmp_path: Path) -> None:
+    path = tmp_path / "hot.py"
+    path.write_text("@cython.cclass\nclass Hot:\n    __weakref__: object\n", encoding="utf-8")
+    pxd.generate({"hot": path})
+    assert "    cdef object __weakref__\n" in path.with_suffix(".pxd").read_text(encoding="utf-8")
+
+
 def test_what_is_right_already_is_not_written_again(modules: dict[str, Path]) -> None:
     assert len(pxd.generate(modules)) == len(modules)
     assert pxd.generate(modules) == []

@@ -277,7 +277,7 @@ class Bench:
         return " ".join(f"{ask.key}@{node.id}" for node in nodes for ask in node.reservations)
 
     def queues(self) -> list[str]:
-        return [str(getattr(queue, "path", "")) for queue in self.partition.queues()]
+        return [str(getattr(queue, "path", "")) for queue in self.partition.tree.queues()]
 
     def allocated(self, path: str) -> dict[str, int]:
         found = self.partition.tree.find(path)

@@ -89,7 +89,7 @@ def test_another_configuration_and_dialect_can_come_with_it() -> None:
     made = api(group=config("b"))
     register(made)
     made.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"))
-    assert [getattr(queue, "path", "") for queue in made.cluster.partition("rm").queues()] == ["root", "root.b"]
+    assert [getattr(queue, "path", "") for queue in made.cluster.partition("rm").tree.queues()] == ["root", "root.b"]
     made.update(seed.UpdateRequest(rm_id="rm"))
     with pytest.raises(NotRegisteredError, match="registered in the other dialect"):
         made.update_node(v19.NodeRequest(rm_id="rm"))

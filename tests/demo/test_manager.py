@@ -110,7 +110,7 @@ def test_a_minute_shows_everything() -> None:
         "failed",
     )
     assert [name for name in seen if not counts[name]] == []
-    queues = {queue.path for queue in played.partition.queues()}
+    queues = {queue.path for queue in played.partition.tree.queues()}
     assert "root.tenants.blue" in queues
     played.api.cluster.validate()
 

@@ -85,7 +85,9 @@ class History:
         for output in outputs:
             self.said += 1
             self.allocations += type(output) is NewAllocation
-            self.sha.update(type(output).__name__.encode() + msgspec.json.encode(output, enc_hook=NewAllocation.fields))
+            self.sha.update(
+                type(output).__name__.encode() + msgspec.json.encode(output, enc_hook=lambda message: message.fields())
+            )
 
     def step(self) -> None:
         """Something happens."""

@@ -82,7 +82,7 @@ class EventBooks:
 
 
 def _count(partition: Any, state: Balance) -> None:
-    for queue in partition.queues():
+    for queue in partition.tree.queues():
         state["queue", queue.path, ""] += 1
     for node in partition.nodes.values():
         state["node", node.id, ""] += 1

@@ -30,7 +30,7 @@ class Placeholders(World):
             return
         groups = {"g": 1 + count % 3, "h": count // 4}
         amount = 1 + size % 4
-        leaves = [q.path for q in self.driver.partition(rm_id, name).queues() if q.is_leaf and not q.fair]
+        leaves = [q.path for q in self.driver.partition(rm_id, name).tree.queues() if q.is_leaf and not q.fair]
         add = self.application(rm_id, name, 0, user, 0)
         add.queue = leaves[queue % len(leaves)] if leaves else "root.c"
         add.placeholder_ask = {"vcore": amount * sum(groups.values())}

@@ -120,10 +120,10 @@ class Machine(Quotas, Squeezes, Placeholders):
             self.independent_ask(size, then)
         elif len(books.apps) < 2 or (which >= 5 and len(books.apps) < 9):
             app = self.application(rm_id, name, size if flavour % 2 else 0, count, more)
-            before = len(self.driver.partition(rm_id, name).queues())
+            before = len(self.driver.partition(rm_id, name).tree.queues())
             self.send(rm_id, [app], then)
             self.driver.check()
-            self.situations.met["dynamic queue created"] += len(self.driver.partition(rm_id, name).queues()) > before
+            self.situations.met["dynamic queue created"] += len(self.driver.partition(rm_id, name).tree.queues()) > before
             if app.application_id in books.apps and flavour != 2:
                 self.ask(rm_id, name, books.apps[app.application_id], count % 4, size, flavour, more)
         else:

@@ -179,4 +179,4 @@ class Situations:
 
 def _queues(driver: Driver, key: tuple[str, str]) -> dict[str, tuple[bool, bool]]:
     partition: Any = driver.partition(*key)
-    return {queue.path: (queue.managed, queue.draining) for queue in partition.queues()}
+    return {queue.path: (queue.managed, queue.draining) for queue in partition.tree.queues()}

@@ -13,6 +13,7 @@ from licorne.core import compiled
 from licorne.core.evictions import Eviction
 from licorne.core.explain import Preemption
 from licorne.core.guarantees import Ledger
+from licorne.core.story import allocation_story
 from licorne.si import v19
 from licorne.si.messages import NodeAction, Termination
 
@@ -194,7 +195,7 @@ def test_parts_of_a_decision() -> None:
             at_ns=b.partition.now,
         )
     ]
-    story = b.partition.allocation_story("x1", "a")
+    story = allocation_story(b.partition, "x1", "a")
     assert story is not None and story.eviction == b.partition.evictions[0]
     confirm(b, "a")
     assert b.run() == "k@n1 shy@n1"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from licorne.config import load
 from licorne.core.cluster import Cluster
+from licorne.core.vectors import UNLIMITED
 from licorne.si.messages import Allocation, Release, Released, Termination
 from reference.contests import Contest
 
@@ -39,7 +40,7 @@ class Play:
 
     def pass_time(self) -> int:
         """Decide, let victims end and time pass; how many there were."""
-        self.cluster.schedule()
+        self.cluster.schedule(UNLIMITED)
         self.cluster.validate()
         evicted = 0
         for _, outputs in self.cluster.outputs():

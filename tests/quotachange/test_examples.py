@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.bench import Bench
+from licorne.core.story import allocation_story
 from licorne.si.messages import Termination
 from quotachange.quotas import RULE, cluster, fill, left, queue, text, victims
 
@@ -140,6 +141,6 @@ def test_what_is_said_and_kept() -> None:
     assert (eviction.victim, eviction.victim_application, eviction.victim_queue) == ("a-11", "a", "root.p.a")
     assert (eviction.ask, eviction.ask_application, eviction.at_ns) == ("", "", bench.partition.now)
     assert "section 4" in eviction.rule
-    story = bench.partition.allocation_story("a", "a-11")
+    story = allocation_story(bench.partition, "a", "a-11")
     assert story is not None
     assert story.preempted

@@ -15,6 +15,7 @@ import msgspec
 
 from licorne.config import load
 from licorne.core import cluster as product
+from licorne.core.vectors import UNLIMITED
 from licorne.si import messages
 from licorne.si.messages import Input, Output
 from reference.clusters import Manager, Scenario, Step
@@ -158,7 +159,7 @@ class Comparison:
             for other, moment in zip(each.cluster.partitions(), moments, strict=True):
                 other._inspected_ns = moment
         for each in self.products.values():
-            each.cluster.schedule(limit)
+            each.cluster.schedule(UNLIMITED if limit is None else limit)
         self.situations.before_schedule(self.reference)
         self.reference.schedule(limit)
         said = self._compare()
@@ -233,7 +234,7 @@ def _shown_message(message: Input) -> str:
 
 
 def _fields(message: Any) -> dict[str, Any]:
-    if isinstance(message, messages.Allocation | messages.NewAllocation):
+    if isinstance(message, messages.Allocation | messages.Release):
         return message.fields()
     return {name: getattr(message, name) for name in message.__struct_fields__}
 

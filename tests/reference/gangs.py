@@ -352,7 +352,7 @@ def _fail(partition: Partition, app: App) -> None:
         life.time_out(partition, alloc)
     _drop(partition, app, list(app.asks.values()))
     for key in flying:
-        partition.out.append(Released(key, app.id, TIMEOUT, "", partition.name, "", True))
+        partition.out.append(Released(key, app.id, TIMEOUT, "", partition.name, ask=True))
     life.emptied(partition, app)
 
 
@@ -370,4 +370,4 @@ def _drop(partition: Partition, app: App, asks: list[Ask]) -> None:
         if ask not in asks:
             continue
         life.drop_ask(ask)
-        partition.out.append(Released(ask.key, app.id, TIMEOUT, "", partition.name, "", True))
+        partition.out.append(Released(ask.key, app.id, TIMEOUT, "", partition.name, ask=True))

@@ -8,6 +8,7 @@ from typing import Any
 
 from licorne.config import load
 from licorne.core.cluster import Cluster
+from licorne.core.vectors import UNLIMITED
 from licorne.si.constants import TAG_REQUIRED_NODE
 from licorne.si.messages import (
     AddApplication,
@@ -49,7 +50,7 @@ class Both:
 
     def schedule(self) -> tuple[list[str], list[str]]:
         """What the product has placed where, and the reference."""
-        self.product.schedule()
+        self.product.schedule(UNLIMITED)
         self.reference.schedule()
         return _placed(list(self.product.outputs())), _placed(self.reference.outputs())
 

@@ -283,13 +283,13 @@ def test_an_error_within_the_scheduler_is_a_resync(monkeypatch: pytest.MonkeyPat
             def broken(*_: object, **__: object) -> None:
                 raise ZeroDivisionError
 
-            monkeypatch.setattr(serving.api.cluster, "submit", broken)
+            monkeypatch.setattr(serving.api, "take", broken)
             await peer.send("node", v19.NodeRequest(rm_id="rm"))
             assert (await peer.ending("node"))[1] == "RESYNC: an internal error"
             monkeypatch.undo()
             assert state(serving) is None
             assert state(serving, "b") is State.RUNNING
-            monkeypatch.setattr(serving.api.cluster, "schedule", broken)
+            monkeypatch.setattr(serving.api, "schedule", broken)
             await other.send("node", v19.NodeRequest(rm_id="b"))
             assert (await other.ending("node"))[1] == "RESYNC: an internal error of the scheduler"
             monkeypatch.undo()

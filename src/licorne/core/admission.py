@@ -130,7 +130,7 @@ def _reject_in(partition: Partition, queue: Queue, message: AddApplication, reas
     """Reject an application that had a queue, which may have been made for it."""
     if partition.events is not None:
         partition.events.queues.look_at_path(queue)
-    partition.watch_empty_queues()
+    partition.cleaner.watch()
     _reject(partition, message, reason)
 
 
@@ -175,7 +175,7 @@ def retire(partition: Partition, app: Application) -> None:
     if len(partition.terminated) > TERMINATED_MAX:
         forget(partition, next(iter(partition.terminated)))
     if not app.queue.apps:  # what else could have become empty?
-        partition.watch_empty_queues()
+        partition.cleaner.watch()
 
 
 def forget(partition: Partition, app: Application) -> None:

@@ -11,34 +11,21 @@ Calls from within a callback are refused: the step that called back is still und
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
-from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
-from licorne.si.adapt import Translation
+from licorne.si import seed, v19
 from licorne.si.callback import ResourceManagerCallback
-from licorne.si.messages import Input, Output
 
 from . import dump
-from .cluster import Cluster
+from .calls import REENTERED, Calls, Clock, NotRegisteredError, OnOutput
+from .connection import Connection
 from .partition import PlacementConfigError
 from .plugins import Plugins
 from .settings import SettingsError
-from .states import TIME_MAX_NS
 
 PolicyGroups = MutableMapping[str, tuple[str, Mapping[str, str]]]
-OnOutput = Callable[[str, list[Output]], None]
-Clock = Callable[[], int]
-_METHODS = {
-    "update": "recv_update_response",
-    "allocation": "update_allocation",
-    "application": "update_application",
-    "node": "update_node",
-    "state": "update_container_scheduling_state",
-}
-"""What a callback is told with what, by the kinds of responses of the adapters."""
-_REENTERED = "SchedulerAPI was called from within a callback; call it when the callback has returned"
 
 
 class RegistrationError(ValueError):
@@ -49,31 +36,7 @@ class ConfigurationError(ValueError):
     """A configuration was refused; the text says where and why. The old one stays in force."""
 
 
-class NotRegisteredError(LookupError):
-    """A request of a resource manager that is not registered, or in another dialect than it registered in."""
-
-
-class _Connection:
-    """One resource manager's callback, plugins and dialect."""
-
-    def __init__(
-        self,
-        callback: ResourceManagerCallback | None,
-        plugins: Plugins,
-        policy_group: str,
-        extra: Mapping[str, str],
-        *,
-        seed_dialect: bool,
-    ) -> None:
-        self.callback = callback
-        self.plugins = plugins
-        self.policy_group = policy_group
-        self.extra = dict(extra)
-        self.seed_dialect = seed_dialect
-        self.adapter: Any = adapt_seed if seed_dialect else adapt_v19
-
-
-class SchedulerAPI:
+class SchedulerAPI(Calls):
     """A scheduler for any number of resource managers in this process.
 
     Parameters:
@@ -84,6 +47,10 @@ class SchedulerAPI:
         on_output: takes (rm_id, outputs) as internal messages (`licorne.si.messages`) in place of the callbacks. A host
             that sends bytes makes them with `responses_as_bytes` of the adapter of its peer's dialect
             (`licorne.si.adapt_v19`, `licorne.si.adapt_seed`).
+
+    `settings` may be changed: for every resource manager, another value counts from its next registration or reload on.
+    `callback_errors` are the last errors that callbacks raised (at most 100): they change nothing, and are kept for the
+    host to log.
     """
 
     def __init__(
@@ -94,17 +61,9 @@ class SchedulerAPI:
         clock: Clock | None = None,
         on_output: OnOutput | None = None,
     ) -> None:
+        super().__init__(clock, on_output)
         self.policy_groups: PolicyGroups = {} if policy_groups is None else policy_groups
-        self.cluster = Cluster()
         self.settings = dict(settings or {})
-        """For every resource manager; another value counts from its next registration or reload on."""
-        self._clock = clock
-        self._on_output = on_output
-        self._connections: dict[str, _Connection] = {}
-        self._syncing: list[Plugins] = []  # those of them that keep a cache
-        self._busy = False
-        self.callback_errors: list[str] = []
-        """The last errors that callbacks raised (at most 100): they change nothing, and are kept for the host to log."""
 
     # -- registration and configuration ----------------------------------------------------------------
 
@@ -141,8 +100,8 @@ class SchedulerAPI:
             )
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise RegistrationError(f"registration of RM failed: {error}") from error
-        self._connections[rm_id] = _Connection(
-            callback, plugins, request.policy_group, extra, seed_dialect=seed_dialect
+        self._connections[rm_id] = Connection(
+            rm_id, callback, plugins, request.policy_group, extra, seed_dialect=seed_dialect
         )
         self._note_syncing()
         self._deliver()
@@ -232,10 +191,10 @@ class SchedulerAPI:
         self._reload(rm_id, connection, text, {})
         return seed.UpdateConfigurationResponse(success=True, old_config=old)
 
-    def _settings_of(self, connection: _Connection, extra: Mapping[str, str]) -> dict[str, str]:
+    def _settings_of(self, connection: Connection, extra: Mapping[str, str]) -> dict[str, str]:
         return {**self.settings, **self.policy_groups.get(connection.policy_group, ("", {}))[1], **extra}
 
-    def _reload(self, rm_id: str, connection: _Connection, text: str, extra: Mapping[str, str]) -> None:
+    def _reload(self, rm_id: str, connection: Connection, text: str, extra: Mapping[str, str]) -> None:
         extra = dict(extra) or connection.extra
         try:
             self.cluster.reload(rm_id, text, self._settings_of(connection, extra))
@@ -257,92 +216,7 @@ class SchedulerAPI:
         self.cluster.remove(rm_id)
         self._deliver()
 
-    # -- updates ---------------------------------------------------------------------------------------
-
-    def update(self, request: seed.UpdateRequest | bytes, *, now_ns: int | None = None) -> None:
-        """Take in an update in the seed's dialect: the message, or its bytes as on the wire.
-
-        Raises:
-            NotRegisteredError: the resource manager is not registered in this dialect.
-            WireError: the bytes are no such message; nothing of them was taken in.
-        """
-        if isinstance(request, bytes):
-            rm_id, translation = adapt_seed.inputs_from_update_bytes(request)
-            self._check(rm_id, "UpdateRequest", seed_dialect=True)
-        else:
-            rm_id = request.rm_id
-            self._check(rm_id, "UpdateRequest", seed_dialect=True)
-            translation = adapt_seed.inputs_from_update_request(request)
-        self._take(rm_id, translation, now_ns)
-
-    def update_application(self, request: v19.ApplicationRequest | bytes, *, now_ns: int | None = None) -> None:
-        """Take in new and removed applications (1.9), as a message or its bytes; raises as `update`."""
-        if isinstance(request, bytes):
-            request = wire.decode(v19.ApplicationRequest, request)
-        self._check(request.rm_id, "ApplicationRequest", seed_dialect=False)
-        self._take(request.rm_id, adapt_v19.inputs_from_application_request(request), now_ns)
-
-    def update_allocation(self, request: v19.AllocationRequest | bytes, *, now_ns: int | None = None) -> None:
-        """Take in asks, allocations and releases (1.9), as a message or its bytes; raises as `update`."""
-        if isinstance(request, bytes):
-            rm_id, translation = adapt_v19.inputs_from_allocation_bytes(request)
-            self._check(rm_id, "AllocationRequest", seed_dialect=False)
-        else:
-            rm_id = request.rm_id
-            self._check(rm_id, "AllocationRequest", seed_dialect=False)
-            translation = adapt_v19.inputs_from_allocation_request(request)
-        self._take(rm_id, translation, now_ns)
-
-    def update_node(self, request: v19.NodeRequest | bytes, *, now_ns: int | None = None) -> None:
-        """Take in new, changed and removed nodes (1.9), as a message or its bytes; raises as `update`."""
-        if isinstance(request, bytes):
-            request = wire.decode(v19.NodeRequest, request)
-        self._check(request.rm_id, "NodeRequest", seed_dialect=False)
-        self._take(request.rm_id, adapt_v19.inputs_from_node_request(request), now_ns)
-
-    def submit(self, rm_id: str, inputs: Sequence[Input], *, now_ns: int | None = None) -> None:
-        """Take in internal messages: the shortest way in, for hosts that make them themselves."""
-        if rm_id not in self._connections:
-            raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
-        self._begin(now_ns)
-        self.cluster.submit(rm_id, inputs)
-        self._deliver()
-
-    def take(self, rm_id: str, translation: Translation, *, now_ns: int | None = None) -> None:
-        """Take in what the adapter of its dialect made of a request, for hosts that look at it first; as `submit`."""
-        if rm_id not in self._connections:
-            raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
-        self._take(rm_id, translation, now_ns)
-
-    def _check(self, rm_id: str, kind: str, *, seed_dialect: bool) -> None:
-        connection = self._connections.get(rm_id)
-        if connection is None:
-            raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" not registered')
-        if connection.seed_dialect != seed_dialect:
-            raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" registered in the other dialect')
-
-    def _take(self, rm_id: str, translation: Translation, now_ns: int | None) -> None:
-        self._begin(now_ns)
-        if translation.outputs:
-            self.cluster.managers[rm_id].out += translation.outputs
-        self.cluster.submit(rm_id, translation.inputs)
-        self._deliver()
-
-    # -- decisions -------------------------------------------------------------------------------------
-
-    def schedule(self, *, now_ns: int | None = None, limit: int | None = None) -> int:
-        """Decide until nothing more is possible, or `limit` allocations are made; returns the number of new allocations.
-
-        They are announced through the callbacks before the call returns. What was due by now happens first.
-        """
-        self._begin(now_ns)
-        self._busy = True
-        try:
-            made = self.cluster.schedule(limit)
-        finally:
-            self._busy = False
-        self._deliver()
-        return made
+    # -- pausing, looking ------------------------------------------------------------------------------
 
     def pause(self, rm_id: str, *, paused: bool = True) -> None:
         """Decide nothing for a resource manager, or again; what it has stays, and time goes on. An unknown one is ignored.
@@ -369,7 +243,7 @@ class SchedulerAPI:
     def diagnostics(self) -> dict[str, dict[str, Any]]:
         """What resource managers add to a state dump, by id (plugin `get_state_dump`, 1.9)."""
         if self._busy:
-            raise RuntimeError(_REENTERED)
+            raise RuntimeError(REENTERED)
         self._busy = True
         try:
             added = {rm_id: self._connections[rm_id].plugins.diagnostics() for rm_id in sorted(self._connections)}
@@ -377,44 +251,5 @@ class SchedulerAPI:
             self._busy = False
         return {rm_id: found for rm_id, found in added.items() if found is not None}
 
-    # -- time and callbacks ----------------------------------------------------------------------------
 
-    def _begin(self, now_ns: int | None) -> None:
-        if self._busy:
-            raise RuntimeError(_REENTERED)
-        if now_ns is None:
-            now_ns = self.cluster.now if self._clock is None else self._clock()
-        if now_ns > TIME_MAX_NS:
-            raise ValueError(f"now_ns: {now_ns}: no time is later than {TIME_MAX_NS}")
-        self.cluster.advance(now_ns)
-
-    def _deliver(self) -> None:
-        self._busy = True
-        try:
-            for plugins in self._syncing:
-                plugins.sync(last=True)
-            for rm_id, outputs in self.cluster.outputs():
-                if self._on_output is not None:
-                    self._on_output(rm_id, outputs)
-                else:
-                    self._call_back(rm_id, outputs)
-            if self.cluster.listening:
-                for rm_id, events in self.cluster.events():
-                    connection = self._connections[rm_id]
-                    connection.plugins.send(events, seed_dialect=connection.seed_dialect)
-        finally:
-            self._busy = False
-
-    def _call_back(self, rm_id: str, outputs: list[Output]) -> None:
-        connection = self._connections.get(rm_id)
-        if connection is None or connection.callback is None:
-            return
-        for kind, response in connection.adapter.responses(outputs, rm_id):
-            try:
-                getattr(connection.callback, _METHODS[kind])(response)
-            except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
-                self._note(error)
-
-    def _note(self, error: Exception) -> None:
-        self.callback_errors.append(f"{type(error).__name__}: {error}")
-        del self.callback_errors[:-100]
+__all__ = ["ConfigurationError", "NotRegisteredError", "PolicyGroups", "RegistrationError", "SchedulerAPI"]

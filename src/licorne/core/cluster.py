@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import cython
+
 from licorne.config import Configuration, load
 from licorne.config.model import PartitionConfig
 from licorne.si.events import Event
@@ -31,97 +33,57 @@ from licorne.si.messages import (
 from licorne.si.partitions import short_partition
 
 from .admission import add_application, end_application, remove_application
-from .eventrecords import EventStore, Recorder, schedulable
-from .events import PartitionEvents
+from .eventrecords import Recorder, schedulable
 from .nodechanges import change_node
-from .partition import Partition, Predicate, PreemptionPredicate
-from .releases import release
+from .partition import Predicate, PreemptionPredicate
 from .settings import Settings, read_settings
 from .states import ApplicationEvent, ApplicationState
 from .usagehistory import UsageHistory
 from .validate import validate
-from .vectors import UNLIMITED, Types
+from .vectors import Types
+
+if cython.compiled:
+    from cython.cimports.licorne.core.manager import Manager
+    from cython.cimports.licorne.core.partition import Partition
+else:
+    from .manager import Manager
+    from .partition import Partition
 
 if TYPE_CHECKING:
     from .application import Application
 
 
-class Manager:
-    """A registered resource manager: its configuration, settings and partitions."""
-
-    def __init__(self, rm_id: str, configuration: Configuration, settings: Settings, *, seed_dialect: bool) -> None:
-        self.rm_id = rm_id
-        self.configuration = configuration
-        self.settings = settings
-        self.seed_dialect = seed_dialect
-        self.predicates: Predicate | None = None
-        self.preemption_predicates: PreemptionPredicate | None = None
-        self.partitions: dict[str, Partition] = {}
-        self.ordered: list[Partition] = []  # by name
-        self.out: list[Output] = []
-        self.listens = False  # to events
-        self.store: EventStore | None = None
-        self.recorder: Recorder | None = None  # of the host, for all resource managers
-        self.paused = False  # nothing is decided for it
-
-    def is_paused(self) -> bool:
-        """Is nothing to be decided for it?"""
-        return self.paused
-
-    def settle_listening(self, now: int, *, announce: bool) -> None:
-        """Make records of events, or none, as the settings and the resource manager have it.
-
-        Partitions that are new to a store begin with records of their queues; with `announce`, so do the first.
-        """
-        if not ((self.listens or self.recorder is not None) and self.settings.event_tracking):
-            self.store = None
-            for partition in self.partitions.values():
-                partition.events = partition.limits.regrouped = None
-            return
-        announce = announce or self.store is not None
-        if self.store is None:
-            self.store = EventStore(self.settings.event_capacity, now, self.rm_id, self.recorder)
-            self.store.keeps = self.listens
-        self.store.capacity = self.settings.event_capacity
-        for partition in self.ordered:
-            if partition.events is None:
-                partition.events = PartitionEvents(partition, self.store, announce=announce)
-
-    def refused(self, key: str, node_id: str, why: str) -> None:
-        """A predicate of the resource manager keeps an ask off a node."""
-        for partition in self.ordered:
-            if partition.events is not None and node_id in partition.nodes:
-                partition.events.notices.refused(key, node_id, why)
-
-    def add(self, name: str, partition: Partition) -> None:
-        """One more partition."""
-        self.partitions[name] = partition
-        self.ordered = [self.partitions[name] for name in sorted(self.partitions)]
-
-    def drop(self, name: str) -> Partition:
-        """One of its partitions goes; returned is which."""
-        partition = self.partitions.pop(name)
-        self.ordered.remove(partition)
-        return partition
-
-
+@cython.cclass
 class Cluster:
-    """The scheduler as a pure state machine. `now` (ns) never goes back."""
+    """The scheduler as a pure state machine. `now` (ns) never goes back.
+
+    Of a host are: `watcher`, which is shown each partition that is new, before anything happens there; `recorder`, which
+    takes the records of events of all resource managers that register from now on; `read`, which reads a queue
+    configuration, perhaps one that it has read before. `listening` are the resource managers that want records of events.
+    """
+
+    now: int
+    watcher: Callable[[Partition], None] | None
+    types: Types
+    managers: dict[str, Manager]
+    listening: list[Manager]
+    recorder: Recorder | None
+    read: Callable[[str], Configuration]
+    _ordered: list[Manager]  # by id
+    _deciding: list[Manager]  # those of them that are not paused
+    _usage_watched: cython.bint
+    __weakref__: object
 
     def __init__(self) -> None:
         self.now = 0
-        self.watcher: Callable[[Partition], None] | None = None
-        """Of a host: is shown each partition that is new, before anything happens there."""
+        self.watcher = None
         self.types = Types()
-        self.managers: dict[str, Manager] = {}
-        self._ordered: list[Manager] = []  # by id
-        self._deciding: list[Manager] = []  # those of them that are not paused
-        self.listening: list[Manager] = []
-        """Those that want records of events."""
-        self.recorder: Recorder | None = None
-        """Takes the records of events of all resource managers that register from now on."""
-        self.read: Callable[[str], Configuration] = load
-        """Reads a queue configuration; a host may have one that has read it before."""
+        self.managers = {}
+        self.listening = []
+        self.recorder = None
+        self.read = load
+        self._ordered = []
+        self._deciding = []
         self._usage_watched = False
         for name in ("memory", "vcore"):
             self.types.slot(name)
@@ -288,36 +250,40 @@ class Cluster:
             for partition in self.partitions():
                 partition.advance(now)
 
-    def submit(self, rm_id: str, inputs: Iterable[Input]) -> None:
+    @cython.ccall
+    def submit(self, rm_id: str, inputs: Iterable[Input]) -> cython.void:
         """Take in messages of a resource manager, in order.
 
         What runs on a new node already is taken in behind the applications that follow the node, for it belongs to
         them; nothing of it if the node is refused.
         """
-        manager = self.managers[rm_id]
-        partitions = manager.partitions
-        listens = manager.store is not None
+        manager: Manager = self.managers[rm_id]
+        partition: Partition | None
+        listens: cython.bint = manager.store is not None
         running: list[Allocation] = []
-        messages = list(inputs)
-        at = 0
+        messages: list[Any] = list(inputs)
+        at: cython.Py_ssize_t = 0
         while at < len(messages):
             message = messages[at]
             at += 1
             if running and type(message) is not NodeUpdate and type(message) is not AddApplication:
                 self.submit(rm_id, running)
                 running = []
-            partition = partitions.get(message.partition)
+            partition = manager.partitions.get(message.partition)
             if partition is None:
                 manager.out += _unknown_partition(message, rm_id)
                 if manager.store is not None and type(message) is NodeUpdate and message.action in _NEW_NODE:
                     manager.store.add(schedulable(message, self.now), self.now)
             elif type(message) is Allocation and not listens:
                 at = partition.intake.take_run(messages, at - 1, message.partition)
+            elif type(message) is Release and not listens:
+                partition.releases.take(message)
+                partition.changed = True
             elif type(message) is Allocation and partition.events is not None:
                 at = partition.events.watch_asks(messages, at - 1, _HANDLERS[Allocation])
                 partition.changed = True
             elif type(message) is Release and partition.events is not None:
-                partition.events.watch_release(message, release)
+                partition.events.watch_release(message, _HANDLERS[Release])
                 partition.changed = True
             else:
                 handle = _HANDLERS[type(message)]
@@ -333,14 +299,16 @@ class Cluster:
 
     # -- decisions -------------------------------------------------------------------------------------
 
-    def schedule(self, limit: int | None = None) -> int:
+    @cython.ccall
+    def schedule(self, limit: cython.longlong) -> cython.longlong:
         """Decide until nothing more is possible, or `limit` allocations are made in all; returns their number."""
-        left = UNLIMITED if limit is None else limit
-        made = 0
+        manager: Manager
+        partition: Partition
+        made: cython.longlong = 0
         for manager in self._deciding:
             for partition in manager.ordered:
-                made += partition.schedule(left - made)
-                if made >= left:
+                made += partition.schedule(limit - made)
+                if made >= limit:
                     return made
         return made
 
@@ -357,9 +325,12 @@ class Cluster:
                 due.append(manager.store.due_ns)
         return min(due, default=None)
 
+    @cython.ccall
     def outputs(self) -> list[tuple[str, list[Output]]]:
         """Take what is to be told, by resource manager."""
-        found = []
+        manager: Manager
+        partition: Partition
+        found: list[tuple[str, list[Output]]] = []
         for manager in self._ordered:
             out = manager.out
             for partition in manager.ordered:
@@ -389,7 +360,7 @@ class Cluster:
 _NEW_NODE = (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
 _HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
     Allocation: lambda partition, message: partition.intake.take(message),
-    Release: release,
+    Release: lambda partition, message: partition.releases.take(message),
     AddApplication: add_application,
     RemoveApplication: remove_application,
     NodeUpdate: change_node,
@@ -413,4 +384,4 @@ def _unknown_partition(message: Input, rm_id: str) -> Sequence[Output]:
     return []
 
 
-__all__ = ["Cluster", "Manager", "Termination"]
+__all__ = ["Cluster", "Termination"]

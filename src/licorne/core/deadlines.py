@@ -26,7 +26,7 @@ def due(partition: Partition, kind: str, subject: Any) -> None:
 
 
 def _clean(partition: Partition, _: Partition) -> None:
-    partition.remove_empty_queues()
+    partition.cleaner.run()
 
 
 def _state(partition: Partition, app: Application) -> None:

@@ -99,16 +99,16 @@ class Descent:
         self.visits = 0
         self.attempts = 0
 
-    def decide(self, limit: int) -> int:
+    @cython.ccall
+    def decide(self, limit: cython.longlong) -> cython.longlong:
         """Decide until nothing more is possible, or `limit` allocations are made; the number of allocations.
 
         The decisions are appended to `out`, which the desk takes.
         """
         made: cython.longlong = 0
-        most: cython.longlong = limit
         result: cython.int
         self.parking.settle()
-        while made < most and self.root.asks_pending:
+        while made < limit and self.root.asks_pending:
             if not self.parking.enabled:
                 self.parking.wake_tree(self.root)
             self.parking.settle()
@@ -117,8 +117,8 @@ class Descent:
                     made += 1
                     continue
             if self.gangs.due or self.gangs.stuck:
-                made += self.desk.replacement.run(most - made)
-                if made >= most:
+                made += self.desk.replacement.run(limit - made)
+                if made >= limit:
                     break
             result = NOTHING if self.parking.idle() else self.regular_pass()
             if result == ALLOCATED:

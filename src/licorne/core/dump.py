@@ -17,7 +17,8 @@ from .usagehistory import most_used
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
-    from .cluster import Cluster, Manager
+    from .cluster import Cluster
+    from .manager import Manager
     from .nodes import Node
     from .partition import Partition
     from .queue import Queue

@@ -6,6 +6,8 @@ reasons are read off the same state, with the same comparisons, that the attempt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -138,6 +140,17 @@ Reason = (
 
 Counted = dict["Shape", Nodes | None]
 """What the nodes say to a shape; shared while the reasons of many asks are looked up at one moment."""
+
+
+def waiting(partition: Partition) -> Iterator[tuple[str, str, list[Reason]]]:
+    """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design).
+
+    To be read before anything changes: what nodes say to a shape is looked up once for all its asks.
+    """
+    counted: Counted = {}
+    for app in sorted(partition.applications.values(), key=attrgetter("seq")):
+        for ask in app.requests.in_order():
+            yield ask.key, app.id, reasons(partition, app, ask, counted)
 
 
 def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted | None = None) -> list[Reason]:

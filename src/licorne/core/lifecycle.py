@@ -214,7 +214,8 @@ class Lifecycle:
         elif app.state is not RESUMING:  # which ends with the last placeholder
             self._fire(app, RUN, "")
 
-    def emptied(self, app: Application) -> None:
+    @cython.ccall
+    def emptied(self, app: Application) -> cython.void:
         """An ask or allocation is gone: if it was the last, the application completes, or has failed."""
         if app.asks_pending or app.allocations:
             return

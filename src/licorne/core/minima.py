@@ -96,11 +96,11 @@ class Minima:
         return True
 
     @cython.cfunc
-    def add(self, vec: Vec) -> cython.void:
-        """One more vector is in the set."""
+    def add(self, vec: Vec) -> cython.bint:
+        """One more vector is in the set. False: one that was in it is no larger."""
         i: cython.Py_ssize_t
         if self.reach(vec):
-            return
+            return False
         i = self.count - 1
         while i >= 0:
             if self._above(i, vec):
@@ -113,6 +113,7 @@ class Minima:
             joined.lower_to(vec)
             self._drop(KEPT - 1)
             self.add(joined)
+        return True
 
     @cython.cfunc
     def add_all(self, others: Minima) -> cython.void:

@@ -17,6 +17,7 @@ A wake-up too many costs a look; one too few would leave an ask pending that cou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import cython
@@ -26,6 +27,7 @@ from .timers import Timers
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.nodes import Need, Node
     from cython.cimports.licorne.core.sleepers import Sleepers
     from cython.cimports.licorne.core.vectors import Vec
@@ -34,6 +36,7 @@ else:
 
     from .application import Application
     from .asks import Ask, Shape
+    from .minima import Minima
     from .nodes import Need, Node
     from .sleepers import Sleepers
     from .vectors import Vec
@@ -59,7 +62,8 @@ class Parking(Sleepers):
     timers: Timers
     failed: dict[Shape, None]
     failed_needs: dict[Need, None]  # whose `failed` is not empty
-    waiting: dict[Application, None]  # with asks that wait for a node; perhaps some that had
+    least: Minima  # of all asks that wait for a node; perhaps of some that did
+    in_vain: cython.longlong  # applications looked at since it was made, because it says yes where all of them say no
     opened: dict[Node, None]  # since the last `settle`; so `freed`
     refused: dict[Ask, None]
     on_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
@@ -75,7 +79,8 @@ class Parking(Sleepers):
         self.reserve_after_ns = reserve_after_ns
         self.failed = {}
         self.failed_needs = {}
-        self.waiting = {}
+        self.least = Minima(False)
+        self.in_vain = 0
         self.opened = {}
         self.refused = {}
         self.on_node = {}
@@ -90,9 +95,10 @@ class Parking(Sleepers):
     def park(self, ask: Ask) -> cython.void:
         """No node has room for the ask, and it cannot reserve one now: wait for a node, or for age."""
         app: Application = cython.cast(Application, ask.app)
-        if app.requests.waits == 0:
+        if app.place < 0:
             self.waiting[app] = None
-        app.requests.park(ask, NO_NODE)
+        if app.requests.park(ask, NO_NODE):
+            self.least.add(ask.shape.amounts)
         self._await_age(ask)
 
     @cython.cfunc
@@ -240,16 +246,18 @@ class Parking(Sleepers):
     def _rouse_waiting(self) -> cython.void:
         """Wake the applications of which a candidate may hold something."""
         app: Application
-        gone: bool = False
+        gone: cython.bint = False
+        if not self.least.reach(self.candidates.most):
+            return
+        self.in_vain += len(self.waiting)
         for app in self.waiting:
-            if app.requests.waits == 0:
-                gone = True
-            elif app.place < 0 and app.requests.waiting.reach(self.candidates.most):
+            if app.place < 0 and app.requests.waits and app.requests.waiting.reach(self.candidates.most):
                 self.rouse(app)
                 if app.place < 0:  # its queue serves nobody
                     self.surrender(app)
+            gone = gone or app.place >= 0 or app.requests.waits == 0
         if gone:
-            self.waiting = {app: None for app in self.waiting if app.requests.waits}
+            self.waiting = {app: None for app in self.waiting if app.place < 0 and app.requests.waits}
 
     @cython.cfunc
     def idle(self) -> cython.bint:
@@ -259,10 +267,25 @@ class Parking(Sleepers):
             return False
         if self.candidates.nodes:
             self.candidates.measure()
-            for app in self.waiting:
-                if app.requests.waits and app.requests.waiting.reach(self.candidates.most):
-                    return False
+            if self.least.reach(self.candidates.most):
+                for app in self.roused:
+                    if app.requests.waits and app.requests.waiting.reach(self.candidates.most):
+                        return False
+                self.in_vain += len(self.roused)
+                self._tighten()
         return True
+
+    @cython.cfunc
+    def _tighten(self) -> cython.void:
+        """Make `least` exact, once as much has been looked at in vain as that costs. Nobody is restless now."""
+        app: Application
+        if self.in_vain <= 16 * (len(self.waiting) + len(self.roused)):
+            return
+        self.in_vain = 0
+        self.least.clear()
+        for app in [*self.waiting, *self.roused]:
+            if app.requests.waits:
+                self.least.add_all(app.requests.waiting)
 
     @cython.cfunc
     def dismiss(self) -> cython.void:
@@ -300,6 +323,26 @@ class Parking(Sleepers):
         for ask in refused:
             if ask.parked == REFUSED:
                 self.retry(ask)
+
+    def forget(self, app: Application) -> None:
+        """The application has gone."""
+        self.waiting.pop(app, None)
+        self.roused.pop(app, None)
+
+    def validate(self, apps: Iterable[Application]) -> None:
+        """Prove that those who wait for a node can be found."""
+        app: Application
+        ask: Ask
+        for app in apps:
+            if app.requests.waits == 0:
+                continue
+            if app.place < 0:
+                assert app in self.waiting, f"application {app.id} sleeps"
+            else:
+                assert app.restless or app in self.roused, f"application {app.id} is awake"
+            for ask in app.requests.in_order():
+                if ask.parked == NO_NODE:
+                    assert self.least.reach(ask.shape.amounts), f"minima of the partition at {ask.key}"
 
     def _wake_required(self, node: Node) -> None:
         ask: Ask

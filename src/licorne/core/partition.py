@@ -25,45 +25,52 @@ What it has to tell its resource manager is appended to `out`, in order; the clu
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from collections.abc import Callable, Iterator
+
+import cython
 
 from licorne.config.model import PartitionConfig
-from licorne.si.messages import Output, Released, Termination, WaitingForResources
+from licorne.si.messages import Output, Termination, WaitingForResources
 
 from . import deadlines, explain, outstanding
 from .accounting import Books
 from .application import Application
 from .asks import Ask
 from .atomic import AtomicGangs
-from .descent import Descent
+from .cleaner import Cleaner
 from .events import PartitionEvents
 from .evictions import EVICTIONS_MAX, Eviction
 from .gangs import Gangs
 from .guaranteed import Guaranteed
-from .intake import Intake
 from .lifecycle import Lifecycle
 from .limits import Limits
 from .needs import Needs
 from .nodechanges import Foreign
 from .nodeindex import NodeIndex
 from .nodes import Node, ScorePolicy
-from .parking import Parking
 from .placement import PlacementConfigError, Placer
-from .queue import Queue
 from .quotastart import QuotaChanges
 from .rejections import REJECTED_MAX, Rejection
 from .replacement import Replacement
 from .reservations import Reservations
 from .settings import Settings
-from .states import SECOND_NS, TIME_MAX_NS, ObjectState
-from .story import AllocationStory, Chapter, allocation_story, application_story
+from .states import TIME_MAX_NS, ObjectState
 from .timers import Timers
 from .tree import Tree
 from .vectors import UNLIMITED, Types, Vec
 
-CLEAN_INTERVAL_NS = 10 * SECOND_NS
-"""How often dynamic and draining queues that are empty are removed (spec scheduling.md, section 12)."""
+if cython.compiled:
+    from cython.cimports.licorne.core.descent import Descent
+    from cython.cimports.licorne.core.intake import Intake
+    from cython.cimports.licorne.core.parking import Parking
+    from cython.cimports.licorne.core.releases import Releases
+else:
+    from .descent import Descent
+    from .intake import Intake
+    from .parking import Parking
+    from .releases import Releases
+
+STOPPED = ObjectState.STOPPED  # members of an enumeration are slow to get at where they are defined
 
 Predicate = Callable[[str, str, bool], bool]
 """A resource manager's say: (ask's key, node's id, allocate or reserve) -> may it?"""
@@ -72,8 +79,56 @@ PreemptionPredicate = Callable[[str, str, list[str]], bool]
 """The same: (ask's key, node's id, keys of victims there) -> may it run there when they are gone?"""
 
 
+@cython.cclass
 class Partition:
     """One partition of one resource manager. `now` is the time of the input that is being handled (ns)."""
+
+    name: str
+    owner: str
+    seed_dialect: cython.bint
+    settings: Settings
+    config: PartitionConfig
+    starting: cython.bint
+    types: Types
+    state: ObjectState
+    paused: Callable[[], bool]  # is nothing new to be decided? Its resource manager's to say
+    now: int
+    started_ns: int
+    applications: dict[str, Application]
+    terminated: dict[Application, None]
+    on_end: Callable[[Application], None] | None  # of a host: told of each that is Completed or Failed
+    rejected: deque[Rejection]
+    nodes: dict[str, Node]
+    foreign: dict[str, Foreign]
+    total: Vec
+    events: PartitionEvents | None  # None: nobody listens
+    limits: Limits
+    timers: Timers
+    parking: Parking
+    index: NodeIndex
+    needs: Needs
+    books: Books
+    gangs: Gangs
+    tree: Tree
+    placer: Placer
+    replacement: Replacement
+    descent: Descent
+    intake: Intake
+    lifecycle: Lifecycle
+    releases: Releases
+    reservations: Reservations
+    quotas: QuotaChanges
+    guaranteed: Guaranteed
+    evictions: deque[Eviction]
+    preemption_predicates: PreemptionPredicate | None
+    atomic: AtomicGangs
+    cleaner: Cleaner
+    changed: cython.bint  # since pending asks were inspected
+    _applications_seen: int
+    _last_moment: int
+    _inspected_ns: int
+    _resized: cython.bint
+    __weakref__: object
 
     def __init__(
         self,
@@ -93,17 +148,17 @@ class Partition:
         self.starting = seed_dialect if settings.starting is None else settings.starting
         self.types = types
         self.state = ObjectState.ACTIVE
-        self.paused: Callable[[], bool] = bool  # is nothing new to be decided? Its resource manager's to say
+        self.paused = bool
         self.now = now
         self.started_ns = now
-        self.applications: dict[str, Application] = {}
-        self.terminated: dict[Application, None] = {}
-        self.on_end: Callable[[Application], None] | None = None  # of a host: told of each that is Completed or Failed
-        self.rejected: deque[Rejection] = deque(maxlen=REJECTED_MAX)
-        self.nodes: dict[str, Node] = {}
-        self.foreign: dict[str, Foreign] = {}
+        self.applications = {}
+        self.terminated = {}
+        self.on_end = None
+        self.rejected = deque(maxlen=REJECTED_MAX)
+        self.nodes = {}
+        self.foreign = {}
         self.total = Vec()
-        self.events: PartitionEvents | None = None  # None: nobody listens
+        self.events = None
         self.limits = Limits(types)
         self.timers = Timers()
         self.parking = Parking(self.timers, settings.reservation_delay_ns)
@@ -119,17 +174,18 @@ class Partition:
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
         self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
+        self.releases = Releases(self, self.applications)
         self.reservations = Reservations(self)
         self.quotas = QuotaChanges(self)
+        self.cleaner = Cleaner(self)
         self.guaranteed = Guaranteed(self)
-        self.evictions: deque[Eviction] = deque(maxlen=EVICTIONS_MAX)
-        self.preemption_predicates: PreemptionPredicate | None = None
+        self.evictions = deque(maxlen=EVICTIONS_MAX)
+        self.preemption_predicates = None
         self.atomic = AtomicGangs(self)
         self._applications_seen = 0
         self._last_moment = now - 1
-        self._clean_timer: object = None
         self._inspected_ns = now
-        self.changed = True  # since pending asks were inspected
+        self.changed = True
         self._resized = True
         self.config = config
         self.limits.configure(config.root, ())
@@ -149,6 +205,7 @@ class Partition:
         """What is to be told to the resource manager, in order."""
         return self.descent.out
 
+    @cython.ccall
     def take_out(self) -> list[Output]:
         """Take what is to be told."""
         if self.events is not None:
@@ -160,8 +217,7 @@ class Partition:
 
     def say_released(self, alloc: Ask, termination: Termination, message: str) -> None:
         """Tell the resource manager that an allocation has ended, or that it must end it."""
-        uuid = "" if alloc.id == alloc.key else alloc.id
-        self.descent.out.append(Released(alloc.key, alloc.app.id, termination, message, self.name, uuid))
+        self.releases.tell(alloc, termination, message)
 
     # -- configuration ---------------------------------------------------------------------------------
 
@@ -196,7 +252,7 @@ class Partition:
         """Quotas, the tree or the cluster's size have changed: shares follow, and everything may be tried again."""
         self.settle_size()
         self.parking.tree_changed(self.tree.root, self.applications.values())
-        self.watch_empty_queues()
+        self.cleaner.watch()
         self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.guarantees())
         self.changed = True
 
@@ -217,22 +273,6 @@ class Partition:
             self.parking.wake_blocked(self.tree.root.blocked)
         if self.tree.stale:
             self.tree.reweigh()
-
-    def watch_empty_queues(self) -> None:
-        """Set the cleaner's next run if there is something to remove."""
-        if self._clean_timer is None and self.tree.has_removable():
-            passed = self.now - self.started_ns
-            due = self.started_ns + (passed // CLEAN_INTERVAL_NS + 1) * CLEAN_INTERVAL_NS
-            self._clean_timer = self.timers.add(due, "clean", self)
-
-    def remove_empty_queues(self) -> None:
-        """Run the cleaner (spec scheduling.md, section 12)."""
-        self._clean_timer = None
-        removed = self.tree.remove_empty()
-        self.quotas.removed()
-        if self.events is not None:
-            self.events.queues.removed(removed)
-        self.watch_empty_queues()
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -261,16 +301,19 @@ class Partition:
 
     # -- decisions -------------------------------------------------------------------------------------
 
-    def schedule(self, limit: int) -> int:
+    @cython.ccall
+    def schedule(self, limit: cython.longlong) -> cython.longlong:
         """Decide until nothing more is possible, or `limit` allocations are made; returns their number."""
-        if self.state is ObjectState.STOPPED:
+        if self.state is STOPPED:
             return 0
-        self.settle_size()
-        self.parking.retry_refused()
+        if self._resized or self.tree.stale:
+            self.settle_size()
+        if self.parking.refused:
+            self.parking.retry_refused()
         if self.descent.predicates is not None:
             self.reservations.retry_refused()
-        before = len(self.descent.out)
-        made: int = self.descent.decide(limit)
+        before: cython.Py_ssize_t = len(self.descent.out)
+        made: cython.longlong = self.descent.decide(limit)
         if self.parking.gangs or self.descent.hungry or self.guaranteed.watchful:
             made += self.at_rest(limit - made)
         if made or len(self.descent.out) > before:
@@ -345,18 +388,15 @@ class Partition:
         for queue in app.queue.lineage():
             queue.accepted.pop(app, None)
             queue.blocked.pop(app, None)
+        self.parking.forget(app)
         self.timers.cancel(app.timer)
         self.timers.cancel(app.running_timer)
         if not app.queue.apps:  # what else could have become empty?
-            self.watch_empty_queues()
+            self.cleaner.watch()
         if app.independent and self.events is not None:
             self.events.independent_left(app)
 
     # -- reading ---------------------------------------------------------------------------------------
-
-    def queues(self) -> list[Queue]:
-        """All queues by path, in byte order."""
-        return self.tree.queues()
 
     def work(self) -> dict[str, int]:
         """Work that was done until now, counted: the same on every machine, so that slower code shows (`tests/guard`)."""
@@ -369,26 +409,8 @@ class Partition:
         }
 
     def waiting(self) -> Iterator[tuple[str, str, list[explain.Reason]]]:
-        """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design).
-
-        To be read before anything changes: what nodes say to a shape is looked up once for all its asks.
-        """
-        counted: explain.Counted = {}
-        for app in sorted(self.applications.values(), key=attrgetter("seq")):
-            for ask in app.requests.in_order():
-                yield ask.key, app.id, explain.reasons(self, app, ask, counted)
-
-    def story(self, application_id: str) -> list[Chapter]:
-        """What happened to an application, oldest first; empty if it is not known (`licorne.core.story`)."""
-        return application_story(self, application_id)
-
-    def allocation_story(self, application_id: str, key: str) -> AllocationStory | None:
-        """What happened to an ask or allocation (`key`: its key, or its UUID), as long as it is there."""
-        return allocation_story(self, application_id, key)
-
-    def pending(self) -> Iterable[Ask]:
-        """All pending asks."""
-        return (ask for app in self.applications.values() for ask in app.asks.values())
+        """For each pending ask: its key, its application's id, and why it waits (`licorne.core.explain`)."""
+        return explain.waiting(self)
 
 
 __all__ = ["UNLIMITED", "Partition", "PlacementConfigError", "Predicate"]

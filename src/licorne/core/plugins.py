@@ -24,7 +24,7 @@ from licorne.si.events import Event, seed_records, v19_records
 from licorne.si.messages import NewAllocation, Output, Released, Termination
 
 if TYPE_CHECKING:
-    from .cluster import Manager
+    from .manager import Manager
     from .partition import Predicate, PreemptionPredicate
 
 Note = Callable[[Exception], None]

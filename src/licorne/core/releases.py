@@ -1,4 +1,7 @@
-"""Asks and allocations are released (spec scheduler-interface.md, section 7.3; scheduling.md, section 14)."""
+"""Asks and allocations are released (spec scheduler-interface.md, section 7.3; scheduling.md, section 14).
+
+In a full cluster an end comes with each decision, which is why this file is compiled.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 import cython
 
-from licorne.si.messages import Release, Termination
+from licorne.si.messages import Termination
 
 from .nodechanges import remove_foreign
 
@@ -14,61 +17,124 @@ if cython.compiled:
     from cython.cimports.licorne.core.accounting import Books
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.descent import Descent
+    from cython.cimports.licorne.core.lifecycle import Lifecycle
+    from cython.cimports.licorne.si.allocations import Release, Released
 else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.si.messages import Release, Released
+
     from .accounting import Books
     from .application import Application
     from .asks import Ask
+    from .descent import Descent
+    from .lifecycle import Lifecycle
 
-Partition = Any  # licorne.core.partition.Partition, which is built upon this module
-_CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
+# Members of an enumeration are slow to get at where they are defined.
+UNKNOWN = Termination.UNKNOWN
+STOPPED_BY_RM = Termination.STOPPED_BY_RM
+TIMEOUT = Termination.TIMEOUT
 
 
-def release(partition: Partition, message: Release) -> None:
-    """An allocation, an ask, or all that an application has, ends; what is unknown is ignored."""
-    app_id = message.application_id
-    if not app_id and message.what == "both":
-        remove_foreign(partition, message.key)
-        return
-    app = partition.applications.get(app_id) if app_id else _owner(partition, message)
-    if app is None:
-        return
-    if app.gang is not None:
-        partition.replacement.withdraw(app, message)
-    if message.what != "ask":
-        wanted = message.uuid if message.what == "allocation" else message.key
+@cython.cclass
+class Releases:
+    """Where releases come into a partition. `desk` is the partition: what is rare is asked there."""
+
+    desk: Any
+    applications: dict[str, Application]
+    books: Books
+    descent: Descent
+    lifecycle: Lifecycle
+    partition: str  # its name
+
+    def __init__(self, desk: Any, applications: dict[str, Application]) -> None:
+        self.desk = desk
+        self.applications = applications
+        self.books = desk.books
+        self.descent = desk.descent
+        self.lifecycle = desk.lifecycle
+        self.partition = desk.name
+
+    @cython.ccall
+    def take(self, message: Release) -> cython.void:
+        """An allocation, an ask, or all that an application has, ends; what is unknown is ignored."""
+        app: Application | None
+        if message.application_id:
+            app = self.applications.get(message.application_id)
+        elif message.what == "both":
+            remove_foreign(self.desk, message.key)
+            return
+        else:
+            app = self._owner(message)
+        if app is None:
+            return
+        if app.gang is not None:
+            self.desk.replacement.withdraw(app, message)
+        if message.what != "ask":
+            self._end_allocations(app, message)
+        if message.what == "ask" or (message.what == "both" and message.termination is not TIMEOUT):
+            self._drop_asks(app, message.key)
+
+    @cython.cfunc
+    def _owner(self, message: Release) -> Application | None:
+        """Whose ask or allocation it is that a release of the seed's dialect names by key or UUID alone."""
+        app: Application
+        for app in self.applications.values():
+            if (message.what == "ask" and message.key in app.asks) or (
+                message.uuid and message.uuid in app.allocations
+            ):
+                return app
+        return None
+
+    @cython.cfunc
+    def _end_allocations(self, app: Application, message: Release) -> cython.void:
+        """The allocation that is named ends, or all."""
+        alloc: Ask | None
+        wanted: str = message.uuid if message.what == "allocation" else message.key
         if wanted:
             alloc = app.allocations.get(wanted)
-            allocations = [] if alloc is None else [alloc]
+            if alloc is not None:
+                self._end(app, alloc, message.termination)
+            return
+        for alloc in list(app.allocations.values()):
+            self._end(app, alloc, message.termination)
+
+    @cython.cfunc
+    def _end(self, app: Application, alloc: Ask, termination: Termination) -> cython.void:
+        """Free what it uses; echoed unless it confirms a release that the core asked for."""
+        if app.gang is not None:
+            self.desk.replacement.ended(app, alloc, termination)
+            return
+        self.books.give_back(app, alloc)
+        if termination is STOPPED_BY_RM or termination is UNKNOWN:
+            self.tell(alloc, STOPPED_BY_RM, "allocation remove as per RM request")
+        self.lifecycle.emptied(app)
+
+    @cython.cfunc
+    def _drop_asks(self, app: Application, key: str) -> cython.void:
+        """The pending ask of this key is dropped; without a key all are."""
+        ask: Ask | None
+        if not app.asks:
+            return
+        if key:
+            ask = app.asks.get(key)
+            if ask is None:
+                return
+            self.desk.drop_ask(app, ask)
         else:
-            allocations = list(app.allocations.values())
-        for alloc in allocations:
-            end_allocation(partition, app, alloc, message.termination)
-    if message.what == "ask" or (message.what == "both" and message.termination is not Termination.TIMEOUT):
-        ask = app.asks.get(message.key)
-        asks = ([] if ask is None else [ask]) if message.key else list(app.asks.values())
-        for ask in asks:
-            partition.drop_ask(app, ask)
-        if asks:
-            partition.lifecycle.emptied(app)
-    partition.changed = True
+            for ask in list(app.asks.values()):
+                self.desk.drop_ask(app, ask)
+        self.lifecycle.emptied(app)
 
-
-def _owner(partition: Partition, message: Release) -> Application | None:
-    """Whose ask or allocation it is that a release of the seed's dialect names by key or UUID alone."""
-    app: Application
-    for app in partition.applications.values():
-        if (message.what == "ask" and message.key in app.asks) or (message.uuid and message.uuid in app.allocations):
-            return app
-    return None
-
-
-def end_allocation(partition: Partition, app: Application, alloc: Ask, termination: Termination) -> None:
-    """Free what it uses; echoed unless it confirms a release that the core asked for."""
-    if app.gang is not None:
-        partition.replacement.ended(app, alloc, termination)
-        return
-    books: Books = partition.books
-    books.give_back(app, alloc)
-    if termination not in _CONFIRMATIONS:
-        partition.say_released(alloc, Termination.STOPPED_BY_RM, "allocation remove as per RM request")
-    partition.lifecycle.emptied(app)
+    @cython.ccall
+    def tell(self, alloc: Ask, termination: Termination, text: str) -> cython.void:
+        """Tell the resource manager that an allocation has ended, or that it must end it."""
+        message: Released = Released.__new__(Released)
+        message.key = alloc.key
+        message.application_id = cython.cast(Application, alloc.app).id
+        message.termination = termination
+        message.message = text
+        message.partition = self.partition
+        message.uuid = "" if alloc.id == alloc.key else alloc.id
+        message.ask = False
+        self.descent.out.append(message)

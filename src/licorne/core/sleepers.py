@@ -36,6 +36,8 @@ class Sleepers:
 
     candidates: Candidates
     restless: cython.longlong
+    roused: dict[Application, None]  # who is awake for candidates; perhaps some that are restless by now
+    waiting: dict[Application, None]  # who is asleep, with asks that wait for a node; perhaps some that were
     freed: dict[Node, None]  # since the last `settle`
     reserved_stale: cython.bint
     wakeups: cython.longlong
@@ -43,6 +45,8 @@ class Sleepers:
     def __init__(self) -> None:
         self.candidates = Candidates()
         self.restless = 0
+        self.roused = {}
+        self.waiting = {}
         self.freed = {}
         self.reserved_stale = True
         self.wakeups = 0
@@ -63,6 +67,7 @@ class Sleepers:
         if app.place >= 0 or app.asks_pending == 0 or not leaf.serves:
             return
         self.wakeups += 1
+        self.roused[app] = None
         leaf.order.push(app)
         while queue is not None:
             queue.active += 1
@@ -79,6 +84,9 @@ class Sleepers:
         if app.restless:
             app.restless = False
             self.restless -= 1
+        self.roused.pop(app, None)
+        if app.requests.waits:
+            self.waiting[app] = None
         app.queue.order.drop(app)
         while queue is not None:
             queue.active -= 1

@@ -232,8 +232,9 @@ def _reservations(partition: Partition) -> None:
 def _waiting(partition: Partition) -> None:
     """The register of shapes, and who is parked, agree with the pending asks (invariant 7)."""
     waiting: dict[object, int] = {}
-    for ask in partition.pending():
-        waiting[ask.shape] = waiting.get(ask.shape, 0) + 1
+    for app in partition.applications.values():
+        for ask in app.asks.values():
+            waiting[ask.shape] = waiting.get(ask.shape, 0) + 1
     for shape, number in waiting.items():
         _expect(shape.waiting == number, 7, "asks waiting with a shape")  # type: ignore[attr-defined]
     for shape in partition.parking.failed:
@@ -242,6 +243,7 @@ def _waiting(partition: Partition) -> None:
         _expect(shape in partition.parking.failed, 7, "a stray shape that has not failed")
     restless = sum(app.restless for app in partition.applications.values())
     _expect(partition.parking.restless == restless, 7, "restless applications")
+    partition.parking.validate(partition.applications.values())
 
 
 def _failed(partition: Partition) -> Iterator[None]:

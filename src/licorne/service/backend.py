@@ -19,7 +19,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from licorne.core.api import SchedulerAPI
-from licorne.core.cluster import Cluster, Manager
+from licorne.core.cluster import Cluster
+from licorne.core.manager import Manager
 from licorne.core.partition import Partition
 
 Clock = Callable[[], int]

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from .pace import paced
 
 if TYPE_CHECKING:
-    from licorne.core.cluster import Cluster, Manager
+    from licorne.core.cluster import Cluster
+    from licorne.core.manager import Manager
 
 THRESHOLDS = (2_000, 5, 1 << 30)
 """New objects before the young are looked through, how often that happens before those that survived are; and never all."""

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 
 from licorne.core.api import RegistrationError, SchedulerAPI
-from licorne.core.cluster import Manager
+from licorne.core.manager import Manager
 from licorne.si import WireError, adapt_seed, adapt_v19, seed, v19, wire
 from licorne.si.messages import Output
 from licorne.si.rpc import RESYNC, Kind

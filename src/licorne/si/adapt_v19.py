@@ -12,7 +12,7 @@ ends where the kind of list changes; only the verdicts on new applications, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -37,10 +37,10 @@ from licorne.si.adapt import (
     removal_input,
     updated_application,
 )
-from licorne.si.decisions import as_v19, released_v19, run_end
+from licorne.si.decisions import released_v19, responses_v19, run_end
 from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
-from licorne.si.partitions import QualifiedPartitions, ShortPartitions
-from licorne.si.reading import read_releases_v19, read_v19
+from licorne.si.partitions import ShortPartitions
+from licorne.si.reading import read_ends_v19, read_releases_v19, read_v19
 from licorne.si.wire_decisions import write_v19
 from licorne.si.wire_read import decode_apart
 from licorne.si.wire_write import encode
@@ -79,6 +79,9 @@ def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
 
 def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
     """Asks and allocations, then releases. A release that cannot be read is ignored, like that of an unknown key."""
+    ends = read_ends_v19(req)
+    if ends is not None:
+        return Translation(inputs=ends)
     result = Translation()
     if not isinstance(req, v19.AllocationRequest):
         result.ignored.append(str(Fault(req, "must be AllocationRequest")))
@@ -240,23 +243,20 @@ _LISTS: dict[type[Output], str] = {
 """Outputs that may share a response carry the same name."""
 
 
-def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:
+def responses(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, Response]]:
     """The core's outputs as messages to a resource manager, in the order in which they must be delivered."""
-    found = outputs if type(outputs) is list else list(outputs)
-    total = len(found)
-    start = 0
-    while start < total:
-        first = found[start]
-        end = start + 1
-        if type(first) is NewAllocation:
-            end = run_end(found, start)
-            yield "allocation", v19.AllocationResponse(new=as_v19(found, start, end))
-        elif type(first) is UpdatedApplication and (end == total or type(found[end]) is not UpdatedApplication):
-            yield "application", v19.ApplicationResponse(updated=[updated_application(first)])  # with its first pod
-        else:
-            end = _end_of_run(found, start)
-            yield from _responses_of_run(found[start:end], rm_id)
-        start = end
+    return responses_v19(outputs if type(outputs) is list else list(outputs), rm_id, _other_responses)
+
+
+def _other_responses(outputs: list[Output], start: int, rm_id: str) -> tuple[int, list[tuple[Kind, Response]]]:
+    """The responses to a run that begins here, and where it ends."""
+    first = outputs[start]
+    end = start + 1
+    if type(first) is UpdatedApplication and (end == len(outputs) or type(outputs[end]) is not UpdatedApplication):
+        response = v19.ApplicationResponse(updated=[updated_application(first)])  # with its first pod
+        return end, [("application", response)]
+    end = _end_of_run(outputs, start)
+    return end, _responses_of_run(outputs, start, end, rm_id)
 
 
 def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, bytes]]:
@@ -269,7 +269,7 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
         if type(found[start]) is NewAllocation:
             made.append(("allocation", write_v19(found, start, end)))
         else:
-            made += [(kind, encode(response)) for kind, response in _responses_of_run(found[start:end], rm_id)]
+            made += [(kind, encode(response)) for kind, response in _responses_of_run(found, start, end, rm_id)]
         start = end
     return made
 
@@ -283,12 +283,12 @@ def _end_of_run(outputs: list[Output], start: int) -> int:
     return end
 
 
-def _responses_of_run(run: list[Output], rm_id: str) -> list[tuple[Kind, Response]]:
+def _responses_of_run(outputs: list[Output], start: int, end: int, rm_id: str) -> list[tuple[Kind, Response]]:
     """The responses to such outputs, save decisions."""
-    name = _LISTS[type(run[0])]
+    name = _LISTS[type(outputs[start])]
     if name == "released":
-        released = released_v19(run, QualifiedPartitions(rm_id))
-        return [("allocation", v19.AllocationResponse(released=released))]
+        return [("allocation", v19.AllocationResponse(released=released_v19(outputs, start, end, rm_id)))]
+    run = outputs[start:end]
     if name == "rejected allocations":
         rejected = [_rejected_allocation(output) for output in run]
         return [("allocation", v19.AllocationResponse(rejected_allocations=rejected))]

@@ -1,14 +1,29 @@
-"""The two internal messages that come and go by the million: `Allocation` in, `NewAllocation` out.
+"""The internal messages that come and go by the million: asks and decisions, and the ends of allocations.
 
 They belong to `licorne.si.messages` and are to be had from there. They stand apart because they are compiled: the
 core, the adapters and the wire format read and write their fields as C structs, where a message object of the
-ordinary kind costs as much as a decision. Interpreted they are plain classes. Neither can be part of a cycle, since
+ordinary kind costs as much as a decision. Interpreted they are plain classes. None can be part of a cycle, since
 they hold strings, numbers and dicts of these, so the garbage collector need not know them.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import cython
+
+
+class Termination(IntEnum):
+    """Why an allocation ends (seed 000, TerminationType; numbers of 1.9)."""
+
+    UNKNOWN = 0
+    STOPPED_BY_RM = 1
+    TIMEOUT = 2
+    PREEMPTED_BY_SCHEDULER = 3
+    PLACEHOLDER_REPLACED = 4
+
+
+STOPPED_BY_RM = Termination.STOPPED_BY_RM
 
 
 @cython.freelist(1024)
@@ -195,3 +210,118 @@ class NewAllocation:
 
     def __repr__(self) -> str:
         return f"NewAllocation({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
+
+
+@cython.freelist(1024)
+@cython.no_gc
+@cython.cclass
+class Release:
+    """The end of an allocation, an ask, or (key and uuid empty) of all that an application has.
+
+    `what` is "both" in 1.9's dialect, where one release serves asks and allocations; the seed's dialect
+    names either. An empty `application_id` means a foreign allocation where `what` is "both"; else that the key or
+    UUID alone tells which one, whatever its application.
+    """
+
+    partition: str
+    application_id: str
+    key: str
+    uuid: str
+    termination: Termination
+    message: str
+    what: str  # both | allocation | ask
+
+    def __init__(
+        self,
+        *,
+        partition: str = "default",
+        application_id: str = "",
+        key: str = "",
+        uuid: str = "",
+        termination: Termination = STOPPED_BY_RM,
+        message: str = "",
+        what: str = "both",
+    ) -> None:
+        self.partition = partition
+        self.application_id = application_id
+        self.key = key
+        self.uuid = uuid
+        self.termination = termination
+        self.message = message
+        self.what = what
+
+    def fields(self) -> dict[str, object]:
+        """All fields by name."""
+        return {
+            "partition": self.partition,
+            "application_id": self.application_id,
+            "key": self.key,
+            "uuid": self.uuid,
+            "termination": self.termination,
+            "message": self.message,
+            "what": self.what,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self.fields() == other.fields()
+
+    def __hash__(self) -> int:
+        raise TypeError("a Release can change, so it has no hash")
+
+    def __repr__(self) -> str:
+        return f"Release({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
+
+
+@cython.freelist(1024)
+@cython.no_gc
+@cython.cclass
+class Released:
+    """An allocation has ended, or must be ended by the resource manager. `ask`: it was an ask (seed's dialect)."""
+
+    key: str
+    application_id: str
+    termination: Termination
+    message: str
+    partition: str
+    uuid: str
+    ask: cython.bint
+
+    def __init__(
+        self,
+        key: str,
+        application_id: str,
+        termination: Termination,
+        message: str = "",
+        partition: str = "default",
+        uuid: str = "",
+        *,
+        ask: bool = False,
+    ) -> None:
+        self.key = key
+        self.application_id = application_id
+        self.termination = termination
+        self.message = message
+        self.partition = partition
+        self.uuid = uuid
+        self.ask = ask
+
+    def fields(self) -> dict[str, object]:
+        """All fields by name."""
+        return {
+            "key": self.key,
+            "application_id": self.application_id,
+            "termination": self.termination,
+            "message": self.message,
+            "partition": self.partition,
+            "uuid": self.uuid,
+            "ask": self.ask,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Released) and self.fields() == other.fields()
+
+    def __hash__(self) -> int:
+        raise TypeError("a Released can change, so it has no hash")
+
+    def __repr__(self) -> str:
+        return f"Released({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"

@@ -6,7 +6,7 @@ partition. Their classes are frozen; a resource and tags are the core's own, as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import cython
@@ -14,12 +14,14 @@ import cython
 from licorne.si.seed import Allocation as AllocationSeed
 from licorne.si.seed import Priority
 from licorne.si.v19 import Allocation as AllocationV19
-from licorne.si.v19 import AllocationRelease, PreemptionPolicy, TerminationType
+from licorne.si.v19 import AllocationRelease, AllocationResponse, PreemptionPolicy, TerminationType
 
 if cython.compiled:
-    from cython.cimports.licorne.si.allocations import NewAllocation
+    from cython.cimports.licorne.si.allocations import NewAllocation, Released
+    from cython.cimports.licorne.si.partitions import QualifiedPartitions
 else:
-    from licorne.si.allocations import NewAllocation
+    from licorne.si.allocations import NewAllocation, Released
+    from licorne.si.partitions import QualifiedPartitions
 
 _POLICIES = [
     PreemptionPolicy(allow_preempt_self=own, allow_preempt_other=other)
@@ -27,11 +29,15 @@ _POLICIES = [
 ]
 
 
+Others = Callable[[list[Any], int, str], tuple[int, list[Any]]]
+"""Makes the responses to a run of outputs of other types than these; given where the run begins, it says where it ends."""
+
 _TERMINATIONS = sorted(TerminationType)
 """By their numbers, which are those of `licorne.si.messages.Termination`."""
 
 
-def run_end(outputs: list[Any], start: int) -> int:
+@cython.ccall
+def run_end(outputs: list[Any], start: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Where the run of outputs of one type ends that begins at `start`."""
     end: cython.Py_ssize_t = start + 1
     of: object = type(outputs[start])
@@ -64,27 +70,51 @@ def as_v19(outputs: list[Any], start: int, end: int) -> list[AllocationV19]:
     return made
 
 
-def released_v19(outputs: list[Any], qualified: Mapping[str, str]) -> list[AllocationRelease]:
-    """Ends of allocations in 1.9's dialect; `qualified` knows, or finds out, the full names of partitions."""
+def released_v19(outputs: list[Any], start: int, end: int, rm_id: str) -> list[AllocationRelease]:
+    """Ends of allocations in 1.9's dialect."""
     made: list[Any] = []
     terminations: list[Any] = _TERMINATIONS
+    qualified: QualifiedPartitions = QualifiedPartitions(rm_id)
+    index: cython.Py_ssize_t
+    output: Released
     number: cython.Py_ssize_t
     of: Any = AllocationRelease
-    for output in outputs:
+    for index in range(start, end):
+        output = outputs[index]
         number = output.termination
         made.append(
-            of(
-                partition_name=qualified[output.partition],
-                application_id=output.application_id,
-                termination_type=terminations[number],
-                message=output.message,
-                allocation_key=output.key,
+            of(  # in the order of their declaration: names cost as much as the rest
+                qualified[output.partition],
+                output.application_id,
+                terminations[number],
+                output.message,
+                output.key,
             )
         )
     return made
 
 
-def as_seed(outputs: list[Any], start: int, end: int, qualified: Mapping[str, str]) -> list[AllocationSeed]:
+def responses_v19(outputs: list[Any], rm_id: str, others: Others) -> list[Any]:
+    """Responses of 1.9's dialect, each with its kind."""
+    made: list[Any] = []
+    start: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t
+    of: Any = AllocationResponse
+    while start < len(outputs):
+        if isinstance(outputs[start], NewAllocation):
+            end = run_end(outputs, start)
+            made.append(("allocation", of(as_v19(outputs, start, end))))
+        elif isinstance(outputs[start], Released):
+            end = run_end(outputs, start)
+            made.append(("allocation", of([], released_v19(outputs, start, end, rm_id))))
+        else:
+            end, responses = others(outputs, start, rm_id)
+            made += responses
+        start = end
+    return made
+
+
+def as_seed(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> list[AllocationSeed]:
     """Decisions in the seed's dialect; `qualified` knows, or finds out, the full names of partitions."""
     made: list[Any] = []
     priority: object = None

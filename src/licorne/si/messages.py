@@ -17,17 +17,7 @@ from enum import IntEnum
 
 import msgspec
 
-from licorne.si.allocations import Allocation, NewAllocation
-
-
-class Termination(IntEnum):
-    """Why an allocation ends (seed 000, TerminationType; numbers of 1.9)."""
-
-    UNKNOWN = 0
-    STOPPED_BY_RM = 1
-    TIMEOUT = 2
-    PREEMPTED_BY_SCHEDULER = 3
-    PLACEHOLDER_REPLACED = 4
+from licorne.si.allocations import Allocation, NewAllocation, Release, Released, Termination
 
 
 class NodeAction(IntEnum):
@@ -73,23 +63,6 @@ class RemoveApplication(msgspec.Struct, kw_only=True):
     partition: str = "default"
 
 
-class Release(msgspec.Struct, kw_only=True):
-    """The end of an allocation, an ask, or (key and uuid empty) of all that an application has.
-
-    `what` is "both" in 1.9's dialect, where one release serves asks and allocations; the seed's dialect
-    names either. An empty `application_id` means a foreign allocation where `what` is "both"; else that the key or
-    UUID alone tells which one, whatever its application.
-    """
-
-    partition: str = "default"
-    application_id: str = ""
-    key: str = ""
-    uuid: str = ""
-    termination: Termination = Termination.STOPPED_BY_RM
-    message: str = ""
-    what: str = "both"  # both | allocation | ask
-
-
 class NodeUpdate(msgspec.Struct, kw_only=True):
     """A node is new, changes or goes. `capacity`, `attributes`, `occupied`: None leaves them as they are.
 
@@ -110,18 +83,6 @@ Input = AddApplication | RemoveApplication | Allocation | Release | NodeUpdate
 
 
 # -- outputs ---------------------------------------------------------------------------------------------
-
-
-class Released(msgspec.Struct):
-    """An allocation has ended, or must be ended by the resource manager. `ask`: it was an ask (seed's dialect)."""
-
-    key: str
-    application_id: str
-    termination: Termination
-    message: str = ""
-    partition: str = "default"
-    uuid: str = ""
-    ask: bool = False
 
 
 class RejectedAllocation(msgspec.Struct):

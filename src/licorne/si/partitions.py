@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import cython
 
 from licorne.si.constants import DEFAULT_PARTITION
 
@@ -28,28 +28,39 @@ def qualified_partition(name: str, rm_id: str) -> str:
     return f"[{rm_id}]{name or DEFAULT_PARTITION}"
 
 
-class _Names(dict[str, str]):
-    """What `name_of` makes of the names of one batch, each worked out once."""
+@cython.cclass
+class ShortPartitions:
+    """`short_partition` for the names of one request. The last is remembered: mostly they are all the same."""
 
-    name_of: Callable[[str, str], str]
+    rm_id: str
+    name: str | None
+    short: str
 
     def __init__(self, rm_id: str) -> None:
-        super().__init__()
-        self._rm_id = rm_id
+        self.rm_id = rm_id
+        self.name = None
 
-    def __missing__(self, name: str) -> str:
-        """Work out a name that has not been met."""
-        found = self[name] = self.name_of(name, self._rm_id)
-        return found
-
-
-class ShortPartitions(_Names):
-    """`short_partition` for the names of one request: every ask of a thousand brings one."""
-
-    name_of = staticmethod(short_partition)
+    def __getitem__(self, name: str) -> str:
+        if self.name is None or name != self.name:
+            self.name = name
+            self.short = short_partition(name, self.rm_id)
+        return self.short
 
 
-class QualifiedPartitions(_Names):
-    """`qualified_partition` for the names of one batch of outputs."""
+@cython.cclass
+class QualifiedPartitions:
+    """`qualified_partition` for the names of one batch of outputs. The last is remembered, as above."""
 
-    name_of = staticmethod(qualified_partition)
+    rm_id: str
+    name: str | None
+    qualified: str
+
+    def __init__(self, rm_id: str) -> None:
+        self.rm_id = rm_id
+        self.name = None
+
+    def __getitem__(self, name: str) -> str:
+        if self.name is None or name != self.name:
+            self.name = name
+            self.qualified = qualified_partition(name, self.rm_id)
+        return self.qualified

@@ -9,7 +9,7 @@ short way gives what it would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cython
@@ -17,20 +17,23 @@ from msgspec.structs import astuple
 
 from licorne.si._check import encodable
 from licorne.si._schema import INT64_MAX, INT64_MIN
-from licorne.si.messages import Release, Termination
+from licorne.si.allocations import Termination
+from licorne.si.partitions import ShortPartitions
 from licorne.si.seed import AllocationAsk, Priority
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease as AllocationReleaseV19
+from licorne.si.v19 import AllocationReleasesRequest as AllocationReleasesRequestV19
+from licorne.si.v19 import AllocationRequest as AllocationRequestV19
 from licorne.si.v19 import PreemptionPolicy
 from licorne.si.v19 import TerminationType as TerminationTypeV19
 
 if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
     from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
-    from cython.cimports.licorne.si.allocations import Allocation
+    from cython.cimports.licorne.si.allocations import Allocation, Release
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
-    from licorne.si.allocations import Allocation
+    from licorne.si.allocations import Allocation, Release
 
 Careful = Callable[[int, Any], "Allocation | None"]
 """Reads one item, given with its index, in any case; None if it refused it and said so."""
@@ -44,12 +47,12 @@ INT32_LEAST = cython.declare(cython.longlong, -(1 << 31))
 INT32_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
 
 
-def read_v19(values: Sequence[Any], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+def read_v19(values: Sequence[Any], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
     """Asks and allocations of 1.9's dialect; `partitions` knows, or finds out, the short names of partitions."""
     return _read(values, AllocationV19, V19, partitions, careful)
 
 
-def read_seed(values: Sequence[Any], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+def read_seed(values: Sequence[Any], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
     """Asks of the seed's dialect; `partitions` knows, or finds out, the short names of partitions."""
     return _read(values, AllocationAsk, SEED, partitions, careful)
 
@@ -167,12 +170,40 @@ def _ask_seed(row: tuple[Any, ...]) -> Allocation | None:
     return ask
 
 
-def read_releases_v19(values: Sequence[Any], partitions: Mapping[str, str], careful: CarefulRelease) -> list[Release]:
+def read_ends_v19(request: object) -> list[Any] | None:
+    """A request that brings nothing but releases, all as declared: they are read at once. None: it is another one."""
+    if type(request) is not AllocationRequestV19:
+        return None
+    partitions: ShortPartitions | None = None
+    made: list[Release] = []
+    releases, rm_id, asks = astuple(request)
+    if type(asks) is not list or asks or type(releases) is not AllocationReleasesRequestV19:
+        return None
+    try:
+        if not _is_text(rm_id):
+            return None
+        partitions = ShortPartitions(rm_id)
+        (listed,) = astuple(releases)
+        if type(listed) is not list:
+            return None
+        for value in cython.cast(list, listed):
+            release: Release | None = None
+            if type(value) is AllocationReleaseV19:
+                release = _release_v19(astuple(value), partitions)
+            if release is None:
+                return None
+            made.append(release)
+    except UnicodeEncodeError:
+        return None
+    return made
+
+
+def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, careful: CarefulRelease) -> list[Release]:
     """Releases of 1.9's dialect."""
     made: list[Release] = []
     index: cython.Py_ssize_t
     for index, value in enumerate(values):
-        release: object = None
+        release: Release | None = None
         if type(value) is AllocationReleaseV19:
             try:
                 release = _release_v19(astuple(value), partitions)
@@ -181,12 +212,12 @@ def read_releases_v19(values: Sequence[Any], partitions: Mapping[str, str], care
         if release is None:
             release = careful(index, value)
         if release is not None:
-            made.append(release)  # type: ignore[arg-type]
+            made.append(release)
     return made
 
 
 @cython.cfunc
-def _release_v19(row: tuple[Any, ...], partitions: Any) -> object:
+def _release_v19(row: tuple[Any, ...], partitions: Any) -> Release | None:
     """The release that the fields mean, in the order of their declaration, or None if one is not as declared."""
     partition, application_id, termination, message, key = row
     if not (_is_text(partition) and _is_text(application_id) and _is_text(message) and _is_text(key)):
@@ -195,14 +226,15 @@ def _release_v19(row: tuple[Any, ...], partitions: Any) -> object:
         return None
     terminations: list[Any] = _TERMINATIONS
     number: cython.Py_ssize_t = termination
-    return Release(
-        partition=partitions[partition],
-        application_id=application_id,
-        key=key,
-        termination=terminations[number],
-        message=message,
-        what="both",
-    )
+    release: Release = Release.__new__(Release)
+    release.partition = partitions[partition]
+    release.application_id = application_id
+    release.key = key
+    release.uuid = ""
+    release.termination = terminations[number]
+    release.message = message
+    release.what = "both"
+    return release
 
 
 # -- is it as declared? ----------------------------------------------------------------------------------

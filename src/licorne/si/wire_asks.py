@@ -4,14 +4,14 @@ What a client library writes is regular: each field once, maps in one piece, eve
 is read here in one pass. At the first thing that is otherwise the short way gives up and `careful` reads the ask, by
 the table of all messages; so this module need not know what an error is, and may not differ where it goes to the end.
 
-A request repeats itself: applications, partitions, types of resources, mostly its resources and tags too. What was read is therefore remembered by where its bytes stand, in a table of a fixed size: the next time these
-bytes come, it takes a comparison. Asks of equal bytes share one dict; nobody changes it, as it is the core's. Every
-read is checked against the end of the ask, and bytes are indexed, not pointed into.
+A request repeats itself: applications, partitions, mostly its resources and tags too. What was read is remembered by
+where its bytes stand, in a table of a fixed size, so that the next time it takes a comparison. Asks of equal bytes share
+a dict, the core's own. Every read is checked against the end of the ask, and bytes are indexed, not pointed into.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import cython
@@ -19,6 +19,7 @@ import cython
 from licorne.si import seed, v19
 from licorne.si._common import Quantity, Resource
 from licorne.si._schema import Message
+from licorne.si.partitions import ShortPartitions
 from licorne.si.wire_plan import plan_of, tag_of
 
 if cython.compiled:
@@ -107,12 +108,12 @@ TAG_MAPS = cython.declare(cython.int, 192)
 MEMORY = cython.declare(cython.int, 256)
 
 
-def read_v19(data: bytes, spans: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+def read_v19(data: bytes, spans: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
     """Asks and allocations of 1.9's dialect; `spans` says where each starts and ends, by turns."""
     return _read(AskReader(data, _V19, _V19_INNER, partitions), spans, False, careful)
 
 
-def read_seed(data: bytes, spans: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+def read_seed(data: bytes, spans: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
     """Asks of the seed's dialect; `spans` says where each starts and ends, by turns."""
     return _read(AskReader(data, _SEED, _SEED_INNER, partitions), spans, True, careful)
 
@@ -184,7 +185,7 @@ class AskReader:
     starts: Annotated[list[int], cython.Py_ssize_t[256]]
     ends: Annotated[list[int], cython.Py_ssize_t[256]]
 
-    def __init__(self, data: bytes, roles: bytes, inner_roles: bytes, partitions: Mapping[str, str]) -> None:
+    def __init__(self, data: bytes, roles: bytes, inner_roles: bytes, partitions: ShortPartitions) -> None:
         self.data = data
         self.roles = roles
         self.inner_roles = inner_roles

@@ -7,13 +7,13 @@ A resource was mostly written before, for another decision of the same shape: th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import cython
 
 from licorne.si import seed, v19
 from licorne.si._common import Quantity, Resource
+from licorne.si.partitions import QualifiedPartitions
 from licorne.si.wire_plan import tag_of
 
 if cython.compiled:
@@ -84,7 +84,7 @@ def write_v19(outputs: list[Any], start: int, end: int) -> bytes:
     return writer.written()
 
 
-def write_seed(outputs: list[Any], start: int, end: int, qualified: Mapping[str, str]) -> bytes:
+def write_seed(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> bytes:
     """The part of an `UpdateResponse` that is decisions; `qualified` knows, or finds out, full names of partitions."""
     writer: Writer = Writer()
     index: cython.Py_ssize_t

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from licorne import SchedulerAPI
-from licorne.core.api import OnOutput, PolicyGroups
+from licorne.core.api import PolicyGroups
+from licorne.core.calls import OnOutput
 from licorne.si import adapt_seed, adapt_v19, seed, v19
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import NewAllocation, Output, RejectedAllocation, RejectedApplication, RejectedNode
@@ -141,7 +142,8 @@ class ObjectSession(Session, ResourceManagerCallback):
             if self.keep:
                 self.allocations += response.new
             self.last_ns = time.perf_counter_ns()
-        self.refused += [refusal.reason for refusal in response.rejected_allocations]
+        if response.rejected_allocations:
+            self.refused += [refusal.reason for refusal in response.rejected_allocations]
 
     def update_application(self, response: v19.ApplicationResponse) -> None:
         """Keep refusals."""

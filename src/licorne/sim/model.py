@@ -117,7 +117,7 @@ class ResourceManager:
         except KeyError:
             message = f"the configuration has no partition {PARTITION!r}, where a workload's applications go"
             raise WorkloadError(message) from None
-        self.use = Use(next(iter(self.partition.queues())))
+        self.use = Use(next(iter(self.partition.tree.queues())))
 
     # -- what goes in ----------------------------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ def _utilisation(manager: ResourceManager) -> list[Utilisation]:
 def _queues(manager: ResourceManager) -> list[QueueUsage]:
     """A row for each queue and resource that was used, guaranteed or limited, queues in order of path."""
     end_ns = manager.changed_ns
-    queues: list[Any] = list(manager.partition.queues())
+    queues: list[Any] = list(manager.partition.tree.queues())
     known = {queue.path: queue for queue in queues}
     rows: list[QueueUsage] = []
     gauges = manager.use.gauges

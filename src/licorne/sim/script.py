@@ -66,7 +66,7 @@ class ScriptTrace:
 
     def sums(self) -> None:
         """What each queue holds, after a run."""
-        for queue in self.partition.queues():
+        for queue in self.partition.tree.queues():
             held = {name: amount for name, amount in queue.allocated_resource().items() if amount}
             self._write(f"S\t{queue.path}\t{json.dumps(held, sort_keys=True, separators=(',', ':'))}")
 

@@ -28,7 +28,7 @@ from licorne.config.raw import (
 from licorne.config.reader import read
 from licorne.config.resources import Quantities
 from licorne.config.structure import check_config, partition_name
-from licorne.core.cluster import Manager
+from licorne.core.manager import Manager
 
 from . import objects
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from licorne.config.limits import GROUP_NAME, USER_NAME
 from licorne.core.application import Application
-from licorne.core.cluster import Manager
+from licorne.core.manager import Manager
 from licorne.core.nodes import Node
 from licorne.core.partition import Partition
 from licorne.core.placement_rules import INVALID_QUEUE_NAME, legal_queue_name
