@@ -55,7 +55,7 @@ SERVICE_CASES: dict[str, ServiceCase] = {
             size=B,
             beside=Size(1_000, 10_000, 1_000, 100),
             clients=50,
-            seconds=20.0,
+            seconds=32.0,
             targets=(Target("rest_p99_ms", 50, at_most=True), Target("lost_percent", 10, at_most=True)),
         ),
     )

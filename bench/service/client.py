@@ -10,6 +10,8 @@ import asyncio
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
@@ -40,22 +42,45 @@ async def line() -> None:
     await asyncio.to_thread(sys.stdin.readline)
 
 
-async def grpc_rounds(task: Task) -> Outcome:
-    """All asks in prepared bytes, 1,000 a message; then all is released, and it begins again."""
-    work = Work(task.size, task.rm_id)
-    rounds: list[Round] = []
+@asynccontextmanager
+async def registered(task: Task) -> AsyncIterator[Peer]:
+    """A resource manager whose nodes and applications are accepted, and whose asks are ready to be sent."""
     with quiet_collector():
-        async with Peer(task.address, work) as peer:
+        async with Peer(task.address, Work(task.size, task.rm_id)) as peer:
             await peer.register()
             await peer.prepare()
             discarding = asyncio.create_task(peer.discard())
             await word()
-            ending = None if task.rounds else asyncio.create_task(line())
-            while not rounds or len(rounds) < task.rounds or (ending is not None and not ending.done()):
-                seconds = await peer.place()
-                rounds.append(Round(allocations=work.pods, seconds=seconds, ended_s=time.monotonic()))
-                await peer.clear()
+            yield peer
             discarding.cancel()
+
+
+async def one_round(peer: Peer, turn: int = 0) -> Round:
+    """All asks in prepared bytes, 1,000 a message; then all is released."""
+    seconds = await peer.place()
+    await peer.clear()
+    return Round(allocations=peer.work.pods, seconds=seconds, turn=turn)
+
+
+async def grpc_rounds(task: Task) -> Outcome:
+    """So many rounds, or as many as begin until told to end."""
+    rounds: list[Round] = []
+    async with registered(task) as peer:
+        ending = None if task.rounds else asyncio.create_task(line())
+        while not rounds or len(rounds) < task.rounds or (ending is not None and not ending.done()):
+            rounds.append(await one_round(peer))
+    return Outcome(rounds=rounds)
+
+
+async def grpc_turns(task: Task) -> Outcome:
+    """In each turn so many rounds as fill some seconds; what stands between two turns is no part of either."""
+    rounds: list[Round] = []
+    async with registered(task) as peer:
+        for turn in range(task.turns):
+            ends = time.perf_counter() + task.seconds
+            while not rounds or rounds[-1].turn != turn or time.perf_counter() < ends:
+                rounds.append(await one_round(peer, turn))
+            await word()
     return Outcome(rounds=rounds)
 
 
@@ -192,17 +217,18 @@ async def hold(task: Task) -> Outcome:
 
 
 async def rest_clients(task: Task) -> Outcome:
-    """Clients of REST."""
+    """Clients of REST, from one word to the next, and again."""
     askers = Askers(task.rest, rest_paths(task.rm_id, task.size), task.clients)
-    turns_s: list[tuple[float, float]] = []
-    await word()
     for _ in range(task.turns):
-        await asyncio.sleep(task.pause_s)
-        began = time.monotonic()
-        await askers.ask(task.seconds)
-        turns_s.append((began, time.monotonic()))
+        await word()
+        over = asyncio.Event()
+        asking = asyncio.create_task(askers.ask(over))
+        await word()
+        over.set()
+        await asking
+    await word()
     askers.close()
-    return Outcome(answers_s=askers.taken, turns_s=turns_s, failures=askers.failures)
+    return Outcome(answers_s=askers.taken, failures=askers.failures)
 
 
 def rest_paths(rm_id: str, size: Size) -> list[tuple[str, str]]:
@@ -227,6 +253,8 @@ def perform(task: Task) -> Outcome:
     match task.what:
         case "grpc":
             return asyncio.run(grpc_rounds(task))
+        case "turns":
+            return asyncio.run(grpc_turns(task))
         case "client":
             return client_rounds(task)
         case "managers":

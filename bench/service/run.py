@@ -7,7 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import median
+from itertools import pairwise
+from statistics import fmean, median
 
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,8 +22,9 @@ from bench.service.tasks import Outcome, Round, Task, What, times
 from licorne.sim.machine import Meter
 
 SLOW_BYTES_PER_S = 10e6
-TURN_S = 2.5
-"""For so long the rate is measured without clients of REST, and then with them: no answer that is kept grows too old."""
+TURN_S = 1.0
+"""For so long, and until the round has ended, the rate is measured without clients of REST, and then with them: so short that
+the machine's speed is mostly the same in both, and that no answer that is kept grows too old meanwhile."""
 METRICS, DUMP = "/ws/v1/metrics", "/debug/fullstatedump"
 Say = Callable[[str], None]
 Figures = dict[str, float]
@@ -239,35 +241,49 @@ def waits(server: Server) -> Figures:
 # -- REST ----------------------------------------------------------------------------------------------------
 
 
+class Turn(msgspec.Struct, frozen=True):
+    """Whole rounds: pods that are placed in a second, and the server's processor time for each, with its release."""
+
+    per_s: float
+    server_us: float
+
+
 def _rest(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
     """The rate at which a workload is decided without clients of REST and with them, by turns, and how long these wait.
 
-    By turns, as a machine's speed may change within seconds: each rate with them is compared with the one just before.
+    By turns, as a machine's speed may change within seconds: what was with them is compared with what was without them just
+    before and just after.
     """
     assert case.beside is not None
     turns = max(1, round(case.seconds / TURN_S))
     with serving(rest=True) as server:
         say("rest: filling what the clients look at")
         hold = Task(what="hold", address=server.address, rm_id="watched", size=case.beside)
-        busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.size, rounds=0)
-        ask = msgspec.structs.replace(
-            hold,
-            what="rest",
-            rest=server.rest,
-            clients=case.clients,
-            turns=turns,
-            seconds=case.seconds / turns,
-            pause_s=case.seconds / turns,
+        ask = msgspec.structs.replace(hold, what="rest", rest=server.rest, clients=case.clients, turns=turns)
+        seconds = case.seconds / turns
+        busy = Task(
+            what="turns", address=server.address, rm_id="busy", size=case.size, turns=2 * turns + 1, seconds=seconds
         )
         with clients(hold) as watched, clients(ask) as asking, clients(busy) as working:
-            say(f"rest: {turns} times {ask.pause_s:g} s without {case.clients} clients and {ask.seconds:g} s with them")
+            say(f"rest: {turns} times {seconds:g} s with {case.clients} clients, and as long without them around each")
             waits(server)
-            working.go()
-            asking.go()
-            asked = asking.outcome()
+            spent_s = []
+            for turn in range(busy.turns):
+                before_s = server.cpu_s()
+                if turn % 2:
+                    asking.go()
+                    asking.ready()
+                working.go()
+                working.ready()
+                if turn % 2:
+                    asking.go()
+                    asking.ready()
+                spent_s.append(server.cpu_s() - before_s)
             figures = waits(server)
             working.go()
             rounds = working.outcome().rounds
+            asking.go()
+            asked = asking.outcome()
             watched.go()
             watched.outcome()
     if asked.failures:
@@ -276,33 +292,37 @@ def _rest(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
         prefix, found = "rest" if kind == "all" else kind, times(answers_s)
         figures |= {f"{prefix}_median_ms": found.median_ms, f"{prefix}_p99_ms": found.p99_ms}
         figures |= {f"{prefix}_longest_ms": found.most_ms, f"{prefix}_requests": found.count}
-    return figures | _lost(rounds, [(begins - ask.pause_s, begins, ends) for begins, ends in asked.turns_s]), rounds
+    found_turns = [_turn([one for one in rounds if one.turn == turn], cpu_s) for turn, cpu_s in enumerate(spent_s)]
+    return figures | lost(found_turns), rounds
 
 
-def _lost(rounds: list[Round], turns: list[tuple[float, float, float]]) -> Figures:
-    """Rates without clients of REST and with them, and how much less the second is: medians of the turns.
+def _turn(rounds: list[Round], cpu_s: float) -> Turn:
+    pods = sum(one.allocations for one in rounds)
+    return Turn(pods / sum(one.seconds for one in rounds), cpu_s * 1e6 / pods)
 
-    A turn begins without them; its second moment is when they come, its third when they stop.
+
+def lost(turns: list[Turn]) -> Figures:
+    """What clients of REST take: of the rate, and, as more of it for each pod, of the server's processor time.
+
+    The turns are without them and with them, in turn; the first and the last are without. Each with them is compared with the
+    mean of its neighbours, and the median of these counts.
     """
-    without = [_rate_within(rounds, begins, come) for begins, come, _ in turns]
-    beside = [_rate_within(rounds, come, stop) for _, come, stop in turns]
-    lost = [100 * (1 - after / before) for before, after in zip(without, beside, strict=True)]
+    without, beside = turns[::2], turns[1::2]
+    around = list(pairwise(without))
+    rates = [100 * (1 - b.per_s / fmean((a.per_s, c.per_s))) for b, (a, c) in zip(beside, around, strict=True)]
+    work = [
+        100 * (1 - fmean((a.server_us, c.server_us)) / b.server_us) for b, (a, c) in zip(beside, around, strict=True)
+    ]
     return {
-        "without_per_s": median(without),
-        "with_per_s": median(beside),
-        "lost_percent": median(lost),
-        "lost_percent_least": min(lost),
-        "lost_percent_most": max(lost),
+        "without_per_s": median(one.per_s for one in without),
+        "with_per_s": median(one.per_s for one in beside),
+        "lost_percent": median(rates),
+        "lost_percent_least": min(rates),
+        "lost_percent_most": max(rates),
+        "server_us_per_pod": median(one.server_us for one in without),
+        "server_us_per_pod_with_clients": median(one.server_us for one in beside),
+        "server_percent_of_rest": median(work),
     }
-
-
-def _rate_within(rounds: list[Round], begins: float, ends: float) -> float:
-    """Allocations per second of rounds between two moments; one that is partly there counts for that part."""
-    parts = [(max(begins, r.ended_s - r.seconds), min(ends, r.ended_s), r.allocations / r.seconds) for r in rounds]
-    seconds = sum(end - begin for begin, end, _ in parts if end > begin)
-    if not seconds:
-        raise BenchError(f"rest: no round was under way for {ends - begins:.0f} s")
-    return sum((end - begin) * rate for begin, end, rate in parts if end > begin) / seconds
 
 
 _MEASURES: dict[str, Callable[[ServiceCase, Say], tuple[Figures, list[Round]]]] = {

@@ -8,9 +8,10 @@ import msgspec
 
 from licorne.sim.generate import Size
 
-What = Literal["grpc", "client", "managers", "hold", "rest"]
-"""grpc: prepared bytes, round after round; client: the same once, as objects through `licorne.client`; managers: many resource
-managers at once; hold: fill a cluster, then ask for single pods until told to end; rest: clients of REST"""
+What = Literal["grpc", "turns", "client", "managers", "hold", "rest"]
+"""grpc: prepared bytes, round after round; turns: so many rounds as fill some seconds, whenever told to; client: prepared bytes
+once, as objects through `licorne.client`; managers: many resource managers at once; hold: fill a cluster, then ask for single
+pods until told to end; rest: clients of REST, from one word to the next"""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,8 +26,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """grpc: 0 for as many as begin until it is told to end"""
     turns: int = 1
     seconds: float = 0.0
-    pause_s: float = 0.0
-    """rest: for how long in each turn, and how long nothing is asked before it"""
+    """turns, rest: how often; turns: each for so long, and until its last round has ended"""
     managers: int = 1
     stay: bool = False
     """managers: when all have their pods, wait until told to end"""
@@ -36,11 +36,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """All asks of a workload, from the first that leaves to the last allocation that comes. `ended_s`: of the monotonic clock."""
+    """All asks of a workload, from the first that leaves to the last allocation that comes. `turn`: the one it belongs to."""
 
     allocations: int
     seconds: float
-    ended_s: float = 0.0
+    turn: int = 0
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +61,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     probes: Times | None = None
     answers_s: dict[str, list[float]] = {}
     """rest: how long each answer took, by kind of path, and `all`"""
-    turns_s: list[tuple[float, float]] = []
-    """rest: when each turn began and ended (monotonic clock)"""
     failures: list[str] = []
     cpu_s: float = 0.0
 
