@@ -8,6 +8,7 @@ in which an application's asks are tried in `licorne.core.requests`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import cython
@@ -191,3 +192,12 @@ if not cython.compiled:
 def request_order(ask: Ask) -> tuple[int, int, int]:
     """A key that sorts as `Ask.before` does."""
     return -ask.priority, ask.created, ask.seq
+
+
+def changing(allocations: Iterable[Ask]) -> list[object]:
+    """These allocations, each with all of it that may change as long as it runs: where it is equal, nothing has."""
+    found: list[object] = []
+    alloc: Ask
+    for alloc in allocations:
+        found += (alloc, alloc.shape, alloc.bound_ns, alloc.replaced_ns, alloc.preempted)
+    return found

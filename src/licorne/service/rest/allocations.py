@@ -12,6 +12,7 @@ from licorne.core.states import ApplicationState
 from licorne.core.usagehistory import most_used
 
 from . import objects
+from .amounts import by_name
 
 if TYPE_CHECKING:
     from licorne.core.application import Application
@@ -27,13 +28,13 @@ LOGGED_ASKS = 100
 
 def allocation(alloc: Ask) -> objects.Allocation:
     """An allocation; one that took a placeholder's place was requested when that was."""
-    requested = alloc.replaced_ns or alloc.created
+    requested, bound = alloc.replaced_ns or alloc.created, alloc.bound_ns
     return objects.Allocation(
         allocation_key=alloc.id,
-        allocation_tags=dict(sorted((alloc.tags or {}).items())),
+        allocation_tags=dict(sorted(alloc.tags.items())) if alloc.tags else {},
         request_time=requested,
-        allocation_time=alloc.bound_ns,
-        allocation_delay=max(0, alloc.bound_ns - requested),
+        allocation_time=bound,
+        allocation_delay=bound - requested if bound > requested else 0,
         resource=_resource(alloc),
         priority=str(alloc.priority),
         node_id="" if alloc.node is None else alloc.node.id,
@@ -50,7 +51,7 @@ def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
     """A pending ask, with why it waits."""
     return objects.Ask(
         allocation_key=found.key,
-        allocation_tags=dict(sorted((found.tags or {}).items())),
+        allocation_tags=dict(sorted(found.tags.items())) if found.tags else {},
         request_time=found.created,
         resource=_resource(found),
         priority=str(found.priority),
@@ -67,7 +68,8 @@ def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
 
 
 def _resource(found: Ask) -> dict[str, int]:
-    return {name: amount for name, amount in sorted(found.shape.resource.items()) if amount}
+    amounts = by_name(found.shape.resource)
+    return {name: amount for name, amount in amounts.items() if amount} if 0 in amounts.values() else amounts
 
 
 def application(app: Application, home: Partition, name: str) -> objects.Application:
@@ -75,9 +77,9 @@ def application(app: Application, home: Partition, name: str) -> objects.Applica
     waiting = app.state is ApplicationState.REJECTED
     return objects.Application(
         application_id=app.id,
-        used_resource=dict(sorted(app.allocated_resource().items())),
+        used_resource=app.allocated_resource(),
         max_used_resource=most_used(app),
-        pending_resource=dict(sorted(app.pending_resource().items())),
+        pending_resource=app.pending_resource(),
         partition=name,
         queue_name=app.queue.path,
         submission_time=app.submitted,

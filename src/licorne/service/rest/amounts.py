@@ -17,26 +17,38 @@ _UNITS = ((3600 * 10**9, "h"), (60 * 10**9, "m"))
 _SMALL = ((10**9, "s"), (10**6, "ms"), (10**3, "\u00b5s"))
 
 
+def by_name(amounts: Mapping[str, int]) -> dict[str, int]:
+    """The same amounts in the order of their names."""
+    order = _reordered(tuple(amounts))
+    return dict(amounts) if order is None else {name: amounts[name] for name in order}
+
+
+@lru_cache(maxsize=1_000)
+def _reordered(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names in order; None if they are. There are few lists of them, for there are few types of resources."""
+    order = tuple(sorted(names))
+    return None if order == names else order
+
+
 def listed(vec: Vec, types: Types) -> dict[str, int]:
     """A vector of amounts as a map by name, zeros left out."""
-    return dict(sorted(vec.named(types).items()))
+    return vec.named(types)
 
 
 def limits(vec: Vec | None, types: Types) -> dict[str, int]:
     """A vector of limits as a map by name; types without a limit are left out, limits of zero are not."""
     if vec is None:
         return {}
-    found = {types.names[d]: amount for d, amount in enumerate(vec.values()) if amount != UNLIMITED}
-    return dict(sorted(found.items()))
+    return by_name({types.names[d]: amount for d, amount in enumerate(vec.values()) if amount != UNLIMITED})
 
 
 def percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[str, int]:
     """Used parts of each type of the capacity in percent, cut to an integer; of a capacity of zero, all or nothing."""
     found = {}
-    for name in sorted(capacity):
+    for name, most in by_name(capacity).items():
         amount = used.get(name, 0)
-        if capacity[name] > 0:
-            found[name] = amount * 100 // capacity[name]
+        if most > 0:
+            found[name] = amount * 100 // most
         else:
             found[name] = 100 if amount > 0 else 0
     return found
@@ -51,12 +63,14 @@ def headroom(queue: Queue) -> dict[str, int]:
     """What is left of every max from this queue up to root (the size of the cluster), never below zero."""
     found: dict[str, int] = {}
     for level in queue.lineage():
-        maximum = level.max_resource() or {}
+        maximum = level.max_resource()
+        if not maximum:
+            continue
         used = level.allocated_resource()
         for name, amount in maximum.items():
             left = max(0, amount - used.get(name, 0))
             found[name] = min(left, found.get(name, left))
-    return dict(sorted(found.items()))
+    return by_name(found)
 
 
 @lru_cache(maxsize=1_000)

@@ -33,7 +33,7 @@ from .access import Limits
 from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
 from .errors import refuse
 from .numbers import parse_uint
-from .pieces import application_pieces, queue_pieces, rejection_view, state_pieces
+from .pieces import application_pieces, queue_pieces, rejection_view, state_pieces, tree_pieces
 from .routing import Call
 from .shared import Make, Pieces, Shared
 from .stream import StreamResponse
@@ -56,7 +56,7 @@ class Handlers:
         self._metrics = metrics.Metrics()
         self._checks = asyncio.Semaphore(limits.checks)
         self._shared = Shared()
-        self._nodes: WeakKeyDictionary[Partition, Pieces] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[Partition, dict[str, Pieces]] = WeakKeyDictionary()
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
 
     async def shared(self, call: Call, make: Make) -> Response:
@@ -64,6 +64,10 @@ class Handlers:
         scope = call.request.scope
         asked = f"{call.request.url.path} {call.variables} {call.request.query_params}"
         return await self._shared.answer(asked, make, compress=wants_gzip(scope))
+
+    def _pieces(self, partition: Partition, what: str) -> Pieces:
+        """What is kept of a list of this partition."""
+        return self._kept.setdefault(partition, {}).setdefault(what, Pieces())
 
     # -- finding things --------------------------------------------------------------------------------
 
@@ -112,7 +116,10 @@ class Handlers:
     async def queues(self, call: Call) -> Response:
         """The whole tree of queues."""
         partition = self.partition(call)
-        return await self.shared(call, lambda: queue_pieces(partition.tree.root, self.backend.shown_name(partition)))
+        pieces = self._pieces(partition, "queues")
+        return await self.shared(
+            call, lambda: tree_pieces(partition.tree.root, self.backend.shown_name(partition), pieces)
+        )
 
     async def one_queue(self, call: Call) -> Response:
         """One queue, with all below it if that is asked for."""
@@ -125,7 +132,7 @@ class Handlers:
         """All nodes of a partition."""
         partition = self.partition(call)
         found = [partition.nodes[name] for name in sorted(partition.nodes)]
-        pieces = self._nodes.setdefault(partition, Pieces())
+        pieces = self._pieces(partition, "nodes")
 
         def state(one: Node) -> object:
             return views.node_state(one, partition)
@@ -201,9 +208,15 @@ class Handlers:
         """What all users use."""
         partition = self.partition(call)
         found = partition.limits.users()
-        return await self.shared(
-            call, lambda: json_list(encoded(views.user_usage(partition, u, t)) for u, t in found.items())
-        )
+        pieces = self._pieces(partition, "users")
+
+        def state(user: str) -> object:
+            return views.user_state(found[user])
+
+        def make(user: str) -> bytes:
+            return encode(views.user_usage(partition, user, found[user]))
+
+        return await self.shared(call, lambda: json_list(pieces.of(found, state, make)))
 
     async def user(self, call: Call) -> Response:
         """What one user uses."""
@@ -235,11 +248,11 @@ class Handlers:
 
     async def app_history(self, call: Call) -> Response:
         """Running applications, minute by minute."""
-        return json_response(app_history(self.monitor))
+        return json_response(views.app_history(self.monitor))
 
     async def container_history(self, call: Call) -> Response:
         """Containers, minute by minute."""
-        return json_response(container_history(self.monitor))
+        return json_response(views.container_history(self.monitor))
 
     async def health(self, call: Call) -> Response:
         """The result of the last health check."""
@@ -373,28 +386,12 @@ class Handlers:
         """All of the state."""
         managers = self.backend.managers()
         config = await self._running(managers[0] if managers else None)
-        history = app_history(self.monitor), container_history(self.monitor)
+        history = views.app_history(self.monitor), views.container_history(self.monitor)
         return await in_pieces(state_pieces(self.monitor, config, *history))
 
     async def moved(self, call: Call) -> Response:
         """An old path."""
         return redirect("/debug/" + call.request.url.path.rpartition("/")[2])
-
-
-def app_history(monitor: Monitor) -> list[objects.AppHistory]:
-    """Running applications, oldest first."""
-    return [
-        objects.AppHistory(timestamp=minute.timestamp, total_applications=str(minute.applications))
-        for minute in monitor.history.minutes
-    ]
-
-
-def container_history(monitor: Monitor) -> list[objects.ContainerHistory]:
-    """Containers, oldest first."""
-    return [
-        objects.ContainerHistory(timestamp=minute.timestamp, total_containers=str(minute.containers))
-        for minute in monitor.history.minutes
-    ]
 
 
 def _of_status(apps: Iterable[Application], status: str) -> list[Application]:

@@ -12,6 +12,7 @@ from licorne.service.monitor import Monitor
 
 from . import allocations, objects, views
 from .answers import encode, encoded, json_list, spliced
+from .shared import Piece, Pieces
 
 if TYPE_CHECKING:
     from licorne.core.application import Application
@@ -58,15 +59,39 @@ def rejection_view(found: Rejection, name: str) -> objects.Application:
     )
 
 
-def queue_pieces(queue: Queue, name: str) -> Iterator[bytes]:
-    """A queue with all below it."""
-    view = views.queue(queue, name=name)
-    view.child_names = []
-    children = [queue.children[child] for child in sorted(queue.children)]
-    if not children:
-        yield encode(view)
+def tree_pieces(root: Queue, name: str, kept: Pieces) -> Iterator[bytes]:
+    """A queue with all below it, of which only those are made that have changed since the last time."""
+    with kept.making() as piece:
+        yield from queue_pieces(root, name, piece)
+
+
+def queue_pieces(queue: Queue, name: str, piece: Piece | None = None) -> Iterator[bytes]:
+    """A queue with all below it. `piece`: what gives a queue as it was made last, if it has not changed."""
+    head = _queue(queue, name, piece)
+    if not queue.children:
+        yield head
         return
-    yield from spliced(encode(view), [("children", json_list(queue_pieces(child, "") for child in children))])
+    comma = head[:-1] + b',"children":['
+    for child in sorted(queue.children):
+        found = queue.children[child]
+        if found.children:
+            yield comma
+            yield from queue_pieces(found, "", piece)
+        else:
+            yield comma + _queue(found, "", piece)
+        comma = b","
+    yield b"]}"
+
+
+def _queue(queue: Queue, name: str, piece: Piece | None) -> bytes:
+    """A queue without those below it."""
+
+    def make(queue: Queue) -> bytes:
+        view = views.queue(queue, name=name)
+        view.child_names = []
+        return encode(view)
+
+    return make(queue) if piece is None else piece(queue, (name, views.queue_state(queue)), make)
 
 
 def state_pieces(

@@ -13,6 +13,7 @@ import asyncio
 import gzip
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.responses import Response
@@ -28,6 +29,8 @@ SHORTEST_S, LONGEST_S = 0.1, 2.0
 """An answer that would be kept for less than this is not kept at all; none is kept for longer than that."""
 STALE_S = 4.0
 """Seconds after it was begun until which an answer is given while the next one is being made."""
+PIECES_S = 30.0
+"""Seconds after a list was made for which its pieces are kept; they are no older than what they show, however long."""
 BODY_MAX = 16 << 20
 """Bytes of an answer that is kept; a longer one is sent as it is made, to each who asks."""
 KEPT_MAX = 64 << 20
@@ -36,12 +39,13 @@ GZIP_MIN = 1400
 
 Make = Callable[[], Iterator[bytes]]
 Item = TypeVar("Item")
+Piece = Callable[[Any, object, Callable[[Any], bytes]], bytes]
 
 
 class Pieces:
-    """The pieces of a long list as they were made last: one is made anew if what it is made of has changed.
+    """The pieces of a long answer as they were made last: one is made anew if what it is made of has changed.
 
-    Pieces of more than `BODY_MAX` bytes in all are not kept, and none is kept for longer than `STALE_S` after the last time.
+    Pieces of more than `BODY_MAX` bytes in all are not kept, and none is kept for longer than `PIECES_S` after the last time.
     """
 
     def __init__(self) -> None:
@@ -52,19 +56,33 @@ class Pieces:
         self, items: Iterable[Item], state: Callable[[Item], object], make: Callable[[Item], bytes]
     ) -> Iterator[tuple[bytes]]:
         """The pieces of these items. `state` gives what a piece is made of, to be compared; `make` makes it."""
+        with self.making() as piece:
+            for item in items:
+                yield (piece(item, state(item), make),)
+
+    @contextmanager
+    def making(self) -> Iterator[Piece]:
+        """While an answer is made, what gives each of its pieces: `piece(item, state, make)`.
+
+        The pieces of this answer are kept instead of those of the last one, if it is made to its end.
+        """
         kept, made, size = self._kept, {}, 0
-        for item in items:
-            now = state(item)
-            before = kept.get(item)
-            piece = before[1] if before is not None and before[0] == now else make(item)
-            size += len(piece)
+
+        def piece(item: Any, state: object, make: Callable[[Any], bytes]) -> bytes:
+            nonlocal size
+            found = kept.get(item)
+            if found is None or found[0] != state:
+                found = state, make(item)  # else the old state stays: a young one would be the collector's work
+            size += len(found[1])
             if size <= BODY_MAX:
-                made[item] = (now, piece)
-            yield (piece,)
+                made[item] = found
+            return found[1]
+
+        yield piece
         self._kept = made if size <= BODY_MAX else {}
         if self._forget is not None:
             self._forget.cancel()
-        self._forget = asyncio.get_running_loop().call_later(STALE_S, self._kept.clear)
+        self._forget = asyncio.get_running_loop().call_later(PIECES_S, self._kept.clear)
 
 
 class _TooLong(Exception):  # noqa: N818  it is no error
@@ -94,8 +112,8 @@ class Shared:
             if making is None:
                 begun = _Begun(make())
                 done = begun.slice(AT_ONCE_S)
-                if done and not (compress and len(begun.body) >= GZIP_MIN):
-                    return _response(bytes(begun.body), compressed=False)
+                if done and not (compress and begun.size >= GZIP_MIN):
+                    return _response(begun.body(), compressed=False)
                 making = self._making[key] = asyncio.ensure_future(self._make(key, begun, compress, done=done))
                 making.add_done_callback(lambda made: self._made(key, made))
             if kept is not None and now < kept.begun_at + STALE_S:
@@ -114,7 +132,7 @@ class Shared:
         while not done:
             await asyncio.sleep(0)
             done = begun.slice()
-        body, busy_s = bytes(begun.body), begun.busy_s
+        body, busy_s = begun.body(), begun.busy_s
         compressed = compress and len(body) >= GZIP_MIN
         if compressed:
             body, packing_s = await asyncio.to_thread(_packed, body)
@@ -148,24 +166,32 @@ class _Begun:
     """An answer that is being made, and the processor time it took without what others did in between."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self.body = bytearray()
+        self.size = 0
         self.busy_s = 0.0
         self.begun_at = time.monotonic()
         self._pieces = pieces
+        self._made: list[bytes] = []
 
     def slice(self, slice_s: float = SLICE_S) -> bool:
         """Make some of it; is it all there?"""
         began, ends = time.thread_time(), time.perf_counter() + slice_s
+        keep = self._made.append
         for piece in self._pieces:
-            self.body += piece
+            keep(piece)
+            self.size += len(piece)
             if time.perf_counter() >= ends:
                 self.busy_s += time.thread_time() - began
-                if len(self.body) > BODY_MAX:
+                if self.size > BODY_MAX:
                     raise _TooLong
                 return False
-        self.body += b"\n"
+        keep(b"\n")
+        self.size += 1
         self.busy_s += time.thread_time() - began
         return True
+
+    def body(self) -> bytes:
+        """The answer that is all there."""
+        return b"".join(self._made)
 
 
 def _packed(body: bytes) -> tuple[bytes, float]:
@@ -179,4 +205,4 @@ def _response(body: bytes, *, compressed: bool) -> Response:
     return Response(body, headers=headers, media_type=JSON)
 
 
-__all__ = ["Pieces", "Shared"]
+__all__ = ["Piece", "Pieces", "Shared"]

@@ -1,4 +1,4 @@
-"""From the scheduler's objects to those of the REST interface: partitions, queues, nodes, users and groups, rules.
+"""From the scheduler's objects to those of the REST interface: partitions, queues, nodes, users and groups, history, rules.
 
 Applications have a file of their own. Everything is read at one moment, between two steps of the scheduler; what is made
 is nobody's but the caller's.
@@ -10,21 +10,24 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from licorne.config.placement import is_regexp
+from licorne.core.asks import changing
 from licorne.core.states import ApplicationState
 from licorne.service.backend import Backend, full_name
 from licorne.si.constants import HOST_NAME, RACK_NAME
 
 from . import objects
 from .allocations import allocation
-from .amounts import duration, headroom, limits, listed, percent, used_percent
+from .amounts import by_name, duration, headroom, limits, listed, percent, used_percent
 
 if TYPE_CHECKING:
     from licorne.config.model import FilterConfig, RuleConfig
+    from licorne.core.application import Application
     from licorne.core.nodechanges import Foreign
     from licorne.core.nodes import Node
     from licorne.core.partition import Partition
     from licorne.core.queue import Queue
     from licorne.core.usage import Tracker
+    from licorne.service.monitor import Monitor
 
 CLUSTER_NAME = "kubernetes"
 NODE_PARTITION = "si/node-partition"
@@ -47,7 +50,7 @@ def partition(backend: Backend, found: Partition) -> objects.Partition:
     """A partition."""
     types = found.types
     capacity = listed(found.total, types)
-    used = dict(sorted(found.tree.root.allocated_resource().items()))
+    used = found.tree.root.allocated_resource()
     return objects.Partition(
         cluster_id=found.owner,
         name=backend.shown_name(found),
@@ -83,17 +86,17 @@ def application_counts(found: Partition) -> dict[str, int]:
 def queue(found: Queue, *, name: str = "") -> objects.Queue:
     """One queue without its children, whose paths it names; `name` is that of the partition, where it is wanted."""
     settings = found.settings
-    maximum = dict(sorted((found.max_resource() or {}).items()))
-    allocated = dict(sorted(found.allocated_resource().items()))
+    maximum = by_name(found.max_resource() or {})
+    allocated = found.allocated_resource()
     return objects.Queue(
         queuename=found.path,
         status=str(found.state),
         partition=name,
-        pending_resource=dict(sorted(found.pending_resource().items())),
+        pending_resource=found.pending_resource(),
         max_resource=maximum,
-        guaranteed_resource=dict(sorted((found.guaranteed_resource() or {}).items())),
+        guaranteed_resource=by_name(found.guaranteed_resource() or {}),
         allocated_resource=allocated,
-        preempting_resource=dict(sorted(found.preempting_resource().items())),
+        preempting_resource=found.preempting_resource(),
         headroom=headroom(found),
         is_leaf=bool(found.is_leaf),
         is_managed=bool(found.managed),
@@ -114,6 +117,30 @@ def queue(found: Queue, *, name: str = "") -> objects.Queue:
         quota_preemption_delay=duration(settings.quota_preemption_delay_ns),
         is_priority_fence=bool(found.fence),
         priority_offset=found.offset,
+    )
+
+
+def queue_state(found: Queue) -> tuple[object, ...]:
+    """All that may change of what `queue` reads, but for the names of children: where it is equal, so is the queue.
+
+    What comes from the configuration is replaced as a whole when it changes.
+    """
+    return (
+        found.state,
+        found.settings,
+        found.properties,
+        found.template,
+        found.max_config,
+        found.guaranteed_config,
+        found.managed,
+        found.is_leaf,
+        found.max_apps,
+        found.running,
+        found.priority,
+        list(found.accepted),
+        found.pending.values(),
+        found.preempting.values(),
+        [(level.max_config, level.limit.values(), level.allocated.values()) for level in found.lineage()],
     )
 
 
@@ -172,12 +199,16 @@ def node(found: Node, home: Partition) -> objects.Node:
 
 
 def node_state(found: Node, home: Partition) -> tuple[object, ...]:
-    """All that may change of what `node` reads: where it is equal, and a moment ago the same objects, so is the node."""
-    vectors = (found.capacity, found.allocated, found.occupied, found.free)
+    """All that may change of what `node` reads: where it is equal, and a moment ago the same objects, so is the node.
+
+    What is free follows from the other amounts.
+    """
     return (
         found.attributes,
-        [vector.values() for vector in vectors],
-        [(a, a.shape, a.bound_ns, a.replaced_ns, a.preempted) for a in found.allocations],
+        found.capacity.values(),
+        found.allocated.values(),
+        found.occupied.values(),
+        changing(found.allocations),
         [(key, home.foreign[key], amounts.values()) for key, amounts in found.foreign.items()],
         found.schedulable,
         list(found.reservations),
@@ -236,6 +267,20 @@ def user_usage(home: Partition, user: str, trackers: list[Tracker]) -> objects.U
     return objects.UserUsage(user_name=user, groups=dict(sorted(groups.items())), queues=_usage(home, trackers))
 
 
+def user_state(trackers: list[Tracker]) -> tuple[object, ...]:
+    """All that may change of what `user_usage` reads: where it is equal, so is the user."""
+    apps: dict[Application, None] = {}
+    for tracker in trackers:
+        apps.update(tracker.apps)
+    return (
+        [
+            (t, t.used.values(), None if t.limit is None else t.limit.values(), t.max_apps, list(t.apps))
+            for t in trackers
+        ],
+        [app.group for app in apps],
+    )
+
+
 def group_usage(home: Partition, group: str, trackers: list[Tracker]) -> objects.GroupUsage:
     """What a group uses."""
     apps = sorted({app.id for tracker in trackers for app in tracker.apps})
@@ -262,6 +307,25 @@ def _usage(home: Partition, trackers: list[Tracker]) -> objects.Usage | None:
         if above:
             by_path[above].children.append(by_path[path])
     return by_path.get("root")
+
+
+# -- history --------------------------------------------------------------------------------------------------
+
+
+def app_history(monitor: Monitor) -> list[objects.AppHistory]:
+    """Running applications, oldest first."""
+    return [
+        objects.AppHistory(timestamp=minute.timestamp, total_applications=str(minute.applications))
+        for minute in monitor.history.minutes
+    ]
+
+
+def container_history(monitor: Monitor) -> list[objects.ContainerHistory]:
+    """Containers, oldest first."""
+    return [
+        objects.ContainerHistory(timestamp=minute.timestamp, total_containers=str(minute.containers))
+        for minute in monitor.history.minutes
+    ]
 
 
 # -- placement rules -------------------------------------------------------------------------------------
