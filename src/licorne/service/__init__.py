@@ -16,7 +16,7 @@ prepared    long configurations are read in threads
 configuration/  all that it may be told, from files, environment and command line; files that change
 log         structured logs
 notify      what systemd wants to know
-web         REST and metrics in the same loop
+web         REST and metrics in the same loop; `http`: how their answers are written
 proto/      the protocol as proto files, for other languages, and what is generated from them for reflection
 
 backend     what those who watch need of the scheduler

@@ -22,6 +22,7 @@ import uvicorn
 from licorne.config.properties import parse_duration_ns
 
 from .courtesy import Waiting
+from .http import Protocol
 from .log import Log
 from .monitor import Monitor
 from .rest import Access, Limits, make_app
@@ -153,7 +154,7 @@ class WebServer:
         """
         config = uvicorn.Config(
             self._counted,
-            http="h11",  # also where httptools is installed, which knows no limit for headers
+            http=Protocol,
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -62,7 +62,7 @@ class Handlers:
     async def shared(self, call: Call, make: Make) -> Response:
         """An answer that may take long, and is then given to others too."""
         scope = call.request.scope
-        asked = f"{call.request.url.path} {call.variables} {call.request.query_params}"
+        asked = f"{scope['path']} {call.variables} {scope['query_string']!r}"
         return await self._shared.answer(asked, make, compress=wants_gzip(scope))
 
     def _pieces(self, partition: Partition, what: str) -> Pieces:

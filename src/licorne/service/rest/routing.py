@@ -65,16 +65,15 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a path means: the endpoints by method and the raw variables, or where it should have gone."""
+    """What a path means: the endpoints by method and the raw variables, or where it should have gone.
+
+    `allow` names the methods of the path, for the header.
+    """
 
     by_method: Mapping[str, Endpoint] = {}
     raw: Mapping[str, str] = {}
     redirect: str = ""
-
-    @property
-    def allow(self) -> str:
-        """The methods of the path, for the header."""
-        return ", ".join([*sorted(self.by_method), "OPTIONS"])
+    allow: str = ""
 
 
 class Routes:
@@ -82,10 +81,10 @@ class Routes:
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self.endpoints = tuple(endpoints)
-        self._by_shape: dict[tuple[str, ...], dict[str, Endpoint]] = {}
+        self._by_length: dict[int, dict[tuple[str, ...], dict[str, Endpoint]]] = {}
         for endpoint in self.endpoints:
             parts = tuple(endpoint.path.split("/")[1:])
-            self._by_shape.setdefault(parts, {})[endpoint.method] = endpoint
+            self._by_length.setdefault(len(parts), {}).setdefault(parts, {})[endpoint.method] = endpoint
 
     def find(self, raw_path: str) -> Match | None:
         """The endpoints of a path as it was sent; None if there are none."""
@@ -98,9 +97,7 @@ class Routes:
         return self._match(parts, exact=False)
 
     def _match(self, parts: list[str], *, exact: bool) -> Match | None:
-        for shape, by_method in self._by_shape.items():
-            if len(shape) != len(parts):
-                continue
+        for shape, by_method in self._by_length.get(len(parts), {}).items():
             raw: dict[str, str] = {}
             right: list[str] = []
             for wanted, part in zip(shape, parts, strict=True):
@@ -112,7 +109,9 @@ class Routes:
                 else:
                     break
             else:
-                return Match(by_method, raw) if exact else Match(redirect="/" + "/".join(right))
+                if not exact:
+                    return Match(redirect="/" + "/".join(right))
+                return Match(by_method, raw, allow=", ".join([*sorted(by_method), "OPTIONS"]))
         return None
 
 
