@@ -52,12 +52,21 @@ class Getter(asyncio.BufferedProtocol):
 
     async def get(self, address: str, target: str) -> tuple[int, int]:
         """The status of an answer, and how many bytes its body had. Raises OSError if the connection is lost."""
+        was_open = self._transport is not None
+        try:
+            return await self._get(address, target)
+        except ConnectionError:
+            if not was_open:
+                raise
+            return await self._get(address, target)  # the server closed what had been idle, just when it was used
+
+    async def _get(self, address: str, target: str) -> tuple[int, int]:
         host, _, port = address.rpartition(":")
         loop = asyncio.get_running_loop()
         if self._transport is None:
             await loop.create_connection(lambda: self, host, int(port))
         assert self._transport is not None
-        self._head, self._answer = b"", loop.create_future()
+        self._head, self._missing, self._answer = b"", 0, loop.create_future()
         self._transport.write(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
         async with asyncio.timeout(WAIT_S):
             return await self._answer
