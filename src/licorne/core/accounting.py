@@ -19,7 +19,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
-    from cython.cimports.licorne.core.vectors import Types, Vec, new_vec
+    from cython.cimports.licorne.core.vectors import Types, Vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -30,7 +30,7 @@ else:
     from .parking import Parking
     from .queue import Queue
     from .usage import Tracker
-    from .vectors import Types, Vec, new_vec
+    from .vectors import Types, Vec
 
 # Why an ask is parked, as in `asks`: C constants belong to their module.
 AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)
@@ -67,15 +67,15 @@ class Books:
     def shape_for(self, app: Application, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
         """The same, for a map whose amounts are known already, and for an application: mostly it is that of its last ask.
 
+        A new shape keeps the vector that it is given.
+
         A register of all shapes would find more that are equal, at the price of an entry for each that is not. It is
         not needed: what equal asks of different applications tell each other, `Need.failed` tells them.
         """
         shape: Shape | None = app.last_shape
         if shape is None or shape.need is not need or not shape.amounts.same(amounts):
-            own: Vec = new_vec(0, 0)
-            own.copy_from(amounts)
             shape = Shape.__new__(Shape)
-            shape.open(own, resource or {}, need)
+            shape.open(amounts, {} if resource is None else resource, need)
             app.last_shape = shape
         return shape
 

@@ -26,7 +26,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.nodes import Need
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
-    from cython.cimports.licorne.core.vectors import Types, Vec
+    from cython.cimports.licorne.core.vectors import Types, Vec, new_vec
     from cython.cimports.licorne.si.allocations import Allocation
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
@@ -38,7 +38,7 @@ else:
     from .nodes import Need
     from .parking import Parking
     from .queue import Queue
-    from .vectors import Types, Vec
+    from .vectors import Types, Vec, new_vec
 
 Partition = Any  # licorne.core.partition.Partition, which is built upon this module
 
@@ -69,6 +69,7 @@ class Intake:
     root: Queue
     plain: Need
     amounts: Vec  # of the message at hand
+    active: cython.bint  # the partition, which does not change its state within a run of messages
     seed_dialect: cython.bint
 
     def __init__(self, desk: Any, applications: dict[str, Application], books: Books, root: Queue, plain: Need) -> None:
@@ -80,6 +81,7 @@ class Intake:
         self.root = root
         self.plain = plain
         self.amounts = Vec()
+        self.active = True
         self.seed_dialect = desk.seed_dialect
 
     def take_run(self, messages: list[Any], start: int, name: str) -> int:
@@ -89,18 +91,23 @@ class Intake:
         """
         i: cython.Py_ssize_t = start
         message: Allocation
+        self.active = self.desk.state is ACTIVE
         while i < len(messages) and isinstance(messages[i], Allocation):
             message = cython.cast(Allocation, messages[i])
             if message.partition != name:
                 break
-            self.take(message)
+            self._take(message)
             i += 1
         self.desk.changed = True
         return i
 
-    @cython.ccall
-    def take(self, message: Allocation) -> cython.void:
+    def take(self, message: Allocation) -> None:
         """An ask, an allocation that exists already, another scheduler's allocation, or a change of one of these."""
+        self.active = self.desk.state is ACTIVE
+        self._take(message)
+
+    @cython.cfunc
+    def _take(self, message: Allocation) -> cython.void:
         tags = message.tags
         if tags and TAG_FOREIGN in tags:
             set_foreign(self.desk, message)
@@ -130,7 +137,7 @@ class Intake:
 
         If it is not, `amounts` are those of the message.
         """
-        if self.desk.state is not ACTIVE:
+        if not self.active:
             return f"partition {self.desk.name} is stopped; cannot process allocation {message.key}"
         if app is None:
             if not message.independent:
@@ -166,7 +173,10 @@ class Intake:
     def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> str:
         assert app is not None
         pending: Ask | None = app.asks.get(message.key)
-        alloc: Ask | None = app.allocations.get(message.uuid or message.key)
+        allocation_id: str = message.uuid
+        if not allocation_id:
+            allocation_id = message.key
+        alloc: Ask | None = app.allocations.get(allocation_id)
         present: Ask | None = pending if pending is not None else alloc
         if present is None or not present.shape.amounts.same(self.amounts):
             if self.root.pending.crowded(self.amounts, message.max_allocations, self.root.allocated):
@@ -203,6 +213,8 @@ class Intake:
         ask: Ask = Ask.__new__(Ask)
         tags = message.tags
         shape: Shape = self.books.shape_for(app, self.amounts, message.resource, need)
+        if shape.amounts is self.amounts:  # they are the shape's now
+            self.amounts = new_vec(0, 0)
         self.books.asks_seen += 1  # asks are numbered in the order of their arrival
         ask.open(message.key, app, shape, message.priority, self.parking.now, self.books.asks_seen)
         if message.priority_class:

@@ -47,19 +47,20 @@ class Types:
     """The resource types of a cluster, each with its place in every vector.
 
     `met` are the names of the last map that was read, in its order, and `met_at` their places: the next map mostly has
-    the same names, the very objects, so that they need not be looked up.
+    the same names, the very objects, so that they need not be looked up. `met_most` is how long its vector was.
     """
 
     names: list[str]
     index: dict[str, int]
     met: list[Any]
     met_at: Annotated[list[int], cython.Py_ssize_t[8]]
-    last: cython.bint  # C arrays are not the last member, so that bounds checks work
+    met_most: cython.Py_ssize_t  # C arrays are not the last member, so that bounds checks work
 
     def __init__(self) -> None:
         self.names = []
         self.index = {}
         self.met = [None] * 8
+        self.met_most = 0
         if not cython.compiled:
             self.met_at = [0] * 8
 
@@ -103,8 +104,9 @@ class Types:
         i: cython.Py_ssize_t = 0
         amount: cython.longlong
         unknown: cython.bint = False
-        some: cython.bint = False
+        most: cython.Py_ssize_t = 0
         vec.cut(0)
+        vec.grow(self.met_most)
         try:
             for name, value in resource.items():
                 amount = value
@@ -114,7 +116,6 @@ class Types:
                     return TOO_LARGE
                 if amount == 0:
                     continue
-                some = True
                 if i < 8 and self.met[i] is name:
                     d = self.met_at[i]
                 else:
@@ -127,13 +128,18 @@ class Types:
                         self.met[i] = name
                         self.met_at[i] = d
                 i += 1
-                vec.grow(d + 1)
+                if d >= most:
+                    most = d + 1
+                    if d >= vec.n:
+                        vec.grow(most)
                 vec.v[d] = amount
         except OverflowError:  # only compiled: no C integer holds the value
             return NEGATIVE if value < 0 else TOO_LARGE
+        vec.cut(most)
+        self.met_most = most
         if unknown:
             return NEW_TYPES
-        return READ if some else NOTHING_IN_IT
+        return READ if most else NOTHING_IN_IT
 
     def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
         """Build a vector from a sparse map; types that are not in it have the value `fill`."""

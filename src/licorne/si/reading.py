@@ -29,7 +29,7 @@ from licorne.si.v19 import TerminationType as TerminationTypeV19
 
 if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
-    from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
+    from cython.cimports.cpython.unicode import PyUnicode_1BYTE_KIND, PyUnicode_KIND
     from cython.cimports.licorne.si.allocations import Allocation, Release
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
@@ -70,10 +70,7 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, care
     for index, value in enumerate(values):
         ask: Allocation | None = None
         if type(value) is of:
-            try:
-                ask = _ask_v19(astuple(value)) if dialect == V19 else _ask_seed(astuple(value))
-            except UnicodeEncodeError:
-                ask = None
+            ask = _ask_v19(astuple(value)) if dialect == V19 else _ask_seed(astuple(value))
         if ask is None:
             ask = careful(index, value)
         else:
@@ -113,7 +110,7 @@ def _ask_v19(row: tuple[Any, ...]) -> Allocation | None:
     ask.resource = None if resource is None else cython.cast(dict, resource).copy()
     ask.priority = priority
     ask.priority_class = ""
-    ask.tags = cython.cast(dict, tags).copy() if tags else None
+    ask.tags = cython.cast(dict, tags).copy() if len(cython.cast(dict, tags)) else None
     ask.node_id = node_id
     ask.task_group = task_group
     ask.placeholder = placeholder is True
@@ -155,7 +152,7 @@ def _ask_seed(row: tuple[Any, ...]) -> Allocation | None:
     ask.resource = None if resource is None else cython.cast(dict, resource).copy()
     ask.priority = number
     ask.priority_class = ""
-    ask.tags = cython.cast(dict, tags).copy() if tags else None
+    ask.tags = cython.cast(dict, tags).copy() if len(cython.cast(dict, tags)) else None
     ask.node_id = ""
     ask.task_group = task_group
     ask.placeholder = placeholder is True
@@ -179,22 +176,19 @@ def read_ends_v19(request: object) -> list[Any] | None:
     releases, rm_id, asks = astuple(request)
     if type(asks) is not list or asks or type(releases) is not AllocationReleasesRequestV19:
         return None
-    try:
-        if not _is_text(rm_id):
-            return None
-        partitions = ShortPartitions(rm_id)
-        (listed,) = astuple(releases)
-        if type(listed) is not list:
-            return None
-        for value in cython.cast(list, listed):
-            release: Release | None = None
-            if type(value) is AllocationReleaseV19:
-                release = _release_v19(astuple(value), partitions)
-            if release is None:
-                return None
-            made.append(release)
-    except UnicodeEncodeError:
+    if not _is_text(rm_id):
         return None
+    partitions = ShortPartitions(rm_id)
+    (listed,) = astuple(releases)
+    if type(listed) is not list:
+        return None
+    for value in cython.cast(list, listed):
+        release: Release | None = None
+        if type(value) is AllocationReleaseV19:
+            release = _release_v19(astuple(value), partitions)
+        if release is None:
+            return None
+        made.append(release)
     return made
 
 
@@ -205,10 +199,7 @@ def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, carefu
     for index, value in enumerate(values):
         release: Release | None = None
         if type(value) is AllocationReleaseV19:
-            try:
-                release = _release_v19(astuple(value), partitions)
-            except UnicodeEncodeError:
-                release = None
+            release = _release_v19(astuple(value), partitions)
         if release is None:
             release = careful(index, value)
         if release is not None:
@@ -242,13 +233,13 @@ def _release_v19(row: tuple[Any, ...], partitions: Any) -> Release | None:
 
 @cython.cfunc
 def _is_text(value: object) -> cython.bint:
-    """Is it a `str` that can be encoded? Compiled, one that cannot be raises UnicodeEncodeError."""
+    """Is it a `str` that can be encoded?"""
     if type(value) is not str:
         return False
     if cython.compiled:
-        size: cython.Py_ssize_t = 0
-        PyUnicode_AsUTF8AndSize(value, cython.address(size))  # costs nothing where the text is ASCII
-        return True
+        # A surrogate, which cannot be encoded, has no place where each character takes one byte: nearly everywhere.
+        if PyUnicode_KIND(value) == PyUnicode_1BYTE_KIND:
+            return True
     return encodable(value)
 
 
