@@ -51,6 +51,10 @@ C_TYPES = {
 }
 """`cython.<name>` in an annotation, and what it is in C; `cython.p_<name>` is a pointer to it."""
 
+RAISES = {"cython.exceptval(check=False)": " noexcept", "cython.exceptval(-1)": " except? -1"}
+"""What a decorator says of exceptions. Without one, Cython looks for an exception behind each call of a method that returns
+a number; where -1 may stand for one, it looks only behind a -1."""
+
 CONTAINERS = frozenset({"dict", "frozenset", "list", "set", "tuple"})
 BUILTINS = CONTAINERS | {"bytearray", "bytes", "complex", "memoryview", "object", "str"}
 """Python types that Cython knows by the same name; a class that is neither one of these nor hot is an `object`."""
@@ -145,7 +149,7 @@ def signature(function: ast.FunctionDef, classes: Collection[str]) -> str:
         raise DeclarationError(message)
     declared = [f"{c_type(a.annotation, classes)} {a.arg}" if a.arg != "self" else "self" for a in arguments.args]
     kind = "cpdef" if "cython.ccall" in marks else "cdef"
-    raises = " noexcept" if "cython.exceptval(check=False)" in marks else ""
+    raises = "".join(clause for mark, clause in RAISES.items() if mark in marks)
     return f"{kind} {c_type(function.returns, classes)} {function.name}({', '.join(declared)}){raises}"
 
 

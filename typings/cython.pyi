@@ -1,7 +1,7 @@
 """What mypy needs to know of Cython's pure Python mode; Cython itself ships no types for it.
 
 To a type checker the program is the interpreted one: C types are their Python meanings (a pointer to numbers is the
-list that stands for it), decorators change nothing, and `if cython.compiled:` is never true (`always_false` in
+list that stands for it, one to bytes the bytearray), decorators change nothing, and `if cython.compiled:` is never true (`always_false` in
 pyproject.toml), so what it guards is not checked.
 
 A C array in a class is written `Annotated[list[int], cython.longlong[64]]`: the checker takes the first, the
@@ -43,7 +43,7 @@ p_double: TypeAlias = list[builtins.float]
 p_int: TypeAlias = list[builtins.int]
 p_longlong: TypeAlias = list[builtins.int]
 p_Py_ssize_t: TypeAlias = list[builtins.int]
-p_uchar: TypeAlias = list[builtins.int]
+p_uchar: TypeAlias = bytearray
 p_uint: TypeAlias = list[builtins.int]
 p_ulonglong: TypeAlias = list[builtins.int]
 p_void: TypeAlias = Any

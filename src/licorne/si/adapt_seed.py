@@ -320,10 +320,16 @@ def _sorted(
     decisions: list[Output] = []
     response: seed.UpdateResponse | None = None
     states: list[seed.UpdateContainerSchedulingStateRequest] = []
-    for output in found:
+    at = 0
+    while at < len(found):
+        output = found[at]
         if type(output) is messages.NewAllocation:
-            decisions.append(output)
-        elif isinstance(output, messages.WaitingForResources):
+            end = run_end(found, at)
+            decisions += found[at:end]
+            at = end
+            continue
+        at += 1
+        if isinstance(output, messages.WaitingForResources):
             states.append(_state(output))
         else:
             response = response or seed.UpdateResponse()

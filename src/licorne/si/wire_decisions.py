@@ -17,6 +17,7 @@ from licorne.si.partitions import QualifiedPartitions
 from licorne.si.wire_plan import tag_of
 
 if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
     from cython.cimports.libc.string import memcpy, memmove
     from cython.cimports.licorne.si.allocations import NewAllocation
@@ -54,41 +55,50 @@ QUANTITY_VALUE = cython.declare(cython.int, tag_of(Quantity, "value"))
 ENTRY_KEY = cython.declare(cython.int, 1 << 3 | 2)
 ENTRY_VALUE = cython.declare(cython.int, 2 << 3 | 2)
 
+BITS_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 PLACES = cython.declare(cython.int, 256)
 """For so many resources it is known where they were written."""
 NUMBER_MOST = cython.declare(cython.int, 11)
 """So many bytes a number takes with the byte before it."""
+EXPECTED = 160
+"""So many bytes are at hand for each decision; most take less."""
 
 
 def write_v19(outputs: list[Any], start: int, end: int) -> bytes:
     """An `AllocationResponse` of decisions. They hold no partition, no tags and no priority (spec section 7.3)."""
-    writer: Writer = Writer()
+    writer: Writer = Writer(end - start)
     index: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
     body: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
     room: cython.Py_ssize_t = 1
     output: NewAllocation
     for index in range(start, end):
         output = outputs[index]
-        body = writer.begin(V19_NEW, room)
-        writer.text(V19_KEY, output.key)
-        writer.resource(V19_RESOURCE, output.resource)
-        writer.text(V19_NODE, output.node_id)
-        writer.text(V19_APPLICATION, output.application_id)
-        writer.text(V19_TASK_GROUP, output.task_group)
-        writer.flag(V19_PLACEHOLDER, output.placeholder)
-        writer.flag(V19_ORIGINATOR, output.originator)
-        writer.number(V19_POLICY, 2 * output.allow_preempt_self + 2 * output.allow_preempt_other)
-        writer.flag(POLICY_SELF, output.allow_preempt_self)
-        writer.flag(POLICY_OTHER, output.allow_preempt_other)
-        room = writer.finish(body, room)
-    return writer.written()
+        body = at = writer.begin(at, V19_NEW, room)
+        at = writer.text(at, V19_KEY, output.key)
+        at = writer.resource(at, V19_RESOURCE, output.resource)
+        at = writer.text(at, V19_NODE, output.node_id)
+        at = writer.text(at, V19_APPLICATION, output.application_id)
+        at = writer.text(at, V19_TASK_GROUP, output.task_group)
+        at = writer.flag(at, V19_PLACEHOLDER, output.placeholder)
+        at = writer.flag(at, V19_ORIGINATOR, output.originator)
+        at = writer.number(at, V19_POLICY, 2 * output.allow_preempt_self + 2 * output.allow_preempt_other)
+        at = writer.flag(at, POLICY_SELF, output.allow_preempt_self)
+        at = writer.flag(at, POLICY_OTHER, output.allow_preempt_other)
+        stop = writer.finish(body, at, room)
+        room += stop - at
+        at = stop
+    return writer.written(at)
 
 
 def write_seed(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> bytes:
     """The part of an `UpdateResponse` that is decisions; `qualified` knows, or finds out, full names of partitions."""
-    writer: Writer = Writer()
+    writer: Writer = Writer(end - start)
     index: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
     body: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
     room: cython.Py_ssize_t = 1
     output: NewAllocation
     name: object = None
@@ -98,171 +108,187 @@ def write_seed(outputs: list[Any], start: int, end: int, qualified: QualifiedPar
         if output.partition is not name:
             name = output.partition
             full = qualified[output.partition]
-        body = writer.begin(SEED_NEW, room)
-        writer.text(SEED_KEY, output.key)
+        body = at = writer.begin(at, SEED_NEW, room)
+        at = writer.text(at, SEED_KEY, output.key)
         if output.tags is not None:
-            writer.tags(SEED_TAGS, output.tags)
-        writer.text(SEED_UUID, output.uuid)
-        writer.resource(SEED_RESOURCE, output.resource)
-        writer.priority(output.priority)
-        writer.text(SEED_QUEUE, output.queue)
-        writer.text(SEED_NODE, output.node_id)
-        writer.text(SEED_APPLICATION, output.application_id)
-        writer.text(SEED_PARTITION, full)
-        writer.text(SEED_TASK_GROUP, output.task_group)
-        writer.flag(SEED_PLACEHOLDER, output.placeholder)
-        room = writer.finish(body, room)
-    return writer.written()
+            at = writer.tags(at, SEED_TAGS, output.tags)
+        at = writer.text(at, SEED_UUID, output.uuid)
+        at = writer.resource(at, SEED_RESOURCE, output.resource)
+        at = writer.priority(at, output.priority)
+        at = writer.text(at, SEED_QUEUE, output.queue)
+        at = writer.text(at, SEED_NODE, output.node_id)
+        at = writer.text(at, SEED_APPLICATION, output.application_id)
+        at = writer.text(at, SEED_PARTITION, full)
+        at = writer.text(at, SEED_TASK_GROUP, output.task_group)
+        at = writer.flag(at, SEED_PLACEHOLDER, output.placeholder)
+        stop = writer.finish(body, at, room)
+        room += stop - at
+        at = stop
+    return writer.written(at)
 
 
 @cython.cclass
 class Writer:
-    """Bytes that grow. What is written first makes room for itself."""
+    """Bytes that grow. A method writes from the place that it is given, makes room for that, and returns where it ends.
+
+    Of the last resource that was written it is known which `names` it had, in which `order` they are written, and the
+    bytes that begin their entries (`heads`, in that order): the next one mostly has the same.
+    """
 
     data: bytearray
-    at: cython.Py_ssize_t
+    out: cython.p_uchar  # the same bytes
     size: cython.Py_ssize_t
-    names: list[Any]  # of the last resource, as it has them, and as they are written
-    sorted: list[Any]
+    names: list[Any]
+    amounts: list[Any]
+    order: list[Any]
+    heads: list[Any]
     resources: list[Any]
     starts: Annotated[list[int], cython.Py_ssize_t[256]]
     ends: Annotated[list[int], cython.Py_ssize_t[256]]
 
-    def __init__(self) -> None:
-        self.size = 1024
-        self.data = bytearray(self.size)
-        self.at = 0
+    def __init__(self, decisions: int) -> None:
+        self.data = bytearray(EXPECTED * (decisions + 1))
+        self.out = self.data
+        self.size = len(self.data)
         self.names = []
-        self.sorted = []
+        self.amounts = []
+        self.order = []
+        self.heads = []
         self.resources = [None] * PLACES
         if not cython.compiled:
             self.starts, self.ends = [0] * PLACES, [0] * PLACES
 
-    def written(self) -> bytes:
-        """All that was written."""
-        return bytes(memoryview(self.data)[: self.at])
+    def written(self, end: int) -> bytes:
+        """All that was written up to there."""
+        return bytes(memoryview(self.data)[:end])
 
     @cython.cfunc
-    def make_room(self, more: cython.Py_ssize_t) -> cython.void:
-        """There is room for so many bytes more."""
-        if self.size - self.at < more:
-            self.data += bytes(self.size + more)
-            self.size = len(self.data)
+    def make_room(self, at: cython.Py_ssize_t, more: cython.Py_ssize_t) -> cython.void:
+        """Have room for so many bytes from there on: it is asked for where there is less."""
+        assert self.size - at < more
+        self.data += bytes(self.size + more)
+        self.out = self.data
+        self.size = len(self.data)
 
     @cython.cfunc
-    def number(self, tag: cython.int, value: cython.ulonglong) -> cython.void:
+    @cython.exceptval(-1)
+    def number(self, at: cython.Py_ssize_t, tag: cython.int, value: cython.ulonglong) -> cython.Py_ssize_t:
         """A field that is a number, or the beginning of one that has a length."""
-        self.make_room(NUMBER_MOST)
-        self.data[self.at] = tag
-        self.at += 1
+        if self.size - at < NUMBER_MOST:
+            self.make_room(at, NUMBER_MOST)
+        out: cython.p_uchar = self.out
+        out[at] = tag
+        at += 1
         while value > 127:
-            self.data[self.at] = value & 127 | 128
-            self.at += 1
+            out[at] = value & 127 | 128
+            at += 1
             value >>= 7
-        self.data[self.at] = value
-        self.at += 1
+        out[at] = value
+        return at + 1
 
     @cython.cfunc
-    def flag(self, tag: cython.int, value: cython.bint) -> cython.void:
+    @cython.exceptval(-1)
+    def flag(self, at: cython.Py_ssize_t, tag: cython.int, value: cython.bint) -> cython.Py_ssize_t:
         """A field that is true or false, if it is true."""
-        if value:
-            self.number(tag, 1)
+        return self.number(at, tag, 1) if value else at
 
     @cython.cfunc
-    def text(self, tag: cython.int, value: str) -> cython.void:
+    @cython.exceptval(-1)
+    def text(self, at: cython.Py_ssize_t, tag: cython.int, value: str) -> cython.Py_ssize_t:
         """A field that is text, if there is any."""
-        if value:
-            self.entry_text(tag, value)
+        return self.entry_text(at, tag, value) if value else at
 
     @cython.cfunc
-    def entry_text(self, tag: cython.int, value: str) -> cython.void:
+    @cython.exceptval(-1)
+    def entry_text(self, at: cython.Py_ssize_t, tag: cython.int, value: str) -> cython.Py_ssize_t:
         """A field that is text, be it empty."""
+        size: cython.Py_ssize_t = 0
         if cython.compiled:
-            size: cython.Py_ssize_t = 0
             content: cython.p_char = cython.cast(cython.p_char, PyUnicode_AsUTF8AndSize(value, cython.address(size)))
-            self.number(tag, size)
-            self.make_room(size)
-            data: cython.p_char = self.data
-            memcpy(data + self.at, content, size)
-            self.at += size
+            at = self.number(at, tag, size)
+            if self.size - at < size:
+                self.make_room(at, size)
+            memcpy(self.out + at, content, size)
+            return at + size
+        encoded = value.encode()
+        return self.raw(self.number(at, tag, len(encoded)), encoded)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def raw(self, at: cython.Py_ssize_t, value: bytes) -> cython.Py_ssize_t:
+        """These bytes."""
+        size: cython.Py_ssize_t = len(value)
+        if self.size - at < size:
+            self.make_room(at, size)
+        if cython.compiled:
+            memcpy(self.out + at, PyBytes_AS_STRING(value), size)
         else:
-            encoded = value.encode()
-            self.number(tag, len(encoded))
-            self.make_room(len(encoded))
-            self.data[self.at : self.at + len(encoded)] = encoded
-            self.at += len(encoded)
+            self.data[at : at + size] = value
+        return at + size
 
     @cython.cfunc
-    def begin(self, tag: cython.int, room: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Begin a message, with so much room for its length; where its content begins."""
-        self.make_room(NUMBER_MOST)
-        self.data[self.at] = tag
-        self.at += 1 + room
-        return self.at
+    @cython.exceptval(-1)
+    def begin(self, at: cython.Py_ssize_t, tag: cython.int, room: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Begin a message, with so much room for its length; its content begins where this ends."""
+        if self.size - at < NUMBER_MOST:
+            self.make_room(at, NUMBER_MOST)
+        self.out[at] = tag
+        return at + 1 + room
 
     @cython.cfunc
-    def finish(self, body: cython.Py_ssize_t, room: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """End the message that begin began there, with this room; how many bytes its length takes."""
-        length: cython.Py_ssize_t = self.at - body
-        needed: cython.Py_ssize_t = _length(length)
+    @cython.exceptval(-1)
+    def finish(self, body: cython.Py_ssize_t, end: cython.Py_ssize_t, room: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """End the message whose content is from `body` to `end`, behind this room; where it ends now."""
+        length: cython.Py_ssize_t = end - body
+        more: cython.Py_ssize_t = _length(length) - room
         at: cython.Py_ssize_t = body - room
-        if needed != room:
-            self.make_room(NUMBER_MOST)
-            self.move(body, at + needed, length)
-            self.at += needed - room
+        if more:
+            if self.size - end < NUMBER_MOST:
+                self.make_room(end, NUMBER_MOST)
+            self.move(body, body + more, length)
             i: cython.int
             for i in range(PLACES):  # a resource may have moved with it
                 if self.starts[i] >= body:
-                    self.starts[i] += needed - room
-                    self.ends[i] += needed - room
+                    self.starts[i] += more
+                    self.ends[i] += more
+        out: cython.p_uchar = self.out
         while length > 127:
-            self.data[at] = length & 127 | 128
+            out[at] = length & 127 | 128
             at += 1
             length >>= 7
-        self.data[at] = length
-        return needed
+        out[at] = length
+        return end + more
 
     @cython.cfunc
     def move(self, start: cython.Py_ssize_t, to: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.void:
         """Copy what was written within the same bytes; there must be room."""
         if cython.compiled:
-            data: cython.p_char = self.data
-            memmove(data + to, data + start, length)
+            memmove(self.out + to, self.out + start, length)
         else:
             self.data[to : to + length] = self.data[start : start + length]
 
     @cython.cfunc
-    def priority(self, value: cython.longlong) -> cython.void:
+    @cython.exceptval(-1)
+    def priority(self, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
         """A priority of the seed's dialect: a message of one number, which is written even if it is zero."""
-        self.number(SEED_PRIORITY, 1 + _length(_unsigned(value)))
-        self.number(PRIORITY_VALUE, _unsigned(value))
+        at = self.number(at, SEED_PRIORITY, 1 + _length(_unsigned(value)))
+        return self.number(at, PRIORITY_VALUE, _unsigned(value))
 
     @cython.cfunc
-    def tags(self, tag: cython.int, value: dict[str, str]) -> cython.void:
+    @cython.exceptval(-1)
+    def tags(self, at: cython.Py_ssize_t, tag: cython.int, value: dict[str, str]) -> cython.Py_ssize_t:
         """A field that is a map of texts."""
         body: cython.Py_ssize_t
         for name in sorted(value):
-            body = self.begin(tag, 1)
-            self.entry_text(ENTRY_KEY, name)
-            self.entry_text(ENTRY_VALUE, value[name])
-            self.finish(body, 1)
+            body = at = self.begin(at, tag, 1)
+            at = self.entry_text(at, ENTRY_KEY, name)
+            at = self.entry_text(at, ENTRY_VALUE, value[name])
+            at = self.finish(body, at, 1)
+        return at
 
     @cython.cfunc
-    def in_order(self, value: dict[str, int]) -> list[Any]:
-        """The names in this resource, sorted: mostly those of the last one."""
-        i: cython.Py_ssize_t = 0
-        if len(value) == len(self.names):
-            for name in value:
-                if self.names[i] is not name:
-                    break
-                i += 1
-        if i < len(value) or i < len(self.names):
-            self.names = list(value)
-            self.sorted = sorted(value)
-        return self.sorted
-
-    @cython.cfunc
-    def resource(self, tag: cython.int, value: dict[str, int]) -> cython.void:
+    @cython.exceptval(-1)
+    def resource(self, at: cython.Py_ssize_t, tag: cython.int, value: dict[str, int]) -> cython.Py_ssize_t:
         """A field that is a resource: as it was written before, where this is known."""
         place: cython.size_t
         if cython.compiled:
@@ -270,29 +296,60 @@ class Writer:
         else:
             place = id(value) >> 4
         place %= PLACES
-        start: cython.Py_ssize_t
         length: cython.Py_ssize_t
         if self.resources[place] is value:
-            start = self.starts[place]
-            length = self.ends[place] - start
-            self.make_room(length)
-            self.move(start, self.at, length)
-            self.at += length
-            return
-        start = self.at
-        body: cython.Py_ssize_t = self.begin(tag, 1)
-        for name in self.in_order(value):
-            entry: cython.Py_ssize_t = self.begin(RESOURCE_ENTRY, 1)
-            number: cython.ulonglong = _unsigned(value[name])
-            self.entry_text(ENTRY_KEY, name)
-            self.number(ENTRY_VALUE, 1 + _length(number) if number else 0)
+            length = self.ends[place] - self.starts[place]
+            if self.size - at < length:
+                self.make_room(at, length)
+            self.move(self.starts[place], at, length)
+            return at + length
+        start: cython.Py_ssize_t = at
+        if not self.take_amounts(value):
+            self.learn_names(at, value)
+        body: cython.Py_ssize_t = self.begin(at, tag, 1)
+        at = body
+        i: cython.Py_ssize_t
+        for i in range(len(self.heads)):
+            head: bytes = self.heads[i]
+            which: cython.Py_ssize_t = self.order[i]
+            number: cython.ulonglong = _unsigned(self.amounts[which])
+            length = 1 + _length(number) if number else 0
+            at = self.number(at, RESOURCE_ENTRY, len(head) + 2 + length)
+            at = self.raw(at, head)
+            at = self.number(at, ENTRY_VALUE, length)
             if number:
-                self.number(QUANTITY_VALUE, number)
-            self.finish(entry, 1)
-        self.finish(body, 1)
+                at = self.number(at, QUANTITY_VALUE, number)
+        at = self.finish(body, at, 1)
         self.resources[place] = value
         self.starts[place] = start
-        self.ends[place] = self.at
+        self.ends[place] = at
+        return at
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def take_amounts(self, value: dict[str, int]) -> cython.bint:
+        """Take the amounts of a resource, if it has the names of the last one; has it?"""
+        i: cython.Py_ssize_t = 0
+        if len(value) != len(self.names):
+            return False
+        for name, amount in value.items():
+            if cython.cast(str, self.names[i]) != cython.cast(str, name):
+                return False
+            self.amounts[i] = amount
+            i += 1
+        return True
+
+    @cython.cfunc
+    def learn_names(self, at: cython.Py_ssize_t, value: dict[str, int]) -> cython.void:
+        """Learn the names of a resource, and take its amounts; what is written from this place on is lost."""
+        self.names = list(value)
+        self.amounts = list(value.values())
+        self.order = sorted(range(len(self.names)), key=self.names.__getitem__)
+        self.heads = []
+        end: cython.Py_ssize_t
+        for name in sorted(self.names):
+            end = self.entry_text(at, ENTRY_KEY, name)
+            self.heads.append(bytes(memoryview(self.data)[at:end]))
 
 
 @cython.cfunc
@@ -309,5 +366,5 @@ def _length(value: cython.ulonglong) -> cython.int:
 def _unsigned(value: cython.longlong) -> cython.ulonglong:
     """The number of 64 bits without a sign that has the same bits."""
     if value < 0:
-        return cython.cast(cython.ulonglong, -1 - value) ^ 0xFFFFFFFFFFFFFFFF
+        return cython.cast(cython.ulonglong, -1 - value) ^ BITS_64
     return value
