@@ -4,23 +4,22 @@ What a client library writes is regular: each field once, maps in one piece, eve
 is read here in one pass. At the first thing that is otherwise the short way gives up and `careful` reads the ask, by
 the table of all messages; so this module need not know what an error is, and may not differ where it goes to the end.
 
-A request repeats itself: applications, partitions, mostly its resources and tags too. What was read is remembered by
-where its bytes stand, in a table of a fixed size, so that the next time it takes a comparison. Asks of equal bytes share
-a dict, the core's own. Every read is checked against the end of the ask, and bytes are indexed, not pointed into.
+A request repeats itself: applications, partitions, types of resources, mostly its resources and tags too. What was read is
+therefore remembered by where its bytes stand, in a table of a fixed size: the next time these bytes come, it takes a comparison. Asks of equal bytes share one dict; nobody changes it, as it is the core's. Every
+read is checked against the end of the ask, and bytes are indexed, not pointed into.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from sys import intern
 from typing import Annotated, Any
 
 import cython
 
-from licorne.si import seed, v19
+from licorne.si import wire_roles
 from licorne.si._common import Quantity, Resource
-from licorne.si._schema import Message
-from licorne.si.partitions import ShortPartitions
-from licorne.si.wire_plan import plan_of, tag_of
+from licorne.si.wire_plan import tag_of
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
@@ -35,7 +34,7 @@ else:
 Careful = Callable[[int, int, int], "Allocation | None"]
 """Reads the ask of this index, start and end, whatever it holds; None if it refused it and said so."""
 
-# What a field is to an ask: numbers, and behind them what has a length. Another field is unknown here.
+# What a field is to an ask (`licorne.si.wire_roles`): numbers, and behind them what has a length. Another field is unknown here.
 UNKNOWN = cython.declare(cython.int, 0)
 PRIORITY = cython.declare(cython.int, 1)
 PLACEHOLDER = cython.declare(cython.int, 2)
@@ -53,47 +52,6 @@ TASK_GROUP = cython.declare(cython.int, 13)
 RESOURCE = cython.declare(cython.int, 14)
 TAGS = cython.declare(cython.int, 15)
 WITHIN = cython.declare(cython.int, 16)  # a message of numbers
-_ROLES = {
-    v19.Allocation: {
-        "priority": 1,
-        "placeholder": 2,
-        "originator": 3,
-        "allocation_key": 9,
-        "application_id": 10,
-        "partition_name": 11,
-        "node_id": 12,
-        "task_group_name": 13,
-        "resource_per_alloc": 14,
-        "allocation_tags": 15,
-        "preemption_policy": 16,
-    },
-    v19.PreemptionPolicy: {"allow_preempt_self": 6, "allow_preempt_other": 7},
-    seed.AllocationAsk: {
-        "placeholder": 2,
-        "max_allocations": 4,
-        "execution_timeout_milli_seconds": 5,
-        "allocation_key": 9,
-        "application_id": 10,
-        "partition_name": 11,
-        "task_group_name": 13,
-        "resource_ask": 14,
-        "tags": 15,
-        "priority": 16,
-    },
-    seed.Priority: {"priority_value": 1, "priority_class_name": 8},
-}
-
-
-def _roles(message: type[Message]) -> bytes:
-    """For each byte that may stand before a value what the field is; the numbers come from the declaration alone."""
-    table = bytearray(128)
-    for tag, slot in plan_of(message).slots.items():
-        table[tag] = _ROLES[message][slot.attribute]
-    return bytes(table) + bytes(128)
-
-
-_V19, _V19_INNER = _roles(v19.Allocation), _roles(v19.PreemptionPolicy)
-_SEED, _SEED_INNER = _roles(seed.AllocationAsk), _roles(seed.Priority)
 
 # The entries of a map, and the messages that a resource is made of.
 ENTRY_KEY = cython.declare(cython.int, 1 << 3 | 2)
@@ -101,21 +59,29 @@ ENTRY_VALUE = cython.declare(cython.int, 2 << 3 | 2)
 RESOURCE_ENTRY = cython.declare(cython.int, tag_of(Resource, "resources"))
 QUANTITY_VALUE = cython.declare(cython.int, tag_of(Quantity, "value"))
 
-# Where in the memory of a request what is remembered: texts, resources, tags.
+# Where in the memory of a request what is remembered: texts, resources, tags; the last text of a field of which there
+# are few, and of a tag's name; and the first names of the last resource, in its order.
 TEXTS = cython.declare(cython.int, 0)
 RESOURCES = cython.declare(cython.int, 128)
 TAG_MAPS = cython.declare(cython.int, 192)
-MEMORY = cython.declare(cython.int, 256)
+LAST_PARTITION = cython.declare(cython.int, 256)
+LAST_GROUP = cython.declare(cython.int, 257)
+LAST_TAG = cython.declare(cython.int, 258)
+NAMES = cython.declare(cython.int, 259)
+MEMORY = cython.declare(cython.int, 272)
+
+IRREGULAR = cython.declare(cython.Py_ssize_t, -2)
+"""No place in the bytes: what should end there is not regular."""
 
 
-def read_v19(data: bytes, spans: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
+def read_v19(data: bytes, spans: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
     """Asks and allocations of 1.9's dialect; `spans` says where each starts and ends, by turns."""
-    return _read(AskReader(data, _V19, _V19_INNER, partitions), spans, False, careful)
+    return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), spans, False, careful)
 
 
-def read_seed(data: bytes, spans: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
+def read_seed(data: bytes, spans: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
     """Asks of the seed's dialect; `spans` says where each starts and ends, by turns."""
-    return _read(AskReader(data, _SEED, _SEED_INNER, partitions), spans, True, careful)
+    return _read(AskReader(data, wire_roles.SEED, wire_roles.SEED_INNER, partitions), spans, True, careful)
 
 
 @cython.cfunc
@@ -168,7 +134,7 @@ class AskReader:
     """The bytes of a request, and what was read of them lately.
 
     `roles` and `inner_roles` say what the fields of an ask are, and those of the message within it. Methods return
-    false, None or -1 where something is not regular.
+    false, None or IRREGULAR where something is not regular.
     """
 
     data: bytes
@@ -182,10 +148,10 @@ class AskReader:
     number: cython.ulonglong
     luck: cython.int
     known: list[Any]
-    starts: Annotated[list[int], cython.Py_ssize_t[256]]
-    ends: Annotated[list[int], cython.Py_ssize_t[256]]
+    starts: Annotated[list[int], cython.Py_ssize_t[272]]
+    ends: Annotated[list[int], cython.Py_ssize_t[272]]
 
-    def __init__(self, data: bytes, roles: bytes, inner_roles: bytes, partitions: ShortPartitions) -> None:
+    def __init__(self, data: bytes, roles: bytes, inner_roles: bytes, partitions: Mapping[str, str]) -> None:
         self.data = data
         self.roles = roles
         self.inner_roles = inner_roles
@@ -200,6 +166,7 @@ class AskReader:
             self.starts, self.ends = [0] * MEMORY, [0] * MEMORY
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def ask(self, ask: Allocation, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
         """Read the ask that stands there."""
         role: cython.int
@@ -213,7 +180,7 @@ class AskReader:
                 continue
             start = self.at
             stop = self.span(end)
-            if stop < 0:
+            if stop == IRREGULAR:
                 return False
             if role == KEY:
                 ask.key = self.data[self.at : stop].decode("utf-8")
@@ -233,11 +200,11 @@ class AskReader:
                     return False
                 continue
             elif role == PARTITION:
-                ask.partition = self.text(stop)
+                ask.partition = self.known_text(LAST_PARTITION, self.at, stop)
             elif role == NODE:
                 ask.node_id = self.text(stop)
             elif role == TASK_GROUP:
-                ask.task_group = self.text(stop)
+                ask.task_group = self.known_text(LAST_GROUP, self.at, stop)
             else:
                 while self.at < stop:
                     role = self.inner_roles[self.data[self.at]]
@@ -251,6 +218,7 @@ class AskReader:
         return True
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def take_number(self, ask: Allocation, role: cython.int, end: cython.Py_ssize_t) -> cython.bint:
         """Read a field that is a number."""
         self.at += 1
@@ -273,6 +241,7 @@ class AskReader:
         return True
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def varint(self, end: cython.Py_ssize_t, most: cython.int) -> cython.bint:
         """Read a number of 64 bits in at most so many bytes. Bits beyond the 64th are dropped."""
         byte: cython.ulonglong
@@ -288,16 +257,24 @@ class AskReader:
         return False
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def span(self, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Go over the byte that says which field it is, and a length; where what is of this length ends."""
+        length: cython.Py_ssize_t
         self.at += 1
-        if not self.varint(end, 5) or self.number > cython.cast(cython.ulonglong, end - self.at):
-            return -1
-        return self.at + cython.cast(cython.Py_ssize_t, self.number)
+        if self.at < end and self.data[self.at] < 128:  # mostly one byte is enough
+            length = self.data[self.at]
+            self.at += 1
+        elif self.varint(end, 5):
+            length = self.number
+        else:
+            return IRREGULAR
+        return self.at + length if length <= end - self.at else IRREGULAR
 
     # -- what is said again and again ------------------------------------------------------------------
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def place(
         self, start: cython.Py_ssize_t, end: cython.Py_ssize_t, first: cython.int, places: cython.int
     ) -> cython.int:
@@ -309,6 +286,7 @@ class AskReader:
         return first + (mixed ^ mixed >> 12) % places
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def remembers(self, place: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
         """Do the same bytes stand where those stood that are remembered there?"""
         other: cython.Py_ssize_t = self.starts[place]
@@ -332,9 +310,13 @@ class AskReader:
     def text(self, end: cython.Py_ssize_t) -> str:
         """All up to the end, as text."""
         start: cython.Py_ssize_t = self.at
+        return self.known_text(self.place(start if end - start < 8 else end - 8, end, TEXTS, 128), start, end)
+
+    @cython.cfunc
+    def known_text(self, place: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> str:
+        """What stands there, as text, which is remembered in this place."""
         if start == end:
             return ""
-        place: cython.int = self.place(start if end - start < 12 else end - 12, end, TEXTS, 128)
         if not self.remembers(place, start, end):
             self.remember(place, start, end, self.data[start:end].decode("utf-8"))
         return cython.cast(str, self.known[place])
@@ -361,8 +343,9 @@ class AskReader:
     def read_resource(self, end: cython.Py_ssize_t) -> dict[str, int] | None:
         """A resource that was not met before."""
         amounts: dict[str, int] = {}
+        place: cython.int = NAMES
         while self.at < end:
-            name = self.entry(end) if self.data[self.at] == RESOURCE_ENTRY else None
+            name = self.entry(end, place) if self.data[self.at] == RESOURCE_ENTRY else None
             if name is None:
                 return None
             self.number = 0
@@ -373,6 +356,8 @@ class AskReader:
                 if not self.varint(self.stop, 10) or self.at != self.stop:
                     return None
             amounts[name] = as_signed(self.number, 64)
+            if place < MEMORY - 1:
+                place += 1
         return amounts
 
     @cython.cfunc
@@ -383,7 +368,7 @@ class AskReader:
         while end < limit and self.data[end] == tag:
             self.at = end
             end = self.span(limit)
-            if end < 0:
+            if end == IRREGULAR:
                 return None
         place: cython.int = self.place(start if end - start < 64 else end - 64, end, TAG_MAPS, 64)
         if not self.remembers(place, start, end):
@@ -400,7 +385,7 @@ class AskReader:
         """Tags that were not met before."""
         found: dict[str, str] = {}
         while self.at < end:
-            name = self.entry(end)
+            name = self.entry(end, LAST_TAG)
             if name is None:
                 return None
             found[name] = self.data[self.at : self.stop].decode("utf-8")
@@ -408,14 +393,25 @@ class AskReader:
         return found
 
     @cython.cfunc
-    def entry(self, end: cython.Py_ssize_t) -> str | None:
-        """The key of an entry of a map that begins here; its value is then all from `at` to `stop`."""
+    def entry(self, end: cython.Py_ssize_t, place: cython.int) -> str | None:
+        """The key of an entry of a map that begins here; its value is then all from `at` to `stop`.
+
+        In this place is remembered the key of the entry that stood where this one stands in the last map. The same key
+        is the same object in all requests, so that it is known at a glance.
+        """
+        start: cython.Py_ssize_t
+        key_end: cython.Py_ssize_t
         self.stop = self.span(end)
-        if self.stop <= self.at or self.data[self.at] != ENTRY_KEY:
+        start = self.at
+        key_end = start + self.ends[place] - self.starts[place]
+        if key_end == start or key_end >= self.stop or not self.remembers(place, start, key_end):
+            if self.stop <= start or self.data[start] != ENTRY_KEY:
+                return None
+            key_end = self.span(self.stop)
+            if key_end == IRREGULAR or key_end >= self.stop:
+                return None
+            self.remember(place, start, key_end, intern(self.text(key_end)))
+        if self.data[key_end] != ENTRY_VALUE:
             return None
-        key_end: cython.Py_ssize_t = self.span(self.stop)
-        if key_end < 0 or key_end >= self.stop or self.data[key_end] != ENTRY_VALUE:
-            return None
-        name = self.text(key_end)
         self.at = key_end
-        return name if self.span(self.stop) == self.stop else None
+        return cython.cast(str, self.known[place]) if self.span(self.stop) == self.stop else None

@@ -43,6 +43,10 @@ AMOUNTS = cython.declare(cython.int, 6)
 MAP = cython.declare(cython.int, 7)
 QUANTITIES = cython.declare(cython.int, 8)
 
+# A longer number that stands in the text is a Python object to Cython.
+BITS_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
+BITS_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
 # The fields of an entry of a map.
 ENTRY_KEY = cython.declare(cython.uint, 1 << 3 | 2)
 ENTRY_VALUE = cython.declare(cython.uint, 2 << 3 | 2)
@@ -64,6 +68,7 @@ class Reader:
         self.spans = []
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def varint(self, end: cython.Py_ssize_t, most: cython.int) -> cython.ulonglong:
         """A number of 64 bits, in at most so many bytes. Bits beyond the 64th are dropped."""
         value: cython.ulonglong = 0
@@ -86,6 +91,7 @@ class Reader:
                 raise WireError(f"a number of more than {most} bytes", start)
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def tag(self, end: cython.Py_ssize_t) -> cython.uint:
         """A field's number and wire type."""
         start: cython.Py_ssize_t = self.at
@@ -95,6 +101,7 @@ class Reader:
         return value
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def span(self, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Where the text or message of the length that stands here ends."""
         start: cython.Py_ssize_t = self.at
@@ -142,14 +149,15 @@ class Reader:
 
 
 @cython.cfunc
+@cython.exceptval(-1)
 def as_signed(value: cython.ulonglong, bits: cython.int) -> cython.longlong:
     """The number of so many bits, in two's complement, that the lowest bits of an unsigned one are."""
-    low: cython.longlong
     if bits == 32:
-        low = value & 0xFFFFFFFF
-        return low - 0x100000000 if low > 0x7FFFFFFF else low
+        value &= BITS_32
+        if value >> 31:
+            value |= BITS_64 ^ BITS_32
     if value >> 63:  # -1 less what the complement is, which fits, compiled and not
-        return -1 - cython.cast(cython.longlong, value ^ 0xFFFFFFFFFFFFFFFF)
+        return -1 - cython.cast(cython.longlong, value ^ BITS_64)
     return value
 
 
@@ -159,16 +167,16 @@ def _read_message(
 ) -> cython.void:
     """Read the fields of a message into `values`, on top of what an earlier occurrence has left there."""
     tag: cython.uint
-    slot: Slot
+    slot: Slot | None = None
     if depth > DEPTH_MAX:
         raise WireError(f"nested deeper than {DEPTH_MAX} levels", reader.at)
     while reader.at < end:
         tag = reader.tag(end)
-        found = plan.slots.get(tag)
-        if found is None:
+        if slot is None or tag != slot.tag:  # a repeated field mostly follows itself
+            slot = plan.slots.get(tag)
+        if slot is None:
             reader.skip(tag, end, depth)
             continue
-        slot = found
         try:
             _read_field(reader, slot, values, end, depth)
         except WireError as error:
