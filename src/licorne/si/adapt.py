@@ -120,13 +120,13 @@ def each_ask_on_wire(
     request: str,
     name: str,
     data: bytes,
-    spans: list[int],
+    lengths: list[int],
     message: type[Message],
     read_many: Callable[..., list[messages.Allocation]],
     read_one: Callable[..., messages.Allocation],
     partitions: ShortPartitions,
 ) -> None:
-    """As `each_ask`, of asks that stand in `data` where `spans` says (`licorne.si.wire_asks`).
+    """As `each_ask`, of asks in `data`, where `lengths` says (`licorne.si.wire_asks`).
 
     Raises:
         WireError: one of them is no such message; the path begins with the name of the `request`.
@@ -140,7 +140,7 @@ def each_ask_on_wire(
             translation.outputs.append(refused_allocation(value, str(fault.inside(f"{name}[{index}]"))))
             return None
 
-    translation.inputs += read_many(data, spans, partitions, careful)
+    translation.inputs += read_many(data, lengths, partitions, careful)
 
 
 # -- in: messages that are alike in both dialects --------------------------------------------------------

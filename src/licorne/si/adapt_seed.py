@@ -98,7 +98,7 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
     Raises:
         WireError: the bytes are no such request; nothing of it is read then.
     """
-    req, spans = decode_apart(seed.UpdateRequest, data, "asks")
+    req, lengths = decode_apart(seed.UpdateRequest, data, "asks")
     result = Translation()
     partitions = ShortPartitions(req.rm_id)
 
@@ -108,7 +108,7 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
             "UpdateRequest",
             "asks",
             data,
-            spans,
+            lengths,
             seed.AllocationAsk,
             wire_asks.read_seed,
             _ask_reader(partitions),

@@ -103,7 +103,7 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
     Raises:
         WireError: the bytes are no such request; nothing of it is read then.
     """
-    req, spans = decode_apart(v19.AllocationRequest, data, "allocations")
+    req, lengths = decode_apart(v19.AllocationRequest, data, "allocations")
     result = Translation()
     partitions = ShortPartitions(req.rm_id)
     each_ask_on_wire(
@@ -111,7 +111,7 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
         "AllocationRequest",
         "allocations",
         data,
-        spans,
+        lengths,
         v19.Allocation,
         wire_asks.read_v19,
         _ask_reader(partitions),

@@ -74,24 +74,27 @@ IRREGULAR = cython.declare(cython.Py_ssize_t, -2)
 """No place in the bytes: what should end there is not regular."""
 
 
-def read_v19(data: bytes, spans: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
-    """Asks and allocations of 1.9's dialect; `spans` says where each starts and ends, by turns."""
-    return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), spans, False, careful)
+def read_v19(data: bytes, lengths: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+    """Asks and allocations of 1.9's dialect; `lengths` says where the length of each stands, which is before it."""
+    return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), lengths, False, careful)
 
 
-def read_seed(data: bytes, spans: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
-    """Asks of the seed's dialect; `spans` says where each starts and ends, by turns."""
-    return _read(AskReader(data, wire_roles.SEED, wire_roles.SEED_INNER, partitions), spans, True, careful)
+def read_seed(data: bytes, lengths: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+    """Asks of the seed's dialect; `lengths` says where the length of each stands, which is before it."""
+    return _read(AskReader(data, wire_roles.SEED, wire_roles.SEED_INNER, partitions), lengths, True, careful)
 
 
 @cython.cfunc
-def _read(reader: AskReader, spans: list[int], seed_dialect: cython.bint, careful: Any) -> list[Allocation]:
+def _read(reader: AskReader, lengths: list[int], seed_dialect: cython.bint, careful: Any) -> list[Allocation]:
     made: list[Allocation] = []
     index: cython.Py_ssize_t
-    for index in range(len(spans) // 2):
-        start: cython.Py_ssize_t = spans[2 * index]
-        end: cython.Py_ssize_t = spans[2 * index + 1]
-        assert 0 <= start <= end <= len(reader.data)
+    for index in range(len(lengths)):
+        place: cython.Py_ssize_t = lengths[index]
+        assert 0 < place < len(reader.data)
+        reader.at = place - 1
+        end: cython.Py_ssize_t = reader.span(len(reader.data))
+        start: cython.Py_ssize_t = reader.at
+        assert end != IRREGULAR
         new: Allocation = _blank()
         ask: Allocation | None = new
         try:

@@ -58,14 +58,14 @@ class Reader:
 
     data: bytes
     at: cython.Py_ssize_t
-    apart: Slot | None  # the field that is not read, and where its messages start and end, by turns
-    spans: list[int]
+    apart: Slot | None  # the field that is not read, and where the lengths of its messages stand
+    lengths: list[int]
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
         self.apart = None
-        self.spans = []
+        self.lengths = []
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -75,6 +75,9 @@ class Reader:
         byte: cython.ulonglong
         shift: cython.int = 0
         start: cython.Py_ssize_t = self.at
+        if start < end and self.data[start] < 128:  # mostly one byte is enough
+            self.at = start + 1
+            return self.data[start]
         while True:
             if self.at >= end:
                 raise WireError("the message ends within a number", start)
@@ -96,7 +99,7 @@ class Reader:
         """A field's number and wire type."""
         start: cython.Py_ssize_t = self.at
         value: cython.ulonglong = self.varint(end, 5)
-        if value > 0xFFFFFFFF or value < 8:
+        if value > BITS_32 or value < 8:
             raise WireError(f"there is no field of number {value >> 3}", start)
         return value
 
@@ -182,7 +185,7 @@ def _read_message(
         except WireError as error:
             if not slot.repeated:
                 raise error.inside(slot.name) from None
-            index = len(reader.spans) // 2 if slot is reader.apart else len(values.get(slot.attribute, ()))
+            index = len(reader.lengths) if slot is reader.apart else len(values.get(slot.attribute, ()))
             raise error.inside(f"{slot.name}[{index}]") from None
 
 
@@ -204,6 +207,7 @@ def _read_field(
             if slot.members is not None:
                 value = slot.members.get(value, value)
     else:
+        place: cython.Py_ssize_t = reader.at
         stop = reader.span(end)
         if slot.kind == STRING:
             value = reader.text(stop)
@@ -211,8 +215,7 @@ def _read_field(
             _read_entry(reader, slot, values.setdefault(slot.attribute, {}), stop, depth + 1)
             return
         elif slot is reader.apart:
-            reader.spans.append(reader.at)
-            reader.spans.append(stop)
+            reader.lengths.append(place)
             reader.at = stop
             return
         elif slot.repeated:
@@ -284,7 +287,7 @@ def decode(message: type[M], data: bytes) -> M:
 
 
 def decode_apart(message: type[M], data: bytes, attribute: str) -> tuple[M, list[int]]:
-    """The message without the embedded messages of one repeated field, and where these start and end, by turns.
+    """The message without the embedded messages of one repeated field, and where the lengths of these stand.
 
     Raises:
         WireError: the rest is no such message. Those set apart are not looked into.
@@ -293,7 +296,7 @@ def decode_apart(message: type[M], data: bytes, attribute: str) -> tuple[M, list
     reader: Reader = Reader(data)
     (reader.apart,) = [slot for slot in plan.ordered if slot.attribute == attribute]
     made = _decoded(message, reader, len(data), 0, message.__name__)
-    return made, reader.spans  # type: ignore[return-value]
+    return made, reader.lengths  # type: ignore[return-value]
 
 
 def decode_part(message: type[M], data: bytes, start: int, end: int, path: str) -> M:
