@@ -212,13 +212,25 @@ def test_many_unlike_resources() -> None:
     assert same(adapt_v19, encode(request_of(v19.Allocation, asks + asks)))
 
 
+def test_resources_with_other_names_in_another_order_and_with_one_twice() -> None:
+    many = [f"t{i}" for i in range(30)]
+    orders = [["a", "b"], ["a", "b"], ["b", "a"], ["a"], [""], ["a", ""], many, many[::-1], ["a", "a"], ["b", "b", "a"]]
+    asks = []
+    for names in orders * 2:
+        entries = [part(1, part(1, name.encode()) + part(2, b"\x08\x05")) for name in names]
+        asks.append(part(1, b"k") + part(5, b"".join(entries)))
+    assert same(adapt_v19, b"".join(part(4, ask) for ask in asks))
+
+
 # -- bytes out
 
 
 def outputs() -> st.SearchStrategy[list[messages.Output]]:
     texts = st.text(st.characters(codec="utf-8"), max_size=5) | st.sampled_from(["", "[rm]x", "n" * 140, "n" * 16400])
     flags = st.booleans()
-    amounts = st.sampled_from([{}, {"vcore": 1}, {"a": 0, "": -1, "x" * 130: 2**63 - 1}, {"b": 127, "c": 128}])
+    amounts = st.sampled_from(
+        [{}, {"vcore": 1}, {"a": 0, "": -1, "x" * 130: 2**63 - 1}, {"b": 127, "c": 128}, {"c": 1, "b": 2}]
+    )
     new = st.builds(
         messages.NewAllocation,
         *(texts, texts, texts, amounts),
