@@ -12,11 +12,13 @@ import cython
 if cython.compiled:
     from cython.cimports.licorne.core.nodecolumns import Columns
     from cython.cimports.licorne.core.nodes import Node
+    from cython.cimports.licorne.core.vectors import Vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
     from .nodecolumns import Columns
     from .nodes import Node
+    from .vectors import Vec
 
 
 @cython.cfunc
@@ -32,51 +34,22 @@ def order_key(score: cython.double) -> cython.longlong:
 
 @cython.cclass
 class NodeBlock(Columns):
-    """Up to 64 nodes in the order of (key, rank); from (`low_key`, `low_rank`) on nodes belong here.
-
-    `group` and `place` say where the block stands.
-    """
+    """Up to 64 nodes, each in a row of its own; `group` and `place` say where the block stands."""
 
     nodes: list[Any]  # Node
     group: NodeGroup | None
     place: cython.Py_ssize_t
-    low_key: cython.longlong
-    low_rank: cython.longlong
-    keys: cython.Py_ssize_t  # where the column of the keys begins, and that of the ranks
-    ranks: cython.Py_ssize_t
 
     def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
-        Columns.__init__(self, width, words, 2)
+        Columns.__init__(self, width, words)
         self.nodes = []
         self.group = None
         self.place = 0
-        self.low_key = 0
-        self.low_rank = 0
-        self.keys = self.cells + 64
-        self.ranks = self.cells + 128
 
     @cython.cfunc
-    @cython.exceptval(check=False)
-    def starts_by(self, key: cython.longlong, rank: cython.longlong) -> cython.bint:
-        """Does this block start at or before (key, rank)?"""
-        return self.low_key < key or (self.low_key == key and self.low_rank <= rank)
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def where(self, key: cython.longlong, rank: cython.longlong) -> cython.Py_ssize_t:
-        """The row of the node with this key and rank, or where it belongs."""
-        lo: cython.Py_ssize_t = 0
-        hi: cython.Py_ssize_t = self.count
-        mid: cython.Py_ssize_t
-        here: cython.longlong
-        while lo < hi:
-            mid = (lo + hi) >> 1
-            here = self.v[self.keys + mid]
-            if here < key or (here == key and self.v[self.ranks + mid] < rank):
-                lo = mid + 1
-            else:
-                hi = mid
-        return lo
+    def row_of(self, node: Node) -> cython.Py_ssize_t:
+        """The row of a node of this block; mostly it is the first, for those before it would be taken before it."""
+        return 0 if self.nodes[0] is node else self.where(order_key(node.score), node.rank)
 
     def where_of(self, node: Node) -> int:
         """The row in which a node is to be found."""
@@ -93,9 +66,17 @@ class NodeBlock(Columns):
     @cython.cfunc
     def write(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
         """Copy what the node says into its row."""
-        self.v[self.keys + at] = key
-        self.v[self.ranks + at] = node.rank
-        self.set_row(at, node.free, node.shown_marks(), cells)
+        v: cython.p_longlong = self.v
+        room: Vec = node.free
+        marks: Vec = node.shown_marks()
+        d: cython.Py_ssize_t
+        for d in range(self.width):
+            v[d * 64 + at] = room.v[d] if d < room.n else 0
+        for d in range(self.words):
+            v[(self.width + d) * 64 + at] = marks.v[d] if d < marks.n else 0
+        v[self.cells + at] = cells
+        v[self.keys + at] = key
+        v[self.keys + 64 + at] = node.rank
         self.exact = False
 
     @cython.cfunc
@@ -108,11 +89,11 @@ class NodeBlock(Columns):
     def give(self, start: cython.Py_ssize_t, to: NodeBlock) -> cython.void:
         """Move the nodes from row `start` on to the end of another block, which has room for them."""
         j: cython.Py_ssize_t
+        self.copy_rows(start, to, to.count)
         for j in range(start, self.count):
-            self.copy_row(j, to, to.count)
-            to.count += 1
-            to.nodes.append(self.nodes[j])
             cython.cast(Node, self.nodes[j]).block = to
+        to.nodes += self.nodes[start:]
+        to.count += self.count - start
         del self.nodes[start:]
         self.count = start
         self.exact = False
@@ -121,20 +102,25 @@ class NodeBlock(Columns):
 
 @cython.cclass
 class NodeGroup(Columns):
-    """Up to 64 blocks in order; a row holds the bounds of one of them. `place` is the group's among the groups."""
+    """Up to 64 blocks in order; a row holds the bounds of one of them, and the (key, rank) from which on nodes belong to it.
+
+    `place` is the group's among the groups.
+    """
 
     blocks: list[Any]  # NodeBlock
     place: cython.Py_ssize_t
 
     def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
-        Columns.__init__(self, width, words, 0)
+        Columns.__init__(self, width, words)
         self.blocks = []
         self.place = 0
 
     @cython.cfunc
     def add(self, block: NodeBlock, at: cython.Py_ssize_t) -> cython.void:
-        """Take in one more block, in this row."""
+        """Take in one more block, in this row; from its first node on nodes belong to it."""
         self.open_row(at)
+        self.v[self.keys + at] = block.v[block.keys]
+        self.v[self.keys + 64 + at] = block.v[block.keys + 64]
         self.blocks.insert(at, block)
         block.group = self
         self._places_from(at)
@@ -160,8 +146,8 @@ class NodeGroup(Columns):
         new: NodeGroup = NodeGroup(self.width, self.words)
         half: cython.Py_ssize_t = self.count // 2
         j: cython.Py_ssize_t
+        self.copy_rows(half, new, 0)
         for j in range(half, self.count):
-            self.copy_row(j, new, j - half)
             cython.cast(NodeBlock, self.blocks[j]).group = new
         new.blocks = self.blocks[half:]
         del self.blocks[half:]
@@ -176,8 +162,8 @@ class NodeGroup(Columns):
         """Take over the blocks of the group behind this one; there must be room for them."""
         j: cython.Py_ssize_t
         start: cython.Py_ssize_t = self.count
+        other.copy_rows(0, self, start)
         for j in range(other.count):
-            other.copy_row(j, self, start + j)
             cython.cast(NodeBlock, other.blocks[j]).group = self
         self.blocks += other.blocks
         self.count += other.count

@@ -11,14 +11,14 @@ has, into 8 x 8 cells, and a row has those in which there is an ask that it may 
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import cython
 
 if cython.compiled:
     from cython.cimports.libc.math import sqrt
     from cython.cimports.libc.stdlib import calloc, free
-    from cython.cimports.libc.string import memmove
+    from cython.cimports.libc.string import memcpy, memmove
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from math import sqrt
@@ -95,11 +95,11 @@ class Grid:
     @cython.cfunc
     @cython.exceptval(check=False)
     def level(self, d: cython.Py_ssize_t, amount: cython.longlong) -> cython.int:
-        """The level of an amount, 0 to 7."""
-        i: cython.Py_ssize_t
-        level: cython.int = 0
-        for i in range(d * 7, d * 7 + 7):
-            level += amount >= self.steps[i]
+        """The level of an amount, 0 to 7: so many of the steps are no larger; found by halving."""
+        i: cython.Py_ssize_t = d * 7
+        level: cython.int = 4 * (amount >= self.steps[i + 3])
+        level += 2 * (amount >= self.steps[i + level + 1])
+        level += amount >= self.steps[i + level]
         return level
 
     @cython.cfunc
@@ -129,7 +129,7 @@ class Columns:
     """Up to 64 rows of integers, column after column in `v`.
 
     First come `width` columns of what is free, one for each resource type; then `words` columns of marks, bit sets of
-    the needs that are met (`licorne.core.needs`); the cells; and `more` columns that a search does not look at.
+    the needs that are met (`licorne.core.needs`); the cells; last keys and ranks, in whose order the rows are.
     """
 
     v: cython.p_longlong
@@ -138,14 +138,16 @@ class Columns:
     words: cython.Py_ssize_t
     columns: cython.Py_ssize_t
     cells: cython.Py_ssize_t  # where the column of the cells begins
+    keys: cython.Py_ssize_t  # where that of the keys begins; that of the ranks is the next
     exact: cython.bint  # `upper` has been told since a row became smaller
 
-    def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t, more: cython.Py_ssize_t) -> None:
+    def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
         self.count = 0
         self.width = width
         self.words = words
-        self.columns = width + words + 1 + more
+        self.columns = width + words + 3
         self.cells = (width + words) * 64
+        self.keys = self.cells + 64
         self.exact = False
         if cython.compiled:
             # All zeros, since a search also looks at rows that are not there yet, though it finds none of them.
@@ -164,17 +166,49 @@ class Columns:
         at: cython.Py_ssize_t = column * 64 + row
         return int(self.v[at]) & 0xFFFFFFFFFFFFFFFF
 
+    # -- order -----------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def starts_by(self, at: cython.Py_ssize_t, key: cython.longlong, rank: cython.longlong) -> cython.bint:
+        """Is this row at or before (key, rank)?"""
+        here: cython.longlong = self.v[self.keys + at]
+        return here < key or (here == key and self.v[self.keys + 64 + at] <= rank)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def where(self, key: cython.longlong, rank: cython.longlong) -> cython.Py_ssize_t:
+        """The row with this key and rank, or where it belongs."""
+        v: cython.p_longlong = self.v
+        start: cython.Py_ssize_t = self.keys
+        lo: cython.Py_ssize_t = start
+        hi: cython.Py_ssize_t = start + self.count
+        mid: cython.Py_ssize_t
+        here: cython.longlong
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            here = v[mid]
+            if here < key or (here == key and v[mid + 64] < rank):
+                lo = mid + 1
+            else:
+                hi = mid
+        return lo - start
+
+    # -- rows ------------------------------------------------------------------------------------------
+
     @cython.cfunc
     def open_row(self, at: cython.Py_ssize_t) -> cython.void:
         """Make room for a row; there must be some."""
         c: cython.Py_ssize_t
         rest: cython.Py_ssize_t = self.count - at
         self.count += 1
-        for c in range(at, self.columns * 64, 64):
-            if cython.compiled:
-                memmove(self.v + c + 1, self.v + c, rest * 8)
-            else:
-                self.v[c + 1 : c + 1 + rest] = self.v[c : c + rest]
+        v: cython.p_longlong = self.v
+        if cython.compiled:
+            for c in range(at, self.columns * 64, 64):
+                memmove(v + c + 1, v + c, rest * 8)
+        else:
+            for c in range(at, self.columns * 64, 64):
+                v.insert(c, v.pop(c + rest))
 
     @cython.cfunc
     def close_row(self, at: cython.Py_ssize_t) -> cython.void:
@@ -183,59 +217,78 @@ class Columns:
         rest: cython.Py_ssize_t = self.count - at - 1
         self.count -= 1
         self.exact = False
-        for c in range(at, self.columns * 64, 64):
-            if cython.compiled:
-                memmove(self.v + c, self.v + c + 1, rest * 8)
-            else:
-                self.v[c : c + rest] = self.v[c + 1 : c + 1 + rest]
+        v: cython.p_longlong = self.v
+        if cython.compiled:
+            for c in range(at, self.columns * 64, 64):
+                memmove(v + c, v + c + 1, rest * 8)
+        else:
+            for c in range(at, self.columns * 64, 64):
+                v.insert(c + rest, v.pop(c))
 
     @cython.cfunc
-    def copy_row(self, at: cython.Py_ssize_t, to: Columns, row: cython.Py_ssize_t) -> cython.void:
-        """Copy one row to another place, in columns of the same kind."""
+    def copy_rows(self, start: cython.Py_ssize_t, to: Columns, row: cython.Py_ssize_t) -> cython.void:
+        """Copy the rows from `start` on to another place, in other columns of the same kind."""
         c: cython.Py_ssize_t
+        number: cython.Py_ssize_t = self.count - start
         for c in range(0, self.columns * 64, 64):
-            to.v[c + row] = self.v[c + at]
+            if cython.compiled:
+                memcpy(to.v + c + row, self.v + c + start, number * 8)
+            else:
+                to.v[c + row : c + row + number] = self.v[c + start : c + start + number]
 
     @cython.cfunc
-    def set_row(self, at: cython.Py_ssize_t, room: Vec, marks: Vec, cells: cython.ulonglong) -> cython.void:
-        """Write a row."""
+    def lift_row(self, at: cython.Py_ssize_t, room: Vec, marks: Vec, cells: cython.ulonglong) -> cython.bint:
+        """Lift the bounds that a row holds to these; were they lower?"""
         d: cython.Py_ssize_t
-        for d in range(self.width):
-            self.v[d * 64 + at] = room.v[d] if d < room.n else 0
-        for d in range(self.words):
-            self.v[(self.width + d) * 64 + at] = marks.v[d] if d < marks.n else 0
-        self.v[self.cells + at] = cells
-
-    @cython.cfunc
-    def lift_row(self, at: cython.Py_ssize_t, room: Vec, marks: Vec, cells: cython.ulonglong) -> cython.void:
-        """Lift the bounds that a row holds to these."""
-        d: cython.Py_ssize_t
+        i: cython.Py_ssize_t
         x: cython.longlong
+        lifted: cython.bint = False
         for d in range(self.width):
             x = room.v[d] if d < room.n else 0
             if x > self.v[d * 64 + at]:
                 self.v[d * 64 + at] = x
+                lifted = True
         for d in range(min(self.words, marks.n)):
-            self.v[(self.width + d) * 64 + at] |= marks.v[d]
-        self.v[self.cells + at] |= cells
+            i = (self.width + d) * 64 + at
+            if marks.v[d] & ~self.v[i]:
+                self.v[i] |= marks.v[d]
+                lifted = True
+        if cells & ~self.v[self.cells + at]:
+            self.v[self.cells + at] |= cells
+            lifted = True
+        return lifted
+
+    @cython.cfunc
+    def join_rows(self, at: cython.Py_ssize_t, other: cython.Py_ssize_t) -> cython.void:
+        """Lift the bounds that a row holds to those in another row."""
+        c: cython.Py_ssize_t
+        for c in range(0, self.width * 64, 64):
+            if self.v[c + other] > self.v[c + at]:
+                self.v[c + at] = self.v[c + other]
+        for c in range(self.width * 64, self.cells + 1, 64):
+            self.v[c + at] |= self.v[c + other]
+        self.exact = False
 
     @cython.cfunc
     def upper(self, to: Columns, row: cython.Py_ssize_t) -> cython.void:
         """Write the exact bounds of all rows into a row of the columns above."""
         c: cython.Py_ssize_t
-        j: cython.Py_ssize_t
         x: cython.longlong
+        y: cython.longlong
         for c in range(0, self.width * 64, 64):
             x = -1
-            for j in range(c, c + self.count):
-                x = max(x, self.v[j])
+            for y in self.v[c : c + self.count]:
+                if y > x:
+                    x = y
             to.v[c + row] = x
         for c in range(self.width * 64, self.cells + 1, 64):
             x = 0
-            for j in range(c, c + self.count):
-                x |= self.v[j]
+            for y in self.v[c : c + self.count]:
+                x |= y
             to.v[c + row] = x
         self.exact = True
+
+    # -- search ----------------------------------------------------------------------------------------
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -270,10 +323,13 @@ class Columns:
         for d in range(self.width, ask.n):
             if ask.v[d] > 0:
                 return -1
-        if not cython.compiled:
-            return _first_interpreted(self, ask, word, mark, cell, start)
         if start < self.count and self.fits(ask, word, mark, cell, start):  # the common case: it is the very first
             return start
+        if not cython.compiled:  # row after row, which suits an interpreter
+            for j, has in enumerate(self.v[self.cells + start + 1 : self.cells + self.count], start + 1):
+                if has >> cell & 1 and self.fits(ask, word, mark, cell, j):
+                    return j
+            return -1
         unfit = cython.declare(cython.ulonglong[8])  # type: ignore[valid-type]  # a C array
         marks: cython.p_longlong = self.v + (self.width + word) * 64
         cells: cython.p_longlong = self.v + self.cells
@@ -291,19 +347,3 @@ class Columns:
                 if unfit[j] == 0 and start <= i + j < self.count:
                     return i + j
         return -1
-
-
-def _first_interpreted(columns: Any, ask: Any, word: int, mark: int, cell: int, start: int) -> int:
-    """`first` in the way that suits an interpreter: row after row."""
-    v = columns.v
-    marks = (columns.width + word) * 64
-    cells = columns.cells
-    wants = [(d * 64, want) for d, want in enumerate(ask.v) if want > 0]
-    for j in range(start, columns.count):
-        if v[cells + j] >> cell & 1 and v[marks + j] & mark == mark:
-            for at, want in wants:
-                if v[at + j] < want:
-                    break
-            else:
-                return j
-    return -1

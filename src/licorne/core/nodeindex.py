@@ -82,8 +82,9 @@ class NodeIndex:
 
     def drop(self, node: Node) -> None:
         """Forget a node."""
+        block: NodeBlock = cython.cast(NodeBlock, node.block)
         del self.by_id[bisect_left(self.by_id, node.id, key=attrgetter("id"))]
-        self._take_out(node, order_key(node.score))
+        self._take_out(block, block.row_of(node))
         node.block = None
 
     def set_policy(self, policy: ScorePolicy) -> None:
@@ -101,8 +102,7 @@ class NodeIndex:
     def mark(self, node: Node) -> cython.void:
         """The node's marks have changed, and nothing else that counts here."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
-        key: cython.longlong = order_key(node.score)
-        self._rewrite(block, block.where(key, node.rank), key, node)
+        self._rewrite(block, block.row_of(node), order_key(node.score), node)
 
     def rebuild(self, width: int) -> None:
         """Score and sort all nodes anew, for `width` resource types."""
@@ -146,17 +146,12 @@ class NodeIndex:
         block: NodeBlock
         node: Node
         i: cython.Py_ssize_t
-        key: cython.longlong
         group: NodeGroup = NodeGroup(self.width, self.words)
         self.groups = [group]
         for i in range(0, max(len(nodes), 1), FILLED):
             block = NodeBlock(self.width, self.words)
             for node in nodes[i : i + FILLED]:
-                key = order_key(node.score)
-                if block.count == 0:
-                    block.low_key = key
-                    block.low_rank = node.rank
-                block.put(node, block.count, key, self.grid.cells(node.free))
+                block.put(node, block.count, order_key(node.score), self.grid.cells(node.free))
             if group.count == FILLED:
                 group = NodeGroup(self.width, self.words)
                 self.groups.append(group)
@@ -169,8 +164,7 @@ class NodeIndex:
     def mend(self, node: Node) -> cython.void:
         """What is free on a node, or its bits, have changed: rewrite it, and move it where its score belongs."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
-        old: cython.longlong = order_key(node.score)
-        at: cython.Py_ssize_t = block.where(old, node.rank)
+        at: cython.Py_ssize_t = block.row_of(node)
         self.changes += 1
         node.score = self.policy.score(node)
         key: cython.longlong = order_key(node.score)
@@ -178,7 +172,7 @@ class NodeIndex:
             self._rewrite(block, at, key, node)
         else:
             self.moves += 1
-            self._take_out(node, old)
+            self._take_out(block, at)
             self._insert(node, key)
 
     @cython.cfunc
@@ -193,23 +187,18 @@ class NodeIndex:
         self, block: NodeBlock, at: cython.Py_ssize_t, key: cython.longlong, rank: cython.longlong
     ) -> cython.bint:
         """Does the node in this row of the block stay where it is, with another key?"""
-        group: NodeGroup
-        other: cython.longlong
+        group: NodeGroup = cython.cast(NodeGroup, block.group)
         if at > 0:
-            other = block.v[block.keys + at - 1]
-            if other > key or (other == key and block.v[block.ranks + at - 1] > rank):
+            if not block.starts_by(at - 1, key, rank):
                 return False
-        elif not block.starts_by(key, rank) and (block.place > 0 or cython.cast(NodeGroup, block.group).place > 0):
+        elif not group.starts_by(block.place, key, rank) and (block.place > 0 or group.place > 0):
             return False
         if at + 1 < block.count:
-            other = block.v[block.keys + at + 1]
-            return other > key or (other == key and block.v[block.ranks + at + 1] > rank)
-        group = cython.cast(NodeGroup, block.group)
+            return not block.starts_by(at + 1, key, rank)
         if block.place + 1 < group.count:
-            return not cython.cast(NodeBlock, group.blocks[block.place + 1]).starts_by(key, rank)
+            return not group.starts_by(block.place + 1, key, rank)
         if group.place + 1 < len(self.groups):
-            group = cython.cast(NodeGroup, self.groups[group.place + 1])
-            return not cython.cast(NodeBlock, group.blocks[0]).starts_by(key, rank)
+            return not cython.cast(NodeGroup, self.groups[group.place + 1]).starts_by(0, key, rank)
         return True
 
     @cython.cfunc
@@ -231,37 +220,28 @@ class NodeIndex:
         group: NodeGroup
         while hi - lo > 1:
             mid = (lo + hi) >> 1
-            group = cython.cast(NodeGroup, self.groups[mid])
-            if cython.cast(NodeBlock, group.blocks[0]).starts_by(key, rank):
+            if cython.cast(NodeGroup, self.groups[mid]).starts_by(0, key, rank):
                 lo = mid
             else:
                 hi = mid
         group = cython.cast(NodeGroup, self.groups[lo])
-        lo = 0
-        hi = group.count
-        while hi - lo > 1:
-            mid = (lo + hi) >> 1
-            if cython.cast(NodeBlock, group.blocks[mid]).starts_by(key, rank):
-                lo = mid
-            else:
-                hi = mid
-        return cython.cast(NodeBlock, group.blocks[lo])
+        mid = group.where(key, rank + 1)  # the first behind
+        return cython.cast(NodeBlock, group.blocks[mid - 1 if mid else 0])
 
     @cython.cfunc
     def _lift(self, block: NodeBlock, node: Node, cells: cython.ulonglong) -> cython.void:
         """Lift the bounds of a block and of its group to a node that was written into it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         marks: Vec = node.shown_marks()
-        group.lift_row(block.place, node.free, marks, cells)
-        cython.cast(Columns, self.tops[group.place >> 6]).lift_row(group.place & 63, node.free, marks, cells)
+        if group.lift_row(block.place, node.free, marks, cells):  # else the group's own bounds cover it as well
+            cython.cast(Columns, self.tops[group.place >> 6]).lift_row(group.place & 63, node.free, marks, cells)
 
     @cython.cfunc
-    def _take_out(self, node: Node, key: cython.longlong) -> cython.void:
-        """Take a node out of its block, and join blocks and groups that have become small."""
-        block: NodeBlock = cython.cast(NodeBlock, node.block)
+    def _take_out(self, block: NodeBlock, at: cython.Py_ssize_t) -> cython.void:
+        """Take the node of this row out of its block, and join blocks and groups that have become small."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         neighbour: NodeBlock
-        block.remove(block.where(key, node.rank))
+        block.remove(at)
         if block.count >= FEW:
             return
         if block.count == 0 and group.count > 1:
@@ -272,7 +252,7 @@ class NodeIndex:
             neighbour = cython.cast(NodeBlock, group.blocks[block.place + 1])
             if block.count + neighbour.count <= JOINED:
                 neighbour.give(0, block)
-                group.tighten(block.place)
+                group.join_rows(block.place, neighbour.place)
                 group.drop(neighbour.place)
         elif block.count == 0 and len(self.groups) > 1:
             del self.groups[group.place]
@@ -297,16 +277,12 @@ class NodeIndex:
         """Give the second half of a full block to a new one behind it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         new: NodeBlock = NodeBlock(self.width, self.words)
-        new.low_key = block.v[block.keys + FILLED]
-        new.low_rank = block.v[block.ranks + FILLED]
         if group.count == ROWS:
             self.groups.insert(group.place + 1, group.halve())
             self._top()
             group = cython.cast(NodeGroup, block.group)
         block.give(FILLED, new)
-        group.tighten(block.place)
-        group.add(new, block.place + 1)
-        self._lift_group(group)
+        group.add(new, block.place + 1)  # the bounds of the old one, and of the group, are high enough as they are
 
     @cython.cfunc
     def _lift_group(self, group: NodeGroup) -> cython.void:
@@ -321,7 +297,7 @@ class NodeIndex:
         self.tops = []
         for i in range(len(self.groups)):
             if i & 63 == 0:
-                self.tops.append(Columns(self.width, self.words, 0))
+                self.tops.append(Columns(self.width, self.words))
             top = cython.cast(Columns, self.tops[i >> 6])
             top.count += 1
             group = cython.cast(NodeGroup, self.groups[i])
@@ -344,6 +320,10 @@ class NodeIndex:
         first_group: cython.Py_ssize_t = 0
         first_block: cython.Py_ssize_t = 0
         first_row: cython.Py_ssize_t = 0
+        block = cython.cast(NodeBlock, cython.cast(NodeGroup, self.groups[0]).blocks[0])
+        if after is None and block.count and cython.cast(Node, block.nodes[0]).takes(ask, need):  # the common case
+            self.visits += 1
+            return cython.cast(Node, block.nodes[0])
         if self.grid.take_in(ask):
             self._divide_anew()
         cell = self.grid.cell(ask)
@@ -351,7 +331,7 @@ class NodeIndex:
             block = cython.cast(NodeBlock, after.block)
             first_group = cython.cast(NodeGroup, block.group).place
             first_block = block.place
-            first_row = block.where(order_key(after.score), after.rank) + 1
+            first_row = block.row_of(after) + 1
         for t in range(first_group >> 6, len(self.tops)):
             top = cython.cast(Columns, self.tops[t])
             g = top.first(ask, need.word, need.mark, cell, first_group & 63)

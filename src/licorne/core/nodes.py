@@ -127,7 +127,7 @@ class Node:
     @cython.cfunc
     def meets(self, need: Need) -> cython.bint:
         """Is it open, and does it meet the constraints?"""
-        if not self.open or self.marks.at(need.word) & need.mark == 0:
+        if not self.open or need.word >= self.marks.n or self.marks.v[need.word] & need.mark == 0:
             return False
         return need.exact or need.matches(self)
 
@@ -164,18 +164,20 @@ class ScorePolicy:
     @cython.cfunc
     def score(self, node: Node) -> cython.double:
         """The node's score; smaller comes first."""
+        capacity: Vec = node.capacity
+        free_: Vec = node.free
         used: cython.double = 0.0
         total: cython.double = 0.0
         weight: cython.double
-        capacity: cython.double
+        part: cython.double
         i: cython.Py_ssize_t
         d: cython.Py_ssize_t
         for i in range(len(self.places)):
             d = self.places[i]
-            if node.capacity.at(d) > 0:
+            if d < capacity.n and capacity.v[d] > 0:
                 weight = self.weights[i]
-                capacity = float(node.capacity.at(d))
-                used += (1.0 - float(node.free.at(d)) / capacity) * weight
+                part = float(free_.v[d]) / float(capacity.v[d]) if d < free_.n else 0.0
+                used += (1.0 - part) * weight
                 total += weight
         if total != 0.0:
             used = used / total
