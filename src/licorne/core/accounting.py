@@ -106,9 +106,7 @@ class Books:
         if ask.task_group:
             self.gangs.joined(ask)
         app.high.raise_to(amounts)
-        app.asks_pending += 1
-        self._pending(app, amounts, ask.repeats)
-        self._count_asks(app.queue, 1)
+        self._count(app, ask, 1)
         self._add_priority(app, ask.priority)
         self.parking.wake(app)
 
@@ -131,9 +129,7 @@ class Books:
             self._forget_shape(shape)
         if ask.parked:
             self._forget_parked(ask)
-        app.asks_pending -= 1
-        self._pending(app, shape.amounts, -ask.repeats)
-        self._count_asks(app.queue, -1)
+        self._count(app, ask, -1)
         self._remove_priority(app, ask.priority)
         if app.asks_pending == 0:
             app.high.set_all(0)
@@ -161,24 +157,31 @@ class Books:
                     del self.parking.on_node[ask.required]
 
     @cython.cfunc
-    def _pending(self, app: Application, amounts: Vec, times: cython.longlong) -> cython.void:
-        """Count these amounts as pending so many times more, or less if negative."""
+    def _count(self, app: Application, ask: Ask, change: cython.int) -> cython.void:
+        """One ask more is pending in its application and the queues above, or one less: `change` is 1 or -1."""
         queue: Queue | None = app.queue
-        app.pending.add_times(amounts, times)
+        parent: Queue | None
+        amounts: Vec = ask.shape.amounts
+        more: cython.bint = change > 0
+        turn: cython.longlong = 1 if more else 0  # with so many a queue begins, or ceases, to have some
+        if ask.repeats != 1:
+            amounts = new_vec(0, 0)
+            amounts.add_times(ask.shape.amounts, ask.repeats)
+        app.asks_pending += change
+        if more:
+            app.pending.plus(amounts)
+        else:
+            app.pending.minus(amounts)
         while queue is not None:
-            queue.pending.add_times(amounts, times)
-            queue = queue.parent
-
-    @cython.cfunc
-    def _count_asks(self, queue: Queue | None, change: cython.longlong) -> cython.void:
-        while queue is not None:
+            parent = queue.parent
+            if more:
+                queue.pending.plus(amounts)
+            else:
+                queue.pending.minus(amounts)
             queue.asks_pending += change
-            if queue.parent is not None:
-                if change > 0 and queue.asks_pending == change:
-                    queue.parent.with_pending += 1
-                elif change < 0 and queue.asks_pending == 0:
-                    queue.parent.with_pending -= 1
-            queue = queue.parent
+            if queue.asks_pending == turn and parent is not None:
+                parent.with_pending += change
+            queue = parent
 
     # -- priorities (spec section 4.2) -----------------------------------------------------------------
 
@@ -223,7 +226,6 @@ class Books:
         """The allocation now uses the node, its queues, its user and its group."""
         amounts: Vec = alloc.shape.amounts
         tracker: Tracker
-        i: cython.Py_ssize_t
         first: cython.bint = not app.allocations
         alloc.node = node
         node.allocations[alloc] = None
@@ -231,8 +233,7 @@ class Books:
         node.allocated.plus(amounts)
         node.free.minus(amounts)
         self.index.mend(node)
-        for i in range(len(app.trackers)):
-            tracker = cython.cast(Tracker, app.trackers[i])
+        for tracker in app.trackers:
             tracker.used.plus(amounts)
             if first:
                 tracker.apps[app] = None
@@ -284,19 +285,22 @@ class Books:
     def _use(self, app: Application, amounts: Vec, more: cython.bint) -> cython.void:
         """Change what is allocated in the application's queues, their shares and their orders."""
         queue: Queue | None = app.queue
+        parent: Queue | None
         if app.queue.fair:
             app.recompute_usage()
             if app.place >= 0:
                 app.queue.order.mend(app)
         while queue is not None:
+            parent = queue.parent
             if more:
                 queue.allocated.plus(amounts)
             else:
                 queue.allocated.minus(amounts)
-            queue.reshare()
-            if queue.place >= 0:
-                cython.cast(Queue, queue.parent).order.mend(queue)
-            queue = queue.parent
+            if parent is not None:  # root has no siblings to share with
+                queue.reshare()
+                if queue.place >= 0:
+                    parent.order.mend(queue)
+            queue = parent
 
     @cython.cfunc
     def _unpreempt(self, queue: Queue | None, amounts: Vec) -> cython.void:

@@ -129,22 +129,13 @@ class Ask:
         if not cython.compiled:  # a new C structure is all zeros and None
             self.node = None
             self.reserved = None
-            self.reserved_ns = 0
-            self.shunned = None
             self.tags = None
             self.timeout_ns = 0
-            self.bound_ns = 0
             self.parked = 0
-            self.aging = False
-            self.attempted = False
-            self.reported = False
-            self.triggered = False
             self.placeholder = False
             self.originator = False
             self.allow_self = False
             self.allow_other = False
-            self.preempted = False
-            self.released = False
             self.block = None
             self.prior = None
             self.next = None
@@ -185,8 +176,10 @@ class Ask:
         return not (self.required or self.preempted or self.released)
 
 
-if not cython.compiled:
-    Ask.replaced_ns = 0  # few ever have another, so `open` need not set it
+if not cython.compiled:  # few ever have another, or not before they are placed: `open` need not set it
+    Ask.reserved_ns = Ask.bound_ns = Ask.replaced_ns = 0
+    Ask.shunned = None
+    Ask.aging = Ask.attempted = Ask.reported = Ask.triggered = Ask.preempted = Ask.released = False
 
 
 def request_order(ask: Ask) -> tuple[int, int, int]:

@@ -254,17 +254,17 @@ class Descent:
     @cython.cfunc
     def headroom(self, app: Application) -> cython.void:
         """`room` := what its queues, its user and its group leave for it (sections 8.1 and 11.3)."""
+        room: Vec = self.room
         queue: Queue | None = app.queue
         tracker: Tracker
-        i: cython.Py_ssize_t
-        self.room.set_all(NO_LIMIT)
+        room.set_all(NO_LIMIT)
         while queue is not None:
-            self.room.lower_to_rest(queue.limit, queue.allocated)
+            if queue.limit.n:
+                room.lower_to_rest(queue.limit, queue.allocated)
             queue = queue.parent
-        for i in range(len(app.trackers)):
-            tracker = cython.cast(Tracker, app.trackers[i])
+        for tracker in app.trackers:
             if tracker.limit is not None:
-                self.room.lower_to_rest(tracker.limit, tracker.used)
+                room.lower_to_rest(tracker.limit, tracker.used)
 
     @cython.cfunc
     def attempt(self, app: Application, ask: Ask) -> cython.int:

@@ -80,8 +80,10 @@ class Minima:
     def _below(self, i: cython.Py_ssize_t, room: Vec) -> cython.bint:
         """Is the minimum in this row below `room`, or equal to it?"""
         d: cython.Py_ssize_t
+        low: cython.longlong
         for d in range(self.width):
-            if self.low[d * KEPT + i] > room.at(d) and self.low[d * KEPT + i] > 0:
+            low = self.low[d * KEPT + i]
+            if low > 0 and low > (room.v[d] if d < room.n else room.fill):
                 return False
         return True
 

@@ -115,10 +115,8 @@ class Order:
         c: cython.Py_ssize_t
         q: Ranked
         r: Ranked
-        while True:
-            c = 2 * i + 1
-            if c >= n:
-                break
+        c = 2 * i + 1
+        while c < n:
             q = cython.cast(Ranked, items[c])
             if c + 1 < n:
                 r = cython.cast(Ranked, items[c + 1])
@@ -130,6 +128,7 @@ class Order:
             items[i] = q
             q.place = i
             i = c
+            c = 2 * i + 1
         if i != start:
             items[i] = item
             item.place = i

@@ -194,31 +194,35 @@ class Queue(Ranked):
     def before(self, other: Ranked) -> cython.bint:
         """The order of siblings, as far as it is a total one: priority and share, last the name."""
         q: Queue = cython.cast(Queue, other)
-        if cython.cast(Queue, self.parent).by_priority:
-            if self.priority != q.priority:
-                return self.priority > q.priority
-            if self.share != q.share:
-                return self.share < q.share
-        else:
-            if self.share != q.share:
-                return self.share < q.share
-            if self.priority != q.priority:
-                return self.priority > q.priority
+        differ: cython.bint = self.priority != q.priority
+        if differ and cython.cast(Queue, self.parent).by_priority:
+            return self.priority > q.priority
+        if self.share != q.share:
+            return self.share < q.share
+        if differ:
+            return self.priority > q.priority
         return self.name < q.name
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def reshare(self) -> cython.void:
         """share = max over the types of allocated / weight; where the weight is 0: 1 if anything is allocated."""
+        allocated: Vec = self.allocated
+        weights: Vec = self.weights
         share: cython.double = 0.0
         x: cython.double
+        weight: cython.longlong
         d: cython.Py_ssize_t
-        for d in range(min(self.allocated.n, self.weights.n)):
-            if self.weights.v[d] > 0:
-                x = float(self.allocated.v[d]) / float(self.weights.v[d])
+        n: cython.Py_ssize_t = weights.n
+        if n > allocated.n:
+            n = allocated.n
+        for d in range(n):
+            weight = weights.v[d]
+            if weight > 0:
+                x = float(allocated.v[d]) / float(weight)
                 if x > share:
                     share = x
-            elif self.weights.v[d] == 0 and self.allocated.v[d] > 0 and share < 1.0:
+            elif weight == 0 and allocated.v[d] > 0 and share < 1.0:
                 share = 1.0
         self.share = share
 

@@ -190,9 +190,15 @@ class Requests:
         ask: Ask
         live: cython.bint
         waiting: cython.bint
-        held: cython.bint = self.waits > 0 and len(candidates.nodes) > 0 and self.waiting.reach(candidates.most)
-        for p in range(len(self.blocks)):
-            block = cython.cast(AskBlock, self.blocks[p])
+        blocks: list[Any] = self.blocks
+        held: cython.bint
+        if blocks:
+            ask = cython.cast(Ask, cython.cast(AskBlock, blocks[0]).items[0])
+            if not ask.parked and room.holds(ask.shape.amounts):  # the common case: it is the very first
+                return ask
+        held = self.waits > 0 and len(candidates.nodes) > 0 and self.waiting.reach(candidates.most)
+        for p in range(len(blocks)):
+            block = cython.cast(AskBlock, blocks[p])
             live = block.live > 0 and room.holds(block.low)
             waiting = held and block.waiting.reach(candidates.most)
             if not live and not waiting:

@@ -110,12 +110,10 @@ class Types:
         try:
             for name, value in resource.items():
                 amount = value
-                if amount < 0:
-                    return NEGATIVE
-                if amount > MOST:
-                    return TOO_LARGE
-                if amount == 0:
-                    continue
+                if not 0 < amount <= MOST:
+                    if amount == 0:
+                        continue
+                    return NEGATIVE if amount < 0 else TOO_LARGE
                 if i < 8 and self.met[i] is name:
                     d = self.met_at[i]
                 else:
@@ -245,8 +243,9 @@ class Vec:
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
+        v: cython.p_longlong = self.v
         for d in range(other.n):
-            self.v[d] += other.v[d]
+            v[d] += other.v[d]
 
     @cython.cfunc
     def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
@@ -254,8 +253,9 @@ class Vec:
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
+        v: cython.p_longlong = self.v
         for d in range(other.n):
-            self.v[d] += other.v[d] * times
+            v[d] += other.v[d] * times
 
     @cython.ccall
     def minus(self, other: Vec) -> cython.void:
@@ -263,20 +263,21 @@ class Vec:
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
+        v: cython.p_longlong = self.v
         for d in range(other.n):
-            self.v[d] -= other.v[d]
+            v[d] -= other.v[d]
 
     @cython.ccall
     @cython.exceptval(check=False)
     def holds(self, ask: Vec) -> cython.bint:
         """Does the ask fit in here, a negative amount here being 0 (FitIn; with fill UNLIMITED: FitInMaxUndef)?"""
         d: cython.Py_ssize_t
-        n: cython.Py_ssize_t = min(self.n, ask.n)
-        bad: cython.int = 0
+        n: cython.Py_ssize_t = ask.n
+        if n > self.n:
+            n = self.n
         for d in range(n):
-            bad |= (ask.v[d] > self.v[d]) & (ask.v[d] > 0)
-        if bad:
-            return False
+            if ask.v[d] > self.v[d] and ask.v[d] > 0:
+                return False
         if ask.n <= n or self.fill == LIMITLESS:
             return True
         for d in range(n, ask.n):
@@ -302,19 +303,25 @@ class Vec:
         if self.n < other.n:
             self.grow(other.n)
         for d in range(other.n):
-            self.v[d] = max(self.v[d], other.v[d])
+            if other.v[d] > self.v[d]:
+                self.v[d] = other.v[d]
         for d in range(other.n, self.n):
-            self.v[d] = max(self.v[d], other.fill)
+            if other.fill > self.v[d]:
+                self.v[d] = other.fill
 
     @cython.cfunc
     def lower_to_rest(self, limit: Vec, used: Vec) -> cython.void:
         """Componentwise minimum with limit - used, in place; a type without limit changes nothing."""
         d: cython.Py_ssize_t
+        rest: cython.longlong
         if self.n < limit.n:
             self.grow(limit.n)
         for d in range(limit.n):
-            if limit.v[d] != LIMITLESS:
-                self.v[d] = min(self.v[d], limit.v[d] - used.at(d))
+            rest = limit.v[d]
+            if rest != LIMITLESS:
+                rest -= used.v[d] if d < used.n else used.fill
+                if rest < self.v[d]:
+                    self.v[d] = rest
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -347,7 +354,7 @@ class Vec:
         """Are they equal, what one of them does not hold being its `fill`?"""
         d: cython.Py_ssize_t
         for d in range(max(self.n, other.n)):
-            if self.at(d) != other.at(d):
+            if (self.v[d] if d < self.n else self.fill) != (other.v[d] if d < other.n else other.fill):
                 return False
         return True
 
@@ -387,9 +394,9 @@ class Vec:
         d: cython.Py_ssize_t
         rest: cython.longlong
         for d in range(more.n):
-            rest = MOST - self.at(d)
+            rest = MOST - (self.v[d] if d < self.n else self.fill)
             if beside is not None:
-                rest -= beside.at(d)
+                rest -= beside.v[d] if d < beside.n else beside.fill
             if rest < more.v[d] or (times > 1 and more.v[d] > rest // times):
                 return True
         return False

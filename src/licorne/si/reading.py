@@ -240,7 +240,7 @@ def _is_text(value: object) -> cython.bint:
         # A surrogate, which cannot be encoded, has no place where each character takes one byte: nearly everywhere.
         if PyUnicode_KIND(value) == PyUnicode_1BYTE_KIND:
             return True
-    return encodable(value)
+    return value.isascii() or encodable(value)
 
 
 @cython.cfunc
