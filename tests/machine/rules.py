@@ -123,7 +123,9 @@ class Machine(Quotas, Squeezes, Placeholders):
             before = len(self.driver.partition(rm_id, name).tree.queues())
             self.send(rm_id, [app], then)
             self.driver.check()
-            self.situations.met["dynamic queue created"] += len(self.driver.partition(rm_id, name).tree.queues()) > before
+            self.situations.met["dynamic queue created"] += (
+                len(self.driver.partition(rm_id, name).tree.queues()) > before
+            )
             if app.application_id in books.apps and flavour != 2:
                 self.ask(rm_id, name, books.apps[app.application_id], count % 4, size, flavour, more)
         else:

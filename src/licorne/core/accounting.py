@@ -19,7 +19,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
-    from cython.cimports.licorne.core.vectors import Types, Vec
+    from cython.cimports.licorne.core.vectors import Types, Vec, new_vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -30,7 +30,7 @@ else:
     from .parking import Parking
     from .queue import Queue
     from .usage import Tracker
-    from .vectors import Types, Vec
+    from .vectors import Types, Vec, new_vec
 
 # Why an ask is parked, as in `asks`: C constants belong to their module.
 AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)

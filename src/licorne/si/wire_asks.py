@@ -4,14 +4,14 @@ What a client library writes is regular: each field once, maps in one piece, eve
 is read here in one pass. At the first thing that is otherwise the short way gives up and `careful` reads the ask, by
 the table of all messages; so this module need not know what an error is, and may not differ where it goes to the end.
 
-A request repeats itself: applications, partitions, types of resources, mostly its resources and tags too. What was read is
-therefore remembered by where its bytes stand, in a table of a fixed size: the next time these bytes come, it takes a comparison. Asks of equal bytes share one dict; nobody changes it, as it is the core's. Every
-read is checked against the end of the ask, and bytes are indexed, not pointed into.
+A request repeats itself: applications, partitions, mostly its resources and tags too. What was read is remembered by
+where its bytes stand, in a table of a fixed size, so that the next time it takes a comparison. Asks of equal bytes share
+a dict, the core's own. Every read is checked against the end of the ask, and bytes are indexed, not pointed into.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from sys import intern
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ import cython
 
 from licorne.si import wire_roles
 from licorne.si._common import Quantity, Resource
+from licorne.si.partitions import ShortPartitions
 from licorne.si.wire_plan import tag_of
 
 if cython.compiled:
@@ -70,16 +71,15 @@ LAST_TAG = cython.declare(cython.int, 258)
 NAMES = cython.declare(cython.int, 259)
 MEMORY = cython.declare(cython.int, 272)
 
-IRREGULAR = cython.declare(cython.Py_ssize_t, -2)
-"""No place in the bytes: what should end there is not regular."""
+IRREGULAR = cython.declare(cython.Py_ssize_t, -2)  # no place in the bytes: what should end there is not regular
 
 
-def read_v19(data: bytes, lengths: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+def read_v19(data: bytes, lengths: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
     """Asks and allocations of 1.9's dialect; `lengths` says where the length of each stands, which is before it."""
     return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), lengths, False, careful)
 
 
-def read_seed(data: bytes, lengths: list[int], partitions: Mapping[str, str], careful: Careful) -> list[Allocation]:
+def read_seed(data: bytes, lengths: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
     """Asks of the seed's dialect; `lengths` says where the length of each stands, which is before it."""
     return _read(AskReader(data, wire_roles.SEED, wire_roles.SEED_INNER, partitions), lengths, True, careful)
 
@@ -154,7 +154,7 @@ class AskReader:
     starts: Annotated[list[int], cython.Py_ssize_t[272]]
     ends: Annotated[list[int], cython.Py_ssize_t[272]]
 
-    def __init__(self, data: bytes, roles: bytes, inner_roles: bytes, partitions: Mapping[str, str]) -> None:
+    def __init__(self, data: bytes, roles: bytes, inner_roles: bytes, partitions: ShortPartitions) -> None:
         self.data = data
         self.roles = roles
         self.inner_roles = inner_roles
