@@ -8,8 +8,7 @@ where "not listed" means "without limit". So a new type of resource costs nothin
 Sums cannot overflow: what would lift a sum of everything asked for over `SUM_MAX` is refused at the door
 (`licorne.core.intake`, `nodechanges`), so the additions here are plain.
 
-Compiled, `v` is a C array: inside of the object up to four types, which is the common case, else beside it. Interpreted,
-it is a list.
+Compiled, `v` is a C array: inside of the object up to four types, as is common, else beside it; interpreted, a list.
 """
 
 from __future__ import annotations
@@ -25,17 +24,14 @@ UNLIMITED: int = 0x7FFFFFFFFFFFFFFF
 """Stands for "no limit" in limits and headroom, and for "never" in times."""
 SUM_MAX: int = (1 << 62) - 1
 """No sum of amounts may be larger; half of what int64 holds, so that differences of sums fit as well."""
-
 TYPES_MAX: int = 1024
 """No more resource types than this are known; see `Types.admits`."""
 
-# The same, for the loops below.
-LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)  # the same, for the loops below
 MOST = cython.declare(cython.longlong, 0x3FFFFFFFFFFFFFFF)
 INSIDE = cython.declare(cython.Py_ssize_t, 4)  # amounts that a vector holds without memory of its own
 
-# What `Types.read` found.
-READ = cython.declare(cython.int, 0)
+READ = cython.declare(cython.int, 0)  # what `Types.read` found
 NOTHING_IN_IT = cython.declare(cython.int, 1)
 NEGATIVE = cython.declare(cython.int, 2)
 TOO_LARGE = cython.declare(cython.int, 3)
@@ -84,14 +80,11 @@ class Types:
         """The vector of a map of amounts; zeros are as good as left out, so that equal amounts give equal vectors."""
         vec: Vec = new_vec(0, 0)
         d: cython.Py_ssize_t
-        used: cython.Py_ssize_t = 0
         for name, value in resource.items():
             if value:
                 d = self.slot(name)
                 vec.grow(d + 1)
                 vec.v[d] = value
-                used = max(used, d + 1)
-        vec.cut(used)
         return vec
 
     @cython.cfunc
