@@ -56,15 +56,18 @@ def as_v19(outputs: list[Any], start: int, end: int) -> list[AllocationV19]:
     for index in range(start, end):
         output = outputs[index]
         made.append(
-            of(
-                allocation_key=output.key,
-                resource_per_alloc=output.resource,
-                node_id=output.node_id,
-                application_id=output.application_id,
-                task_group_name=output.task_group,
-                placeholder=output.placeholder,
-                originator=output.originator,
-                preemption_policy=policies[output.allow_preempt_self + 2 * output.allow_preempt_other],
+            of(  # in the order of their declaration: names would cost as much as the rest
+                output.key,
+                {},
+                output.resource,
+                0,
+                output.node_id,
+                output.application_id,
+                "",
+                output.task_group,
+                output.placeholder,
+                output.originator,
+                policies[output.allow_preempt_self + 2 * output.allow_preempt_other],
             )
         )
     return made
@@ -83,7 +86,7 @@ def released_v19(outputs: list[Any], start: int, end: int, rm_id: str) -> list[A
         output = outputs[index]
         number = output.termination
         made.append(
-            of(  # in the order of their declaration: names cost as much as the rest
+            of(  # in the order of their declaration, as above
                 qualified[output.partition],
                 output.application_id,
                 terminations[number],
