@@ -1,7 +1,7 @@
 """Answers that took long to make are given again for a while, so that no number of askers takes the scheduler's time.
 
-An answer is kept for forty times the processor time it took to make, but not longer than two seconds: whatever is asked,
-and how often, one path takes a fortieth of the time at most, or what making it once in two seconds takes. What is made
+An answer is kept for a hundred times the processor time it took to make, but not longer than two seconds: whatever is asked,
+and how often, one path takes a hundredth of the time at most, or what making it once in two seconds takes. What is made
 quickly, as all is in a small cluster, is always new, however busy the machine is with other things, and it is made at
 once. Who asks for what is being made waits for it, unless there is one that was kept and is not older than four seconds:
 so where many ask again and again, nobody waits.
@@ -24,8 +24,8 @@ from .answers import JSON, in_pieces
 
 AT_ONCE_S = 2 * SLICE_S
 """How long the loop is held for a new answer; one that is ready by then needs no further turns of it."""
-FACTOR = 40.0
-SHORTEST_S, LONGEST_S = 0.1, 2.0
+FACTOR = 100.0
+SHORTEST_S, LONGEST_S = 0.25, 2.0
 """An answer that would be kept for less than this is not kept at all; none is kept for longer than that."""
 STALE_S = 4.0
 """Seconds after it was begun until which an answer is given while the next one is being made."""
