@@ -324,11 +324,6 @@ class Parking(Sleepers):
             if ask.parked == REFUSED:
                 self.retry(ask)
 
-    def forget(self, app: Application) -> None:
-        """The application has gone."""
-        self.waiting.pop(app, None)
-        self.roused.pop(app, None)
-
     def validate(self, apps: Iterable[Application]) -> None:
         """Prove that those who wait for a node can be found."""
         app: Application

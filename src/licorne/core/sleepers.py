@@ -94,6 +94,11 @@ class Sleepers:
                 queue.parent.order.drop(queue)
             queue = queue.parent
 
+    def forget(self, app: Application) -> None:
+        """The application has gone."""
+        self.waiting.pop(app, None)
+        self.roused.pop(app, None)
+
     @cython.cfunc
     def block(self, app: Application) -> cython.void:
         """Nothing of it can run now: leave it with every quota and limit that may be the cause, and let it sleep."""

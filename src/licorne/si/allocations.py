@@ -26,6 +26,11 @@ class Termination(IntEnum):
 STOPPED_BY_RM = Termination.STOPPED_BY_RM
 
 
+def _shown(message: Allocation | NewAllocation | Release | Released) -> str:
+    fields = ", ".join(f"{name}={value!r}" for name, value in message.fields().items())
+    return f"{type(message).__name__}({fields})"
+
+
 @cython.freelist(1024)
 @cython.no_gc
 @cython.cclass
@@ -126,7 +131,7 @@ class Allocation:
         raise TypeError("an Allocation can change, so it has no hash")
 
     def __repr__(self) -> str:
-        return f"Allocation({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
+        return _shown(self)
 
 
 @cython.freelist(1024)
@@ -209,7 +214,7 @@ class NewAllocation:
         raise TypeError("a NewAllocation can change, so it has no hash")
 
     def __repr__(self) -> str:
-        return f"NewAllocation({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
+        return _shown(self)
 
 
 @cython.freelist(1024)
@@ -269,7 +274,7 @@ class Release:
         raise TypeError("a Release can change, so it has no hash")
 
     def __repr__(self) -> str:
-        return f"Release({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
+        return _shown(self)
 
 
 @cython.freelist(1024)
@@ -324,4 +329,4 @@ class Released:
         raise TypeError("a Released can change, so it has no hash")
 
     def __repr__(self) -> str:
-        return f"Released({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
+        return _shown(self)

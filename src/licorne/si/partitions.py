@@ -29,12 +29,12 @@ def qualified_partition(name: str, rm_id: str) -> str:
 
 
 @cython.cclass
-class ShortPartitions:
-    """`short_partition` for the names of one request. The last is remembered: mostly they are all the same."""
+class PartitionNames:
+    """What the names of partitions are in the other direction. The last is remembered: mostly they are all the same."""
 
     rm_id: str
     name: str | None
-    short: str
+    found: str
 
     def __init__(self, rm_id: str) -> None:
         self.rm_id = rm_id
@@ -43,24 +43,30 @@ class ShortPartitions:
     def __getitem__(self, name: str) -> str:
         if self.name is None or name != self.name:
             self.name = name
-            self.short = short_partition(name, self.rm_id)
-        return self.short
+            self.found = self.translate(name)
+        return self.found
+
+    @cython.cfunc
+    def translate(self, name: str) -> str:
+        """Work out a name."""
+        raise NotImplementedError
 
 
 @cython.cclass
-class QualifiedPartitions:
-    """`qualified_partition` for the names of one batch of outputs. The last is remembered, as above."""
+class ShortPartitions(PartitionNames):
+    """`short_partition` for the names of one request."""
 
-    rm_id: str
-    name: str | None
-    qualified: str
+    @cython.cfunc
+    def translate(self, name: str) -> str:
+        """Work out a name."""
+        return short_partition(name, self.rm_id)
 
-    def __init__(self, rm_id: str) -> None:
-        self.rm_id = rm_id
-        self.name = None
 
-    def __getitem__(self, name: str) -> str:
-        if self.name is None or name != self.name:
-            self.name = name
-            self.qualified = qualified_partition(name, self.rm_id)
-        return self.qualified
+@cython.cclass
+class QualifiedPartitions(PartitionNames):
+    """`qualified_partition` for the names of one batch of outputs."""
+
+    @cython.cfunc
+    def translate(self, name: str) -> str:
+        """Work out a name."""
+        return qualified_partition(name, self.rm_id)

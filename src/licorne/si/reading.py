@@ -171,21 +171,18 @@ def read_ends_v19(request: object) -> list[Any] | None:
     """A request that brings nothing but releases, all as declared: they are read at once. None: it is another one."""
     if type(request) is not AllocationRequestV19:
         return None
-    partitions: ShortPartitions | None = None
-    made: list[Release] = []
     releases, rm_id, asks = astuple(request)
     if type(asks) is not list or asks or type(releases) is not AllocationReleasesRequestV19:
         return None
     if not _is_text(rm_id):
         return None
-    partitions = ShortPartitions(rm_id)
     (listed,) = astuple(releases)
     if type(listed) is not list:
         return None
+    made: list[Release] = []
+    partitions: ShortPartitions = ShortPartitions(rm_id)
     for value in cython.cast(list, listed):
-        release: Release | None = None
-        if type(value) is AllocationReleaseV19:
-            release = _release_v19(astuple(value), partitions)
+        release: Release | None = _release_v19(value, partitions)
         if release is None:
             return None
         made.append(release)
@@ -197,9 +194,7 @@ def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, carefu
     made: list[Release] = []
     index: cython.Py_ssize_t
     for index, value in enumerate(values):
-        release: Release | None = None
-        if type(value) is AllocationReleaseV19:
-            release = _release_v19(astuple(value), partitions)
+        release: Release | None = _release_v19(value, partitions)
         if release is None:
             release = careful(index, value)
         if release is not None:
@@ -208,9 +203,11 @@ def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, carefu
 
 
 @cython.cfunc
-def _release_v19(row: tuple[Any, ...], partitions: Any) -> Release | None:
-    """The release that the fields mean, in the order of their declaration, or None if one is not as declared."""
-    partition, application_id, termination, message, key = row
+def _release_v19(value: object, partitions: Any) -> Release | None:
+    """The release that a message means, or None if it is not as declared."""
+    if type(value) is not AllocationReleaseV19:
+        return None
+    partition, application_id, termination, message, key = astuple(value)
     if not (_is_text(partition) and _is_text(application_id) and _is_text(message) and _is_text(key)):
         return None
     if type(termination) is not TerminationTypeV19:
