@@ -18,31 +18,45 @@ MESSAGE = "preempting allocations to enforce new max quota for queue : "
 
 def check(driver: Driver, rm_id: str, said: list[messages.Output]) -> None:
     """Victims were needed, and took nobody below its guarantee (invariant 11)."""
+    victims: dict[tuple[str, str], list[messages.Released]] = {}
     for output in said:
         if isinstance(output, messages.Released) and output.message.startswith(MESSAGE):
-            path = output.message.removeprefix(MESSAGE)
-            _check_victim(driver, (rm_id, output.partition), output, path)
-            driver.situations.count("quota enforced")
-            driver.situations.met["quota enforced below a parent"] += path == "root.b"
+            victims.setdefault((output.partition, output.message.removeprefix(MESSAGE)), []).append(output)
+    for (name, path), outputs in victims.items():
+        _check_victims(driver, (rm_id, name), path, outputs)
+        driver.situations.met["quota enforced"] += len(outputs)
+        driver.situations.met["quota enforced below a parent"] += path == "root.b"
 
 
-def _check_victim(driver: Driver, key: tuple[str, str], output: messages.Released, path: str) -> None:
+def _check_victims(driver: Driver, key: tuple[str, str], path: str, outputs: list[messages.Released]) -> None:
     queues: dict[str, Any] = driver.queues[key]
     partition = driver.partition(*key)
-    app = driver.books[key].apps[output.application_id]
-    mine = app.allocs[output.uuid or output.key].resource
+    apps = driver.books[key].apps
+    sizes = [apps[output.application_id].allocs[output.uuid or output.key].resource for output in outputs]
     left = _left(partition, path)
     maximum = queues[path]["max"] or {}
-    assert any(mine.get(name) and left.get(name, 0) + mine[name] > most for name, most in maximum.items()), (
-        f"invariant 11: {output.key} could have stayed in {path}"
-    )
-    for name, most in maximum.items():
-        assert not mine.get(name) or left.get(name, 0) >= most, f"invariant 11: too much of {name} was taken in {path}"
-    level = partition.applications[app.id].queue
+    # Of other types than those that were above the maximum it does not matter how much goes.
+    above = {
+        name: most
+        for name, most in maximum.items()
+        if left.get(name, 0) + sum(size.get(name, 0) for size in sizes) > most
+    }
+    for output, size in zip(outputs, sizes, strict=True):
+        assert any(size.get(name) and left.get(name, 0) + size[name] > most for name, most in above.items()), (
+            f"invariant 11: {output.key} could have stayed in {path}"
+        )
+        for name, most in above.items():
+            assert not size.get(name) or left.get(name, 0) >= most, (
+                f"invariant 11: too much of {name} was taken in {path}"
+            )
+        _check_guarantees(partition, queues, partition.applications[output.application_id].queue, path, size)
+
+
+def _check_guarantees(partition: Any, queues: dict[str, Any], level: Any, path: str, size: dict[str, int]) -> None:
     while level.path.startswith(path):
         stays = _left(partition, level.path)
         for name, least in ((queues.get(level.path) or {}).get("guaranteed") or {}).items():
-            assert not mine.get(name) or stays.get(name, 0) >= least, f"invariant 11: {level.path} below its guarantee"
+            assert not size.get(name) or stays.get(name, 0) >= least, f"invariant 11: {level.path} below its guarantee"
         level = level.parent
 
 
