@@ -197,6 +197,28 @@ def test_asks_wait_for_resources_also_where_there_are_no_nodes() -> None:
     assert [(kind, said.allocation_key) for kind, said in rm.take()] == [("state", "k")]
 
 
+@pytest.mark.parametrize(
+    ("rm", "limit", "told"),
+    [
+        (Listener(), None, [1000, 1000, 500]),
+        (Listener(), 1500, [1000, 500]),
+        (Listener(), 1000, [1000]),
+        (Judge(lambda _args: None), None, [2500]),
+    ],
+)
+def test_allocations_are_told_a_thousand_at_a_time(rm: Listener, limit: int | None, told: list[int]) -> None:
+    api = v19_api(rm)
+    node(api, vcore=2500)
+    apps(api, "x")
+    asks = [
+        v19.Allocation(allocation_key=f"k{n}", application_id="x", resource_per_alloc={VCORE: 1}) for n in range(2501)
+    ]
+    api.update_allocation(v19.AllocationRequest(rm_id="rm", allocations=asks))
+    rm.take()
+    assert api.schedule(limit=limit) == sum(told)
+    assert [len(said.new) for kind, said in rm.take() if kind == "allocation"] == told
+
+
 def test_without_a_callback_nobody_is_told() -> None:
     api = v19_api(None)
     node(api)

@@ -5,7 +5,7 @@ definition and needs no wake-up to be right. Any difference in what the two say 
 that changes more than the time it costs; it shows in the step in which it happens, and so is shrunk well.
 
 Every call is kept in a log. At the end of a run the log is given to a third scheduler, which must say the same
-(invariant 14).
+(invariant 14); it tells allocations two at a time, which is to change nothing but that.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
 from licorne import ConfigurationError, RegistrationError, ResourceManagerCallback, SchedulerAPI
+from licorne.core import calls
 from licorne.si import messages, v19
 from licorne.si.messages import Output, Termination
 from machine import atomic, evicted, evictions, flights, work
@@ -123,7 +125,7 @@ class Driver:
             other_result, other_said = self.second.do((name, args, dict(keywords)))
         assert said == other_said, f"invariant 14: with and without parking differ\n{said}\n{other_said}"
         assert _comparable(result) == _comparable(other_result), f"invariant 14: {result} and {other_result} of {call}"
-        self.digest.update(repr((_comparable(result), said)).encode())
+        self.digest.update(repr((_comparable(result), _by_manager(said))).encode())
         return result, said
 
     def partition(self, rm_id: str, name: str) -> Any:
@@ -337,9 +339,10 @@ class Driver:
             return
         third = Scheduler({})
         digest = hashlib.sha256()
-        for name, args, keywords in self.log:
-            result, said = third.do((name, args, dict(keywords)))
-            digest.update(repr((_comparable(result), said)).encode())
+        with patch.object(calls, "TOLD_AT_ONCE", 2):
+            for name, args, keywords in self.log:
+                result, said = third.do((name, args, dict(keywords)))
+                digest.update(repr((_comparable(result), _by_manager(said))).encode())
         assert digest.digest() == self.digest.digest(), "invariant 14: the same inputs gave other answers"
         self.second.api.validate()
 
@@ -362,6 +365,14 @@ class Driver:
 
 def _comparable(result: object) -> object:
     return type(result).__name__ if isinstance(result, msgspec.Struct) else result
+
+
+def _by_manager(said: Said) -> Said:
+    """All outputs for each resource manager, in the order of their names."""
+    outputs: dict[str, list[Output]] = {}
+    for rm_id, some in said:
+        outputs.setdefault(rm_id, []).extend(some)
+    return sorted(outputs.items())
 
 
 def _of(said: Said, rm_id: str) -> list[Output]:

@@ -103,12 +103,14 @@ class SchedulerAPI(Calls):
         self._connections[rm_id] = Connection(
             rm_id, callback, plugins, request.policy_group, extra, seed_dialect=seed_dialect
         )
-        self._note_syncing()
+        self._note_plugins()
         self._deliver()
         return seed.RegisterResourceManagerResponse() if seed_dialect else v19.RegisterResourceManagerResponse()
 
-    def _note_syncing(self) -> None:
-        self._syncing = [each.plugins for each in self._connections.values() if each.plugins.syncs]
+    def _note_plugins(self) -> None:
+        plugins = [each.plugins for each in self._connections.values()]
+        self._syncing = [each for each in plugins if each.syncs]
+        self._predicates = any(each.asked for each in plugins)
 
     def _policy_group(self, name: str, *, required: bool) -> tuple[str, Mapping[str, str]]:
         known = self.policy_groups.get(name)
@@ -212,7 +214,7 @@ class SchedulerAPI(Calls):
         """The resource manager shuts down: all that it had is forgotten. An unknown one is ignored."""
         self._begin(now_ns)
         self._connections.pop(rm_id, None)
-        self._note_syncing()
+        self._note_plugins()
         self.cluster.remove(rm_id)
         self._deliver()
 

@@ -26,6 +26,8 @@ else:
 
 OnOutput = Callable[[str, list[Output]], None]
 Clock = Callable[[], int]
+TOLD_AT_ONCE = 1_000
+"""At most so many allocations are made before they are told: what was just decided, the processor still has at hand."""
 REENTERED = "SchedulerAPI was called from within a callback; call it when the callback has returned"
 
 
@@ -47,6 +49,7 @@ class Calls:
     _on_output: OnOutput | None
     _connections: dict[str, Connection]
     _syncing: list[Plugins]  # those of them that keep a cache
+    _predicates: cython.bint  # some of them are asked of nodes
     _busy: cython.bint
 
     def __init__(self, clock: Clock | None, on_output: OnOutput | None) -> None:
@@ -56,6 +59,7 @@ class Calls:
         self._on_output = on_output
         self._connections = {}
         self._syncing = []
+        self._predicates = False
         self._busy = False
 
     # -- updates ---------------------------------------------------------------------------------------
@@ -136,16 +140,25 @@ class Calls:
     def schedule(self, *, now_ns: int | None = None, limit: int | None = None) -> int:
         """Decide until nothing more is possible, or `limit` allocations are made; returns the number of new allocations.
 
-        They are announced through the callbacks before the call returns. What was due by now happens first.
+        They are announced through the callbacks before the call returns, a thousand at a time where no predicate is
+        asked. What was due by now happens first.
         """
+        made: cython.longlong = 0
+        wanted: cython.longlong = UNLIMITED if limit is None else min(limit, UNLIMITED)
+        # An ask that a predicate refused is tried once a call.
+        run: cython.longlong = wanted if self._predicates else min(wanted, TOLD_AT_ONCE)
+        last: cython.longlong
         self._begin(now_ns)
-        self._busy = True
-        try:
-            made = self.cluster.schedule(UNLIMITED if limit is None else min(limit, UNLIMITED))
-        finally:
-            self._busy = False
-        self._deliver()
-        return made
+        while True:
+            self._busy = True
+            try:
+                last = self.cluster.schedule(min(run, wanted - made))
+            finally:
+                self._busy = False
+            made += last
+            self._deliver()
+            if last < run or made >= wanted:
+                return made
 
     # -- time and callbacks ----------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ Note = Callable[[Exception], None]
 class Plugins:
     """The plugins of one resource manager.
 
-    `listens`: it takes events. `saves`: it saves configurations. `manager` is set once it is registered.
+    `listens`: it takes events. `saves`: it saves configurations. `asked`: it answers predicates. `manager` is set once it is registered.
     """
 
     def __init__(self, callback: ResourceManagerCallback | None, note: Note) -> None:
@@ -42,7 +42,7 @@ class Plugins:
         self._note = note
         self.listens = overrides(callback, "send_event")
         self.saves = overrides(callback, "update_configuration")
-        self._decides = overrides(callback, "predicates")
+        self.asked = overrides(callback, "predicates")
         self.syncs = overrides(callback, "re_sync_scheduler_cache")
         self._preempts = overrides(callback, "preemption_predicates")
         self._dumps = overrides(callback, "get_state_dump")
@@ -51,7 +51,7 @@ class Plugins:
 
     def predicate(self) -> Predicate | None:
         """The question that the core asks of a node; None where there is no such plugin."""
-        return self._holds if self._decides else None
+        return self._holds if self.asked else None
 
     def _holds(self, key: str, node_id: str, allocate: bool) -> bool:
         if self.syncs:
