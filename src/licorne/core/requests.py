@@ -32,10 +32,12 @@ NO_NODE = cython.declare(cython.int, 1)  # why an ask is parked, as in `asks`: C
 class AskBlock:
     """Up to 128 pending asks in request order; no live ask in it asks for less than `low`.
 
+    They are the `items` from `gone` on: mostly the first leaves, and only leaves its place empty, as those before it did.
     `waiting` are the minima of those that wait for a node; it may also hold some that were.
     """
 
-    items: list[Any]  # Ask
+    items: list[Any]  # Ask; None where one is gone
+    gone: cython.Py_ssize_t
     low: Vec
     waiting: Minima
     live: cython.Py_ssize_t
@@ -43,6 +45,7 @@ class AskBlock:
 
     def __init__(self) -> None:
         self.items = []
+        self.gone = 0
         self.low = Vec()
         self.waiting = Minima(False)
         self.live = 0
@@ -71,13 +74,24 @@ class AskBlock:
         i: cython.Py_ssize_t
         self.live = 0
         self.waiting.clear()
-        for i in range(len(self.items)):
+        for i in range(self.gone, len(self.items)):
             self.count_in(cython.cast(Ask, self.items[i]))
+
+    @cython.cfunc
+    def put(self, ask: Ask) -> cython.void:
+        """Take in an ask, where it belongs."""
+        at: cython.Py_ssize_t = self.where(ask)
+        if at == self.gone and self.gone:
+            self.gone -= 1
+            self.items[self.gone] = ask
+        else:
+            self.items.insert(at, ask)
+        self.count_in(ask)
 
     @cython.cfunc
     def where(self, ask: Ask) -> cython.Py_ssize_t:
         """The place of an ask that is in this block, or that belongs there."""
-        lo: cython.Py_ssize_t = 0
+        lo: cython.Py_ssize_t = self.gone
         hi: cython.Py_ssize_t = len(self.items)
         mid: cython.Py_ssize_t
         while lo < hi:
@@ -129,30 +143,33 @@ class Requests:
         hi = count
         while hi - lo > 1:
             mid = (lo + hi) >> 1
-            if cython.cast(Ask, cython.cast(AskBlock, self.blocks[mid]).items[0]).before(ask):
+            block = cython.cast(AskBlock, self.blocks[mid])
+            if cython.cast(Ask, block.items[block.gone]).before(ask):
                 lo = mid
             else:
                 hi = mid
         block = cython.cast(AskBlock, self.blocks[lo])
-        block.items.insert(block.where(ask), ask)
-        block.count_in(ask)
+        block.put(ask)
         if len(block.items) >= 128:
-            self._split(block)
+            self._shorten(block)
 
     @cython.cfunc
     def remove(self, ask: Ask) -> cython.void:
         """Take out an ask: it is not pending any longer."""
         block: AskBlock = cython.cast(AskBlock, ask.block)
-        # Mostly it is the first: those before it would be tried before it.
-        del block.items[0 if block.items[0] is ask else block.where(ask)]
+        if block.items[block.gone] is ask:  # mostly: those before it would be tried before it
+            block.items[block.gone] = None
+            block.gone += 1
+        else:
+            del block.items[block.where(ask)]
+        if block.gone == len(block.items):
+            del self.blocks[block.place]
+            self._place_from(block.place)
         if ask.parked == NO_NODE:
             self.waits -= 1
         elif not ask.parked:
             block.live -= 1
         ask.block = None
-        if not block.items:
-            del self.blocks[block.place]
-            self._place_from(block.place)
 
     @cython.cfunc
     def park(self, ask: Ask, why: cython.int) -> cython.bint:
@@ -193,7 +210,8 @@ class Requests:
         blocks: list[Any] = self.blocks
         held: cython.bint
         if blocks:
-            ask = cython.cast(Ask, cython.cast(AskBlock, blocks[0]).items[0])
+            block = cython.cast(AskBlock, blocks[0])
+            ask = cython.cast(Ask, block.items[block.gone])
             if not ask.parked and room.holds(ask.shape.amounts):  # the common case: it is the very first
                 return ask
         held = self.waits > 0 and len(candidates.nodes) > 0 and self.waiting.reach(candidates.most)
@@ -203,7 +221,7 @@ class Requests:
             waiting = held and block.waiting.reach(candidates.most)
             if not live and not waiting:
                 continue
-            for i in range(len(block.items)):
+            for i in range(block.gone, len(block.items)):
                 ask = cython.cast(Ask, block.items[i])
                 if not ask.parked:
                     if live and room.holds(ask.shape.amounts):
@@ -229,12 +247,18 @@ class Requests:
         block: AskBlock
         found: list[Ask] = []
         for block in self.blocks:
-            found += block.items
+            found += block.items[block.gone :]
         return found
 
     @cython.cfunc
-    def _split(self, block: AskBlock) -> cython.void:
-        new: AskBlock = AskBlock()
+    def _shorten(self, block: AskBlock) -> cython.void:
+        """A block is long: leave out what is gone from it, or give its second half to a new one."""
+        new: AskBlock
+        if block.gone:
+            del block.items[: block.gone]
+            block.gone = 0
+            return
+        new = AskBlock()
         new.items = block.items[64:]
         del block.items[64:]
         block.recount()
@@ -258,8 +282,8 @@ class Requests:
         for p, b in enumerate(self.blocks):
             block = b
             live = 0
-            assert block.place == p and block.items, "block of asks"
-            for a in block.items:
+            assert block.place == p and block.gone < len(block.items), "block of asks"
+            for a in block.items[block.gone :]:
                 ask = a
                 assert ask.block is block, f"block of ask {ask.key}"
                 assert last is None or last.before(ask), f"request order at {ask.key}"
