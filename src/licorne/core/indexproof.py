@@ -32,7 +32,7 @@ def index_steps(index: NodeIndex) -> Iterator[None]:
         for i, block in enumerate(group.blocks):
             assert block.place == i and block.group is group, "place of a block"
             assert block.count == len(block.nodes), "nodes of a block"
-            for row, node in enumerate(block.nodes):
+            for row, node in enumerate(reversed(block.nodes)):
                 assert node.block is block, f"block of node {node.id}"
                 assert block.where_of(node) == row, f"place of node {node.id}"
     for node in in_order:

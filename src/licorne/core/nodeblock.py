@@ -34,7 +34,10 @@ def order_key(score: cython.double) -> cython.longlong:
 
 @cython.cclass
 class NodeBlock(Columns):
-    """Up to 64 nodes, each in a row of its own; `group` and `place` say where the block stands."""
+    """Up to 64 nodes, each in a row of its own; `group` and `place` say where the block stands.
+
+    In the list of nodes the last row comes first: mostly the first row leaves, and a list is cut at its end at once.
+    """
 
     nodes: list[Any]  # Node
     group: NodeGroup | None
@@ -47,9 +50,10 @@ class NodeBlock(Columns):
         self.place = 0
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def row_of(self, node: Node) -> cython.Py_ssize_t:
         """The row of a node of this block; mostly it is the first, for those before it would be taken before it."""
-        return 0 if self.nodes[0] is node else self.where(order_key(node.score), node.rank)
+        return 0 if self.nodes[self.count - 1] is node else self.where(order_key(node.score), node.rank)
 
     def where_of(self, node: Node) -> int:
         """The row in which a node is to be found."""
@@ -58,20 +62,22 @@ class NodeBlock(Columns):
     @cython.cfunc
     def put(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
         """Take in one more node, in this row."""
+        self.nodes.insert(self.count - at, node)
         self.open_row(at)
-        self.nodes.insert(at, node)
         node.block = self
         self.write(node, at, key, cells)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def write(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
         """Copy what the node says into its row."""
         v: cython.p_longlong = self.v
         room: Vec = node.free
+        free_: cython.p_longlong = room.v
         marks: Vec = node.shown_marks()
         d: cython.Py_ssize_t
         for d in range(self.width):
-            v[d * 64 + at] = room.v[d] if d < room.n else 0
+            v[d * 64 + at] = free_[d] if d < room.n else 0
         for d in range(self.words):
             v[(self.width + d) * 64 + at] = marks.v[d] if d < marks.n else 0
         v[self.cells + at] = cells
@@ -83,19 +89,25 @@ class NodeBlock(Columns):
     def remove(self, at: cython.Py_ssize_t) -> cython.void:
         """Take out the node of this row."""
         self.close_row(at)
-        del self.nodes[at]
+        if at == 0:
+            self.nodes.pop()
+        else:
+            del self.nodes[self.count - at]
 
     @cython.cfunc
     def give(self, start: cython.Py_ssize_t, to: NodeBlock) -> cython.void:
         """Move the nodes from row `start` on to the end of another block, which has room for them."""
         j: cython.Py_ssize_t
+        number: cython.Py_ssize_t = self.count - start
         self.copy_rows(start, to, to.count)
-        for j in range(start, self.count):
+        for j in range(number):
             cython.cast(Node, self.nodes[j]).block = to
-        to.nodes += self.nodes[start:]
-        to.count += self.count - start
-        del self.nodes[start:]
+        to.nodes = self.nodes[:number] + to.nodes
+        to.count += number
+        del self.nodes[:number]
         self.count = start
+        if cython.compiled:
+            self.center(start)
         self.exact = False
         to.exact = False
 

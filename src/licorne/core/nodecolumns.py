@@ -128,11 +128,15 @@ class Grid:
 class Columns:
     """Up to 64 rows of integers, column after column in `v`.
 
+    Each column has 64 places. Compiled, the rows stand in those from `gone` on, and `v` points at the first of them: when
+    the first row leaves, as it mostly is, no other moves, and else those on the side that has fewer.
+
     First come `width` columns of what is free, one for each resource type; then `words` columns of marks, bit sets of
     the needs that are met (`licorne.core.needs`); the cells; last keys and ranks, in whose order the rows are.
     """
 
     v: cython.p_longlong
+    gone: cython.Py_ssize_t  # places before the first row
     count: cython.Py_ssize_t  # rows
     width: cython.Py_ssize_t
     words: cython.Py_ssize_t
@@ -142,6 +146,7 @@ class Columns:
     exact: cython.bint  # `upper` has been told since a row became smaller
 
     def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
+        self.gone = 0
         self.count = 0
         self.width = width
         self.words = words
@@ -159,7 +164,7 @@ class Columns:
 
     def __dealloc__(self) -> None:
         if cython.compiled:
-            free(self.v)
+            free(self.v - self.gone)
 
     def entry(self, column: int, row: int) -> int:
         """One entry, its 64 bits as a number without sign: to prove that it is right."""
@@ -197,13 +202,17 @@ class Columns:
     # -- rows ------------------------------------------------------------------------------------------
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def open_row(self, at: cython.Py_ssize_t) -> cython.void:
         """Make room for a row; there must be some."""
         c: cython.Py_ssize_t
         rest: cython.Py_ssize_t = self.count - at
-        self.count += 1
         v: cython.p_longlong = self.v
+        self.count += 1
         if cython.compiled:
+            if self.gone and (at < rest or self.gone + self.count > 64):
+                self._shift(-1, at)
+                return
             for c in range(at, self.columns * 64, 64):
                 memmove(v + c + 1, v + c, rest * 8)
         else:
@@ -211,14 +220,18 @@ class Columns:
                 v.insert(c, v.pop(c + rest))
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def close_row(self, at: cython.Py_ssize_t) -> cython.void:
         """Take out a row."""
         c: cython.Py_ssize_t
         rest: cython.Py_ssize_t = self.count - at - 1
+        v: cython.p_longlong = self.v
         self.count -= 1
         self.exact = False
-        v: cython.p_longlong = self.v
         if cython.compiled:
+            if at < rest:
+                self._shift(1, at)
+                return
             for c in range(at, self.columns * 64, 64):
                 memmove(v + c, v + c + 1, rest * 8)
         else:
@@ -226,10 +239,31 @@ class Columns:
                 v.insert(c + rest, v.pop(c))
 
     @cython.cfunc
+    @cython.exceptval(check=False)
+    def center(self, count: cython.Py_ssize_t) -> cython.void:
+        """Move the rows so that with this count there is as much room before as behind them."""
+        self._shift((64 - count) // 2 - self.gone, self.count)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _shift(self, by: cython.Py_ssize_t, number: cython.Py_ssize_t) -> cython.void:
+        """Move the beginning of all columns, with so many rows."""
+        c: cython.Py_ssize_t
+        if cython.compiled:
+            v: cython.p_longlong = self.v
+            if number:
+                for c in range(0, self.columns * 64, 64):
+                    memmove(v + c + by, v + c, number * 8)
+            self.v = v + by
+            self.gone += by
+
+    @cython.cfunc
     def copy_rows(self, start: cython.Py_ssize_t, to: Columns, row: cython.Py_ssize_t) -> cython.void:
-        """Copy the rows from `start` on to another place, in other columns of the same kind."""
+        """Copy the rows from `start` on to the end, which is `row`, of other columns of the same kind."""
         c: cython.Py_ssize_t
         number: cython.Py_ssize_t = self.count - start
+        if cython.compiled:
+            to.center(row + number)
         for c in range(0, self.columns * 64, 64):
             if cython.compiled:
                 memcpy(to.v + c + row, self.v + c + start, number * 8)
@@ -237,24 +271,27 @@ class Columns:
                 to.v[c + row : c + row + number] = self.v[c + start : c + start + number]
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def lift_row(self, at: cython.Py_ssize_t, room: Vec, marks: Vec, cells: cython.ulonglong) -> cython.bint:
         """Lift the bounds that a row holds to these; were they lower?"""
+        v: cython.p_longlong = self.v
+        free_: cython.p_longlong = room.v
         d: cython.Py_ssize_t
         i: cython.Py_ssize_t
         x: cython.longlong
         lifted: cython.bint = False
         for d in range(self.width):
-            x = room.v[d] if d < room.n else 0
-            if x > self.v[d * 64 + at]:
-                self.v[d * 64 + at] = x
+            x = free_[d] if d < room.n else 0
+            if x > v[d * 64 + at]:
+                v[d * 64 + at] = x
                 lifted = True
         for d in range(min(self.words, marks.n)):
             i = (self.width + d) * 64 + at
-            if marks.v[d] & ~self.v[i]:
-                self.v[i] |= marks.v[d]
+            if marks.v[d] & ~v[i]:
+                v[i] |= marks.v[d]
                 lifted = True
-        if cells & ~self.v[self.cells + at]:
-            self.v[self.cells + at] |= cells
+        if cells & ~v[self.cells + at]:
+            v[self.cells + at] |= cells
             lifted = True
         return lifted
 

@@ -52,6 +52,7 @@ class NodeIndex:
     groups: list[Any]  # NodeGroup
     tops: list[Any]  # Columns with the bounds of 64 groups each
     by_id: list[Node]
+    spare: NodeBlock | None  # one that has become empty: the next to be filled
     visits: cython.longlong  # blocks searched: counted work
     moves: cython.longlong  # nodes that changed their place
     changes: cython.longlong  # of nodes: what is free there, and who may use them
@@ -120,7 +121,7 @@ class NodeIndex:
         for each in self.groups:
             group = each
             for block in group.blocks:
-                found += block.nodes
+                found += reversed(block.nodes)
         return found
 
     def _give_rank(self, at: int) -> None:
@@ -147,6 +148,7 @@ class NodeIndex:
         node: Node
         i: cython.Py_ssize_t
         group: NodeGroup = NodeGroup(self.width, self.words)
+        self.spare = None
         self.groups = [group]
         for i in range(0, max(len(nodes), 1), FILLED):
             block = NodeBlock(self.width, self.words)
@@ -176,6 +178,7 @@ class NodeIndex:
             self._insert(node, key)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def _rewrite(self, block: NodeBlock, at: cython.Py_ssize_t, key: cython.longlong, node: Node) -> cython.void:
         """Write the node into its row as it is now."""
         cells: cython.ulonglong = self.grid.cells(node.free)
@@ -183,6 +186,7 @@ class NodeIndex:
         self._lift(block, node, cells)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def _stays(
         self, block: NodeBlock, at: cython.Py_ssize_t, key: cython.longlong, rank: cython.longlong
     ) -> cython.bint:
@@ -229,6 +233,7 @@ class NodeIndex:
         return cython.cast(NodeBlock, group.blocks[mid - 1 if mid else 0])
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def _lift(self, block: NodeBlock, node: Node, cells: cython.ulonglong) -> cython.void:
         """Lift the bounds of a block and of its group to a node that was written into it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
@@ -245,7 +250,7 @@ class NodeIndex:
         if block.count >= FEW:
             return
         if block.count == 0 and group.count > 1:
-            group.drop(block.place)
+            self._drop(block)
         elif group.count > 1:
             if block.place + 1 == group.count:
                 block = cython.cast(NodeBlock, group.blocks[block.place - 1])
@@ -253,13 +258,19 @@ class NodeIndex:
             if block.count + neighbour.count <= JOINED:
                 neighbour.give(0, block)
                 group.join_rows(block.place, neighbour.place)
-                group.drop(neighbour.place)
+                self._drop(neighbour)
         elif block.count == 0 and len(self.groups) > 1:
             del self.groups[group.place]
             self._top()
             return
         if group.count < FEW and len(self.groups) > 1:
             self._join(group)
+
+    @cython.cfunc
+    def _drop(self, block: NodeBlock) -> cython.void:
+        """An empty block leaves its group."""
+        cython.cast(NodeGroup, block.group).drop(block.place)
+        self.spare = block
 
     @cython.cfunc
     def _join(self, group: NodeGroup) -> cython.void:
@@ -276,7 +287,8 @@ class NodeIndex:
     def _split(self, block: NodeBlock) -> cython.void:
         """Give the second half of a full block to a new one behind it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
-        new: NodeBlock = NodeBlock(self.width, self.words)
+        new: NodeBlock = NodeBlock(self.width, self.words) if self.spare is None else self.spare
+        self.spare = None
         if group.count == ROWS:
             self.groups.insert(group.place + 1, group.halve())
             self._top()
@@ -317,13 +329,16 @@ class NodeIndex:
         top: Columns
         group: NodeGroup
         block: NodeBlock
+        node: Node
         first_group: cython.Py_ssize_t = 0
         first_block: cython.Py_ssize_t = 0
         first_row: cython.Py_ssize_t = 0
         block = cython.cast(NodeBlock, cython.cast(NodeGroup, self.groups[0]).blocks[0])
-        if after is None and block.count and cython.cast(Node, block.nodes[0]).takes(ask, need):  # the common case
-            self.visits += 1
-            return cython.cast(Node, block.nodes[0])
+        if after is None and block.count:
+            node = cython.cast(Node, block.nodes[block.count - 1])  # the first in order
+            if node.takes(ask, need):  # the common case
+                self.visits += 1
+                return node
         if self.grid.take_in(ask):
             self._divide_anew()
         cell = self.grid.cell(ask)
@@ -347,7 +362,7 @@ class NodeIndex:
                     row = block.first(ask, need.word, need.mark, cell, first_row if i == first_block else 0)
                     first_row = 0
                     if row >= 0:
-                        return cython.cast(Node, block.nodes[row])
+                        return cython.cast(Node, block.nodes[block.count - 1 - row])
                     if not block.exact:
                         group.tighten(i)
                     i = group.first(ask, need.word, need.mark, cell, i + 1)
@@ -362,12 +377,14 @@ class NodeIndex:
         """The grid has other levels: find the cells of all nodes again."""
         group: NodeGroup
         block: NodeBlock
+        node: Node
         j: cython.Py_ssize_t
         for each in self.groups:
             group = each
             for block in group.blocks:
                 for j in range(block.count):
-                    block.v[block.cells + j] = self.grid.cells(cython.cast(Node, block.nodes[j]).free)
+                    node = cython.cast(Node, block.nodes[block.count - 1 - j])
+                    block.v[block.cells + j] = self.grid.cells(node.free)
                 group.tighten(block.place)
             self._lift_group(group)
 
