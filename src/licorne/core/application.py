@@ -44,33 +44,36 @@ class Application(Ranked):
     `asks` are all with something pending, by key; `allocations` by allocation id; `reservations` by ask key.
     """
 
+    # The fields lie in memory as they stand here: what decisions look at comes first.
+    queue: Queue
+    state: ApplicationState
+    backoff_until: cython.longlong
+    atomic: Any  # the AtomicGang that it is, until that has started; None: it is none
+    requests: Requests
+    trackers: list[Tracker]
+    asks: dict[str, Ask]
+    pending: Vec
+    asks_pending: cython.longlong
+    bag: PriorityBag
+    allocations: dict[str, Ask]
+    allocated: Vec
     id: str
+    group_chosen: cython.bint
+    restless: cython.bint  # it is awake, and for another reason than that room was freed on a node
+
     seq: cython.longlong
     submitted: cython.longlong
-    queue: Queue
     user: str
     groups: tuple[str, ...]
     tags: dict[str, str]
-    state: ApplicationState
     state_log: list[tuple[int, str]]
-    allocated: Vec
     placeholders: Vec
-    pending: Vec
     high: Vec
     usage: list[float]
-    requests: Requests
     last_shape: Shape | None  # that of the last ask that came
-    bag: PriorityBag
-    asks_pending: cython.longlong
     visited_seq: cython.longlong  # asks that arrived up to here have all had their turn
-    backoff_until: cython.longlong
-    restless: cython.bint  # it is awake, and for another reason than that room was freed on a node
-    asks: dict[str, Ask]
-    allocations: dict[str, Ask]
     reservations: dict[str, Ask]
-    trackers: list[Tracker]
     group: str | None
-    group_chosen: cython.bint
     starting: cython.bint  # the state Starting is part of its life
     independent: cython.bint  # it is the ask of a resource manager without applications
     forced: cython.bint
@@ -83,7 +86,6 @@ class Application(Ranked):
     started_ns: cython.longlong
     finished_ns: cython.longlong
     message: str
-    atomic: Any  # the AtomicGang that it is, until that has started; None: it is none
     past: Any  # what it has used, where somebody watches (`licorne.core.usagehistory.Past`); None: nothing is known
 
     def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:

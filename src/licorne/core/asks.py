@@ -69,38 +69,42 @@ class Ask:
     `reserved` is the node that a reservation ties the ask to; `required` the id of the only node that will do.
     """
 
+    # The fields lie in memory as they stand here: what a decision looks at comes first, in three lines of 64 bytes.
+    shape: Shape
+    parked: cython.int
+    attempted: cython.bint
+    block: AskBlock | None
+    prior: Ask | None  # its neighbours among the pending asks of its shape
+    next: Ask | None
+
+    required: str
+    reserved: Node | None
+    repeats: cython.longlong
     key: str
     id: str
-    app: Application
-    shape: Shape
     priority: cython.longlong
-    created: cython.longlong
-    seq: cython.longlong
-    repeats: cython.longlong
     node: Node | None
-    reserved: Node | None
-    reserved_ns: cython.longlong
-    shunned: Node | None  # where its last reservation grew too old
-    required: str
+    bound_ns: cython.longlong
+
     tags: dict[str, str] | None
     task_group: str
     timeout_ns: cython.longlong
-    bound_ns: cython.longlong
-    replaced_ns: cython.longlong
-    parked: cython.int
-    aging: cython.bint  # a timer will wake it when it is old enough to reserve a node
-    attempted: cython.bint
-    reported: cython.bint  # the resource manager has been told that it waits for resources
-    triggered: cython.bint  # it has started a preemption
     placeholder: cython.bint
     originator: cython.bint
     allow_self: cython.bint
     allow_other: cython.bint
+    app: Application
+    created: cython.longlong
+    seq: cython.longlong
+
+    reserved_ns: cython.longlong
+    shunned: Node | None  # where its last reservation grew too old
+    replaced_ns: cython.longlong
+    aging: cython.bint  # a timer will wake it when it is old enough to reserve a node
+    reported: cython.bint  # the resource manager has been told that it waits for resources
+    triggered: cython.bint  # it has started a preemption
     preempted: cython.bint
     released: cython.bint
-    block: AskBlock | None
-    prior: Ask | None  # its neighbours among the pending asks of its shape
-    next: Ask | None
 
     def __init__(self, key: str, app: Application, shape: Shape, priority: int, created: int, seq: int) -> None:
         self.open(key, app, shape, priority, created, seq)

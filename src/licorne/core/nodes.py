@@ -82,20 +82,22 @@ class Node:
     policy does; `block` is where it stands in the node index, None while it stands in none.
     """
 
-    id: str
+    # The fields lie in memory as they stand here: what decisions look at comes first.
+    free: Vec
+    marks: Vec  # one bit for each need that it meets; shared by all nodes with the same labels
+    open: cython.bint  # it is schedulable and not reserved: asks in general may use it
+    schedulable: cython.bint
+    block: NodeBlock | None
+    score: cython.double
     rank: cython.longlong
     capacity: Vec
-    occupied: Vec
     allocated: Vec
-    free: Vec
-    schedulable: cython.bint
-    open: cython.bint  # it is schedulable and not reserved: asks in general may use it
-    marks: Vec  # one bit for each need that it meets; shared by all nodes with the same labels
-    score: cython.double
-    block: NodeBlock | None
+    allocations: dict[Ask, None]
+    id: str
+
+    occupied: Vec
     attributes: dict[str, str]
     labels: NodeLabels
-    allocations: dict[Ask, None]
     reservations: dict[Ask, None]
     foreign: dict[str, Vec]
     base_occupied: Vec

@@ -50,45 +50,47 @@ class Queue(Ranked):
     applications that wait for something to be given back at this queue.
     """
 
+    # The fields lie in memory as they stand here: what decisions look at comes first.
+    priority: cython.longlong
+    share: cython.double
+    parent: Queue | None
+    allocated: Vec
+    weights: Vec
+    limit: Vec
+    pending: Vec
+    order: Order
+    asks_pending: cython.longlong
+    active: cython.longlong
+    backoff: cython.longlong
+    is_leaf: cython.bint
+    by_priority: cython.bint
+    fair: cython.bint
+    stateaware: cython.bint
+
     name: str
     path: str
-    parent: Queue | None
     children: dict[str, Queue]
     apps: dict[str, Application]
-    is_leaf: cython.bint
     serves: cython.bint  # the descent comes to its applications: it is a leaf, and no ancestor is one
     managed: cython.bint
     state: ObjectState
-    allocated: Vec
-    pending: Vec
     preempting: Vec
-    limit: Vec
     guaranteed: Vec
-    weights: Vec
     max_config: dict[str, int] | None
     guaranteed_config: dict[str, int] | None
     max_apps: cython.longlong
     running: cython.longlong
     accepted: dict[Application, None]
-    share: cython.double
-    priority: cython.longlong
     bag: PriorityBag
     offset: cython.longlong
     fence: cython.bint
-    by_priority: cython.bint
-    fair: cython.bint
-    stateaware: cython.bint
-    backoff: cython.longlong
     settings: QueueProperties
     properties: dict[str, str]
     submit_acl: ACL
     admin_acl: ACL
     template: TemplateConfig | None
     inherited_template: cython.bint
-    order: Order
-    asks_pending: cython.longlong
     with_pending: cython.longlong  # children (of a parent) that have pending asks
-    active: cython.longlong
     blocked: dict[Application, None]
     reserved: dict[Application, int]  # application -> number of its reservations (leaf)
     by_name: list[Queue] | None  # children in name order; built when it is asked for
