@@ -132,6 +132,7 @@ class Descent:
         return made
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def regular_pass(self) -> cython.int:
         """The first application in order that yields a result; those before it go to sleep."""
         queue: Queue
@@ -192,18 +193,17 @@ class Descent:
     # -- one application -------------------------------------------------------------------------------
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def visit(self, app: Application) -> cython.int:
         """Try the application's asks in order (section 6)."""
         ask: Ask | None
-        result: cython.int
+        result: cython.int = NOTHING
         self.visits += 1
         if not app.group_chosen:
             self.desk.limits.attach(app)
-        if app.state is not RUNNING and not self.desk.lifecycle.may_be_tried(app):
-            self.parking.surrender(app)
-            self.parking.sleep(app)
-            return NOTHING
-        if app.backoff_until > self.parking.now:
+        if (app.state is not RUNNING and not self.desk.lifecycle.may_be_tried(app)) or (
+            app.backoff_until > self.parking.now
+        ):
             self.parking.surrender(app)
             self.parking.sleep(app)
             return NOTHING
@@ -214,7 +214,6 @@ class Descent:
             self.parking.surrender(app)
             result = self.visit_in_order(app)
         else:
-            result = NOTHING
             while result == NOTHING:
                 ask = app.requests.next_fit(self.room, self.parking.candidates)
                 if ask is None:
@@ -267,6 +266,7 @@ class Descent:
                 room.lower_to_rest(tracker.limit, tracker.used)
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def attempt(self, app: Application, ask: Ask) -> cython.int:
         """An ask that fits the headroom: place it, or reserve a node for it, or park it."""
         node: Node | None

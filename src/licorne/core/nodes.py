@@ -16,6 +16,7 @@ import cython
 from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels
 
 if cython.compiled:
+    from cython.cimports.libc.stdlib import calloc, free
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
 else:
@@ -122,11 +123,13 @@ class Node:
         self.foreign = {}
 
     @cython.ccall
+    @cython.exceptval(-1)
     def takes(self, amounts: Vec, need: Need) -> cython.bint:
         """Is it open, has it room, and does it meet the constraints?"""
         return self.meets(need) and self.free.holds(amounts)
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def meets(self, need: Need) -> cython.bint:
         """Is it open, and does it meet the constraints?"""
         if not self.open or need.word >= self.marks.n or self.marks.v[need.word] & need.mark == 0:
@@ -154,16 +157,33 @@ class ScorePolicy:
     """
 
     binpacking: cython.bint
-    places: list[int]
-    weights: list[float]
+    count: cython.Py_ssize_t
+    places: cython.p_Py_ssize_t
+    weights: cython.p_double
 
     def __init__(self, binpacking: bool, weights: list[tuple[int, float]]) -> None:
         """`weights`: (place of the type, weight), in the order of the types' names, zero weights left out."""
+        i: cython.Py_ssize_t
         self.binpacking = binpacking
-        self.places = [place for place, _ in weights]
-        self.weights = [weight for _, weight in weights]
+        self.count = len(weights)
+        if cython.compiled:
+            self.places = cython.cast(cython.p_Py_ssize_t, calloc(self.count + 1, 8))
+            self.weights = cython.cast(cython.p_double, calloc(self.count + 1, 8))
+            if cython.NULL in (self.places, self.weights):
+                raise MemoryError
+        else:
+            self.places = [0] * self.count
+            self.weights = [0.0] * self.count
+        for i in range(self.count):
+            self.places[i], self.weights[i] = weights[i]
+
+    def __dealloc__(self) -> None:
+        if cython.compiled:
+            free(self.places)
+            free(self.weights)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def score(self, node: Node) -> cython.double:
         """The node's score; smaller comes first."""
         capacity: Vec = node.capacity
@@ -174,7 +194,7 @@ class ScorePolicy:
         part: cython.double
         i: cython.Py_ssize_t
         d: cython.Py_ssize_t
-        for i in range(len(self.places)):
+        for i in range(self.count):
             d = self.places[i]
             if d < capacity.n and capacity.v[d] > 0:
                 weight = self.weights[i]

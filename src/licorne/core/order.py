@@ -60,6 +60,7 @@ class Order:
             self.mend(last)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def mend(self, item: Ranked) -> cython.void:
         """The item's rank changed: put it where it belongs now."""
         if not self._up(item):
@@ -86,6 +87,7 @@ class Order:
                 assert not item.before(above), f"{each} stands behind {above}"
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def _up(self, item: Ranked) -> cython.bint:
         items: list[Any] = self.items
         i: cython.Py_ssize_t = item.place
@@ -107,6 +109,7 @@ class Order:
         return True
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def _down(self, item: Ranked) -> cython.void:
         items: list[Any] = self.items
         n: cython.Py_ssize_t = len(items)

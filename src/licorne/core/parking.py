@@ -260,6 +260,7 @@ class Parking(Sleepers):
             self.waiting = {app: None for app in self.waiting if app.place < 0 and app.requests.waits}
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def idle(self) -> cython.bint:
         """Is nothing to be tried, because nobody is awake but for candidates, and they hold nothing more?"""
         app: Application

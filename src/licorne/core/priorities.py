@@ -23,6 +23,7 @@ class PriorityBag:
         self.rest = {}
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def add(self, priority: cython.longlong) -> cython.bint:
         """Put one in; did the maximum change?"""
         if priority == NONE:
@@ -40,6 +41,7 @@ class PriorityBag:
         return False
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def remove(self, priority: cython.longlong) -> cython.bint:
         """Take one out; did the maximum change?"""
         if priority == NONE:

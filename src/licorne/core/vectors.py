@@ -19,6 +19,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
+    from cython.cimports.libc.string import memcpy
 
 UNLIMITED: int = 0x7FFFFFFFFFFFFFFF
 """Stands for "no limit" in limits and headroom, and for "never" in times."""
@@ -205,13 +206,11 @@ class Vec:
 
     @cython.cfunc
     def _move(self, room: cython.Py_ssize_t) -> cython.void:
-        d: cython.Py_ssize_t
         if cython.compiled:
             new: cython.p_longlong = cython.cast(cython.p_longlong, malloc(room * 8))
             if new == cython.NULL:
                 raise MemoryError
-            for d in range(self.n):
-                new[d] = self.v[d]
+            memcpy(new, self.v, self.n * 8)
             if self.v != self.inside:
                 free(self.v)
             self.v = new
@@ -374,6 +373,7 @@ class Vec:
             self.v[d] = other.fill
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def set_all(self, value: cython.longlong) -> cython.void:
         """The same value for every type, known or not."""
         d: cython.Py_ssize_t
