@@ -151,6 +151,28 @@ def test_hundreds_of_nodes_split_and_join_blocks(seed: int, policy: ScorePolicy)
     model.check()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_node_takes_what_comes_and_moves_on(seed: int) -> None:
+    """As decisions have it: mostly the first row of the first block leaves, for somewhere else."""
+    choose = Random(seed).randint
+    model = Model(POLICIES[seed % 2 * len(WEIGHTS)])
+    for i in range(300):
+        model.add(f"n{i}", choose(4, 40), choose(4, 40), 0)
+    for step in range(1000):
+        ask = TYPES.vector({"vcore": choose(1, 3), "memory": choose(1, 3)})
+        first: Any = model.index.find(ask, ANY, None)
+        if first is not None and choose(0, 4):
+            first.allocated.plus(ask)
+            first.free.minus(ask)
+            model.index.mend(first)
+        else:
+            model.use(f"n{choose(0, 299)}", 0, 0, True)
+        if step % 50 == 49:
+            model.drop(f"n{choose(0, 299)}")
+            model.check()
+    model.check_search(WANTED)
+
+
 NAMES: dict[str, Callable[[int], str]] = {
     "front": lambda i: "A" * (200 - i),
     "middle": lambda i: "b" * (200 - i),

@@ -60,6 +60,24 @@ def test_the_order_holds_for_many_while_some_go(arrivals: list[Arrival]) -> None
     x.requests.validate()
 
 
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.booleans(), st.integers(-1, 1), st.integers(0, 2)), min_size=200, max_size=400))
+def test_the_order_holds_while_the_first_go_and_others_come(steps: list[tuple[bool, int, int]]) -> None:
+    b = Bench(config("a"))
+    b.app("x")
+    x = b.application("x")
+    pending: list[tuple[int, int, int]] = []
+    for i, (goes, priority, age) in enumerate(steps):
+        if goes and i > 150:
+            b.release("x", f"k{pending.pop(0)[2]}")
+        else:
+            b.send(*ask(b, f"k{i}", priority, age))
+            pending = sorted([*pending, (-priority, -age, i)])
+        if i % 20 == 0:
+            x.requests.validate()
+    assert [request.key for request in x.requests.in_order()] == [f"k{i}" for _, _, i in pending]
+
+
 def ask(b: Bench, key: str, priority: int, age: int) -> list[messages.Input]:
     tags = {"creationTime": str(int(b.seconds) - age)}
     return [messages.Allocation(key=key, application_id="x", resource={"vcore": 1}, priority=priority, tags=tags)]
