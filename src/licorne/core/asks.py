@@ -48,6 +48,7 @@ class Shape:
         self.open(amounts, resource, need)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def open(self, amounts: Vec, resource: dict[str, int], need: Need) -> cython.void:
         """Begin: what `__init__` does, for a shape made without the cost of a call from Python."""
         self.amounts = amounts
@@ -110,6 +111,7 @@ class Ask:
         self.open(key, app, shape, priority, created, seq)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def open(
         self,
         key: str,

@@ -173,10 +173,9 @@ class Intake:
     def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> str:
         assert app is not None
         pending: Ask | None = app.asks.get(message.key)
-        allocation_id: str = message.uuid
-        if not allocation_id:
-            allocation_id = message.key
-        alloc: Ask | None = app.allocations.get(allocation_id)
+        alloc: Ask | None = None
+        if app.allocations:
+            alloc = app.allocations.get(message.uuid or message.key)
         present: Ask | None = pending if pending is not None else alloc
         if present is None or not present.shape.amounts.same(self.amounts):
             if self.root.pending.crowded(self.amounts, message.max_allocations, self.root.allocated):

@@ -89,7 +89,8 @@ class Types:
         return vec
 
     @cython.cfunc
-    def read(self, resource: dict[str, int], vec: Vec) -> cython.int:
+    @cython.exceptval(-1)
+    def read(self, resource: dict[Any, Any], vec: Vec) -> cython.int:
         """`vec` := an ask's map of amounts, as `amounts` makes it, if all is well with it (READ); else what is not.
 
         NEW_TYPES says that it holds types not known yet, and nothing of the other faults.
@@ -129,9 +130,7 @@ class Types:
             return NEGATIVE if value < 0 else TOO_LARGE
         vec.cut(most)
         self.met_most = most
-        if unknown:
-            return NEW_TYPES
-        return READ if most else NOTHING_IN_IT
+        return NEW_TYPES if unknown else READ if most else NOTHING_IN_IT
 
     def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
         """Build a vector from a sparse map; types that are not in it have the value `fill`."""
@@ -217,6 +216,7 @@ class Vec:
             self.room = room
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def cut(self, n: cython.Py_ssize_t) -> cython.void:
         """Hold only the first n types."""
         self.n = n
@@ -264,9 +264,7 @@ class Vec:
     def holds(self, ask: Vec) -> cython.bint:
         """Does the ask fit in here, a negative amount here being 0 (FitIn; with fill UNLIMITED: FitInMaxUndef)?"""
         d: cython.Py_ssize_t
-        n: cython.Py_ssize_t = ask.n
-        if n > self.n:
-            n = self.n
+        n: cython.Py_ssize_t = min(ask.n, self.n)
         for d in range(n):
             if ask.v[d] > self.v[d] and ask.v[d] > 0:
                 return False
@@ -382,6 +380,7 @@ class Vec:
             self.v[d] = value
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def crowded(self, more: Vec, times: cython.longlong, beside: Vec | None) -> cython.bint:
         """Would self + beside + times * more be larger than SUM_MAX in any type?"""
         d: cython.Py_ssize_t

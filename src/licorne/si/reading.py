@@ -268,6 +268,8 @@ def _is_int32(value: object) -> cython.bint:
 def _are_tags(value: object) -> cython.bint:
     if type(value) is not dict:
         return False
+    if not cython.cast(dict, value):  # as mostly
+        return True
     for name, content in cython.cast(dict, value).items():
         if not (_is_text(name) and _is_text(content)):
             return False
