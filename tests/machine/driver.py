@@ -30,6 +30,7 @@ from machine.eventbooks import EventBooks
 from machine.order import passed_over
 from machine.situations import Situations
 from machine.things import App
+from machine.versions import Versions
 
 SECOND_NS = 10**9
 START_NS = 1_700_000_000 * SECOND_NS
@@ -99,6 +100,7 @@ class Driver:
         self.situations = situations
         self.first = Scheduler({})
         self.events = EventBooks()  # of the first one alone: who listens changes nothing that is decided
+        self.versions = Versions()
         self.first.api.cluster.recorder = self.events.record
         self.second = self.first if alone else Scheduler({"scheduler.parking": "false"})
         self.log: list[Call] = []
@@ -321,6 +323,8 @@ class Driver:
         self.first.api.validate()
         for rm_id, manager in self.first.api.cluster.managers.items():
             self.events.check(rm_id, list(manager.partitions.values()))
+            for partition in manager.partitions.values():
+                self.versions.check(partition)
         for (rm_id, name), books in self.books.items():
             partition = self.partition(rm_id, name)
             books.settled()

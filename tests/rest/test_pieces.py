@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from operator import attrgetter
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.service.rest import shared, views
+from licorne.service.rest import allocations, shared, views
 from licorne.service.rest.answers import encode
 from licorne.service.rest.shared import Pieces
 from licorne.si.constants import TAG_FOREIGN
@@ -19,6 +20,7 @@ from rest.world import CONFIG, World, busy, run
 
 NODES = "/ws/v1/partition/default/nodes"
 QUEUES = "/ws/v1/partition/default/queues"
+APPLICATIONS = "/ws/v1/partition/default/queue/{}/applications"
 USERS = "/ws/v1/partition/default/usage/users"
 STEPS = (
     "ask", "release", "resize", "preempted", "capacity", "attributes", "drain", "undrain", "foreign", "reserve", "nothing",
@@ -88,6 +90,12 @@ def test_what_is_kept_is_shown_as_it_is(steps: list[tuple[str, int]]) -> None:
             assert world.get(QUEUES) == msgspec.json.decode(encode(views.subtree(home.tree.root, name="default")))
             users = [encode(views.user_usage(home, *one)) for one in home.limits.users().items()]
             assert world.get(USERS) == [msgspec.json.decode(one) for one in users]
+            for queue in filter(attrgetter("is_leaf"), home.tree.root.walk()):
+                apps = [allocations.application(app, home, "default") for app in queue.apps.values()]
+                for view, app in zip(apps, queue.apps.values(), strict=True):
+                    view.requests = list(allocations.asks(app, home, nodes=False))
+                    view.allocations = list(allocations.allocations(app))
+                assert world.get(APPLICATIONS.format(queue.path)) == [msgspec.json.decode(encode(one)) for one in apps]
 
 
 def act(world: World, steps: list[tuple[str, int]]) -> Iterator[None]:
@@ -110,6 +118,7 @@ def act(world: World, steps: list[tuple[str, int]]) -> Iterator[None]:
                 world.submit(Allocation(key=alloc.key, application_id=app.id, resource={"vcore": 10 + number}))
             case "preempted" if alloc is not None and not alloc.preempted:
                 home.books.preempting(app, alloc)
+                home.changes += 1  # as when it evicts
             case "capacity":
                 change.capacity = {"memory": 10**12, "vcore": 20_000 + number, "pods": 110}
                 world.submit(change)

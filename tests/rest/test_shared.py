@@ -159,3 +159,43 @@ def test_a_small_cluster_is_shown_as_it_is_now() -> None:
     for number in range(5):
         world.node(f"new{number}", vcore=1)
         assert len(world.get("/ws/v1/partition/default/nodes")) == 3 + number
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_what_shows_the_same_is_given_again(compress: bool) -> None:
+    async def story() -> None:
+        kept, make, state = Shared(), Maker(0.0), [1]
+        for wanted in (1, 1, 2, 2, 1):
+            state[0] = wanted
+            await kept.answer("a", make, compress=compress, state=lambda: state[0])
+        assert make.made == 3
+
+    run(story())
+
+
+def test_what_changes_while_it_is_made_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "LONGEST_S", 0.0)
+
+    async def story() -> None:
+        kept, make, state = Shared(), Maker(0.05), [1]
+        making = asyncio.ensure_future(kept.answer("a", make, compress=False, state=lambda: state[0]))
+        await asyncio.sleep(0)
+        state[0] = 2
+        await making
+        for _ in range(2):
+            await kept.answer("a", make, compress=False, state=lambda: state[0])
+        assert make.made == 2
+
+    run(story())
+
+
+def test_what_shows_the_same_is_kept_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        kept, make = Shared(), Maker(0.0)
+        await kept.answer("a", make, compress=False, state=lambda: 1)
+        monkeypatch.setattr(shared, "SAME_S", 0.0)
+        await kept.answer("b", make, compress=False, state=lambda: 1)
+        assert list(kept._kept) == ["b"]
+        assert kept._size == len(kept._kept["b"].body)
+
+    run(story())

@@ -274,7 +274,9 @@ class Cluster:
                 manager.out += _unknown_partition(message, rm_id)
                 if manager.store is not None and type(message) is NodeUpdate and message.action in _NEW_NODE:
                     manager.store.add(schedulable(message, self.now), self.now)
-            elif type(message) is Allocation and not listens:
+                continue
+            partition.changes += 1
+            if type(message) is Allocation and not listens:
                 at = partition.intake.take_run(messages, at - 1, message.partition)
             elif type(message) is Release and not listens:
                 partition.releases.take(message)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def due(partition: Partition, kind: str, subject: Any) -> None:
     """Do what a deadline of this kind was set for."""
+    partition.changes += 1
     if kind not in UNSEEN:
         partition.changed = True
     ACTIONS[kind](partition, subject)

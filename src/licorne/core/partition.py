@@ -124,6 +124,7 @@ class Partition:
     atomic: AtomicGangs
     cleaner: Cleaner
     changed: cython.bint  # since pending asks were inspected
+    changes: cython.longlong  # rises with all that happens here, but for applications that are visited in vain
     _applications_seen: int
     _last_moment: int
     _inspected_ns: int
@@ -186,6 +187,7 @@ class Partition:
         self._last_moment = now - 1
         self._inspected_ns = now
         self.changed = True
+        self.changes = 0
         self._resized = True
         self.config = config
         self.limits.configure(config.root, ())
@@ -255,6 +257,7 @@ class Partition:
         self.cleaner.watch()
         self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.guarantees())
         self.changed = True
+        self.changes += 1
 
     def resize(self, capacity: Vec, times: int) -> None:
         """A node of this capacity has come (1) or gone (-1)."""
@@ -318,6 +321,7 @@ class Partition:
             made += self.at_rest(limit - made)
         if made or len(self.descent.out) > before:
             self.changed = True
+            self.changes += 1
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
         if made < limit and self.changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
             self._inspected_ns = self.now

@@ -65,6 +65,7 @@ class Reservations:
         if ask.reserved is not None:
             self.cancel(ask)
         partition = self._partition
+        partition.changes += 1
         app: Application = ask.app
         ask.attempted = True
         ask.reserved = node
@@ -89,6 +90,7 @@ class Reservations:
         app: Application = ask.app
         node = ask.reserved
         assert node is not None, f"{ask.key}: cancels a reservation that it does not hold"
+        partition.changes += 1
         ask.reserved = None
         del node.reservations[ask]
         del app.reservations[ask.key]

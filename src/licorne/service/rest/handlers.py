@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,6 @@ from starlette.responses import Response
 from licorne.config.limits import GROUP_NAME, USER_NAME
 from licorne.core.application import Application
 from licorne.core.manager import Manager
-from licorne.core.nodes import Node
 from licorne.core.partition import Partition
 from licorne.core.placement_rules import INVALID_QUEUE_NAME, legal_queue_name
 from licorne.core.queue import Queue
@@ -33,9 +32,17 @@ from .access import Limits
 from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
 from .errors import refuse
 from .numbers import parse_uint
-from .pieces import application_pieces, queue_pieces, rejection_view, state_pieces, tree_pieces
+from .pieces import (
+    application_pieces,
+    node_pieces,
+    queue_pieces,
+    rejection_view,
+    state_pieces,
+    tree_pieces,
+    user_pieces,
+)
 from .routing import Call
-from .shared import Make, Pieces, Shared
+from .shared import Make, Pieces, Shared, State, unknown
 from .stream import StreamResponse
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
@@ -59,11 +66,20 @@ class Handlers:
         self._kept: WeakKeyDictionary[Partition, dict[str, Pieces]] = WeakKeyDictionary()
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
 
-    async def shared(self, call: Call, make: Make) -> Response:
-        """An answer that may take long, and is then given to others too."""
+    async def shared(self, call: Call, make: Make, state: State = unknown) -> Response:
+        """An answer that may take long, and is then given to others too; and again while it would be the same."""
         scope = call.request.scope
         asked = f"{scope['path']} {call.variables} {scope['query_string']!r}"
-        return await self._shared.answer(asked, make, compress=wants_gzip(scope))
+        return await self._shared.answer(asked, make, compress=wants_gzip(scope), state=state)
+
+    def _state(self, partition: Partition, apps: Collection[Application] = ()) -> State:
+        """What an answer is made of that shows things of a partition; why asks wait is told with the time."""
+
+        def state() -> object:
+            waits = any(app.asks for app in apps)
+            return views.partition_state(partition), self.backend.shown_name(partition), partition.now if waits else 0
+
+        return state
 
     def _pieces(self, partition: Partition, what: str) -> Pieces:
         """What is kept of a list of this partition."""
@@ -117,9 +133,8 @@ class Handlers:
         """The whole tree of queues."""
         partition = self.partition(call)
         pieces = self._pieces(partition, "queues")
-        return await self.shared(
-            call, lambda: tree_pieces(partition.tree.root, self.backend.shown_name(partition), pieces)
-        )
+        name = self.backend.shown_name(partition)
+        return await self.shared(call, lambda: tree_pieces(partition.tree.root, name, pieces), self._state(partition))
 
     async def one_queue(self, call: Call) -> Response:
         """One queue, with all below it if that is asked for."""
@@ -131,16 +146,8 @@ class Handlers:
     async def nodes(self, call: Call) -> Response:
         """All nodes of a partition."""
         partition = self.partition(call)
-        found = [partition.nodes[name] for name in sorted(partition.nodes)]
         pieces = self._pieces(partition, "nodes")
-
-        def state(one: Node) -> object:
-            return views.node_state(one, partition)
-
-        def make(one: Node) -> bytes:
-            return encode(views.node(one, partition))
-
-        return await self.shared(call, lambda: json_list(pieces.of(found, state, make)))
+        return await self.shared(call, lambda: node_pieces(partition, pieces), self._state(partition))
 
     async def one_node(self, call: Call) -> Response:
         """One node."""
@@ -199,7 +206,9 @@ class Handlers:
         name = self.backend.shown_name(partition)
         apps = list(found)
         return await self.shared(
-            call, lambda: json_list(application_pieces(one, partition, name, nodes=False) for one in apps)
+            call,
+            lambda: json_list(application_pieces(one, partition, name, nodes=False) for one in apps),
+            self._state(partition, apps),
         )
 
     # -- users and groups ------------------------------------------------------------------------------
@@ -207,16 +216,8 @@ class Handlers:
     async def users(self, call: Call) -> Response:
         """What all users use."""
         partition = self.partition(call)
-        found = partition.limits.users()
         pieces = self._pieces(partition, "users")
-
-        def state(user: str) -> object:
-            return views.user_state(found[user])
-
-        def make(user: str) -> bytes:
-            return encode(views.user_usage(partition, user, found[user]))
-
-        return await self.shared(call, lambda: json_list(pieces.of(found, state, make)))
+        return await self.shared(call, lambda: user_pieces(partition, pieces), self._state(partition))
 
     async def user(self, call: Call) -> Response:
         """What one user uses."""
@@ -232,7 +233,9 @@ class Handlers:
         partition = self.partition(call)
         found = partition.limits.groups()
         return await self.shared(
-            call, lambda: json_list(encoded(views.group_usage(partition, g, t)) for g, t in found.items())
+            call,
+            lambda: json_list(encoded(views.group_usage(partition, g, t)) for g, t in found.items()),
+            self._state(partition),
         )
 
     async def group(self, call: Call) -> Response:

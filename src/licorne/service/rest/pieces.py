@@ -94,6 +94,29 @@ def _queue(queue: Queue, name: str, piece: Piece | None) -> bytes:
     return make(queue) if piece is None else piece(queue, (name, views.queue_state(queue)), make)
 
 
+def node_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
+    """All nodes, of which only those are made that have changed since the last time."""
+    return json_list(
+        kept.of(
+            [home.nodes[name] for name in sorted(home.nodes)],
+            lambda node: views.node_state(node, home),
+            lambda node: encode(views.node(node, home)),
+        )
+    )
+
+
+def user_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
+    """What all users use, as `node_pieces`."""
+    found = home.limits.users()
+    return json_list(
+        kept.of(
+            found,
+            lambda user: views.user_state(found[user]),
+            lambda user: encode(views.user_usage(home, user, found[user])),
+        )
+    )
+
+
 def state_pieces(
     monitor: Monitor,
     config: dict[str, Any],

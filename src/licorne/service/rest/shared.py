@@ -1,6 +1,9 @@
-"""Answers that took long to make are given again for a while, so that no number of askers takes the scheduler's time.
+"""Answers are given again while what they show is the same, and for a while if they took long to make.
 
-An answer is kept for a hundred times the processor time it took to make, but not longer than two seconds: whatever is asked,
+So no number of askers takes the scheduler's time. Whether nothing has happened to what an answer shows is seen at a glance,
+and then the answer that is kept is the one that would be made.
+
+Otherwise an answer is kept for a hundred times the processor time it took to make, but not longer than two seconds: whatever is asked,
 and how often, one path takes a hundredth of the time at most, or what making it once in two seconds takes. What is made
 quickly, as all is in a small cluster, is always new, however busy the machine is with other things, and it is made at
 once. Who asks for what is being made waits for it, unless there is one that was kept and is not older than four seconds:
@@ -29,6 +32,8 @@ SHORTEST_S, LONGEST_S = 0.25, 2.0
 """An answer that would be kept for less than this is not kept at all; none is kept for longer than that."""
 STALE_S = 4.0
 """Seconds after it was begun until which an answer is given while the next one is being made."""
+SAME_S = 30.0
+"""Seconds after it was begun until which an answer is kept that shows what is still the same."""
 PIECES_S = 30.0
 """Seconds after a list was made for which its pieces are kept; they are no older than what they show, however long."""
 BODY_MAX = 16 << 20
@@ -38,6 +43,8 @@ KEPT_MAX = 64 << 20
 GZIP_MIN = 1400
 
 Make = Callable[[], Iterator[bytes]]
+State = Callable[[], object]
+"""What an answer is made of, to be compared: as long as it is equal, the answer would be the same. None: nobody knows."""
 Item = TypeVar("Item")
 Piece = Callable[[Any, object, Callable[[Any], bytes]], bytes]
 
@@ -85,6 +92,11 @@ class Pieces:
         self._forget = asyncio.get_running_loop().call_later(PIECES_S, self._kept.clear)
 
 
+def unknown() -> object:
+    """Whether an answer would be the same again cannot be told."""
+    return None
+
+
 class _TooLong(Exception):  # noqa: N818  it is no error
     """The answer is longer than what is kept."""
 
@@ -97,15 +109,15 @@ class Shared:
         self._making: dict[str, asyncio.Future[tuple[bytes, bool]]] = {}
         self._size = 0
 
-    async def answer(self, asked: str, make: Make, *, compress: bool) -> Response:
-        """The answer to this; made if there is none that is young enough.
+    async def answer(self, asked: str, make: Make, *, compress: bool, state: State = unknown) -> Response:
+        """The answer to this; made if there is none that would be the same, or is young enough.
 
         `asked` names what is asked for, and `make` begins to make it. `compress`: the client takes gzip.
         """
         key = f"{asked} gzip" if compress else asked
-        now = time.monotonic()
+        now, seen = time.monotonic(), state()
         kept = self._kept.get(key)
-        if kept is not None and now < kept.lasts_until:
+        if kept is not None and (now < kept.lasts_until or (seen is not None and seen == kept.state)):
             return _response(kept.body, compressed=kept.compressed)
         try:
             making = self._making.get(key)
@@ -113,10 +125,15 @@ class Shared:
                 begun = _Begun(make())
                 done = begun.slice(AT_ONCE_S)
                 if done and not (compress and begun.size >= GZIP_MIN):
-                    return _response(begun.body(), compressed=False)
-                making = self._making[key] = asyncio.ensure_future(self._make(key, begun, compress, done=done))
+                    body = begun.body()
+                    if seen is not None:
+                        self._keep(key, _Kept(begun.begun_at, 0.0, body, False, seen))
+                    return _response(body, compressed=False)
+                making = self._making[key] = asyncio.ensure_future(
+                    self._make(key, begun, compress, state, seen, done=done)
+                )
                 making.add_done_callback(lambda made: self._made(key, made))
-            if kept is not None and now < kept.begun_at + STALE_S:
+            if kept is not None and kept.lasts_until and now < kept.begun_at + STALE_S:
                 return _response(kept.body, compressed=kept.compressed)
             body, compressed = await asyncio.shield(making)
         except _TooLong:
@@ -128,38 +145,54 @@ class Shared:
         if not done.cancelled():
             done.exception()  # perhaps nobody waits for it
 
-    async def _make(self, key: str, begun: _Begun, compress: bool, *, done: bool) -> tuple[bytes, bool]:
+    async def _make(
+        self, key: str, begun: _Begun, compress: bool, state: State, seen: object, *, done: bool
+    ) -> tuple[bytes, bool]:
         while not done:
             await asyncio.sleep(0)
             done = begun.slice()
+        if seen != state():
+            seen = None  # it shows not all at one moment
         body, busy_s = begun.body(), begun.busy_s
         compressed = compress and len(body) >= GZIP_MIN
         if compressed:
             body, packing_s = await asyncio.to_thread(_packed, body)
             busy_s += packing_s
-        self._keep(key, body, compressed, busy_s, begun.begun_at)
+        lasts = min(busy_s * FACTOR, LONGEST_S)
+        lasts_until = time.monotonic() + lasts if lasts >= SHORTEST_S else 0.0
+        self._keep(key, _Kept(begun.begun_at, lasts_until, body, compressed, seen))
         return body, compressed
 
-    def _keep(self, key: str, body: bytes, compressed: bool, busy_s: float, begun_at: float) -> None:
+    def _keep(self, key: str, new: _Kept) -> None:
+        """Keep it in place of the last one, unless it would never be given; the oldest ones make room."""
         now = time.monotonic()
-        for old in [one for one, kept in self._kept.items() if kept.begun_at + STALE_S <= now or one == key]:
-            self._size -= len(self._kept.pop(old).body)
-        lasts = min(busy_s * FACTOR, LONGEST_S)
-        if lasts < SHORTEST_S or len(body) > KEPT_MAX:
+        if key in self._kept:
+            self._drop(key)
+        while self._kept and self._kept[oldest := next(iter(self._kept))].begun_at + SAME_S <= now:
+            self._drop(oldest)
+        if (new.lasts_until <= now and new.state is None) or len(new.body) > KEPT_MAX:
             return
-        while self._kept and self._size + len(body) > KEPT_MAX:
-            self._size -= len(self._kept.pop(next(iter(self._kept))).body)
-        self._kept[key] = _Kept(begun_at, now + lasts, body, compressed)
-        self._size += len(body)
+        while self._kept and self._size + len(new.body) > KEPT_MAX:
+            self._drop(next(iter(self._kept)))
+        self._kept[key] = new
+        self._size += len(new.body)
+
+    def _drop(self, key: str) -> None:
+        self._size -= len(self._kept.pop(key).body)
 
 
 class _Kept(NamedTuple):
-    """An answer that is kept; the times are those of the monotonic clock."""
+    """An answer that is kept; the times are those of the monotonic clock.
+
+    `lasts_until`: until then it is given whatever happens; 0: it was made so quickly that it is not. `state`: what it was
+    made of, and as long as that is the same it is given; None: not known.
+    """
 
     begun_at: float
     lasts_until: float
     body: bytes
     compressed: bool
+    state: object
 
 
 class _Begun:
@@ -205,4 +238,4 @@ def _response(body: bytes, *, compressed: bool) -> Response:
     return Response(body, headers=headers, media_type=JSON)
 
 
-__all__ = ["Piece", "Pieces", "Shared"]
+__all__ = ["Make", "Piece", "Pieces", "Shared", "State", "unknown"]

@@ -6,6 +6,7 @@ is nobody's but the caller's.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,11 @@ def partition(backend: Backend, found: Partition) -> objects.Partition:
         state=str(found.state),
         last_state_transition_time=found.started_ns,
     )
+
+
+def partition_state(found: Partition) -> tuple[object, ...]:
+    """Where it is equal, nothing has happened to the partition: all that it holds is the same, but for why asks wait."""
+    return weakref.ref(found), found.changes, found.descent.visits
 
 
 def application_counts(found: Partition) -> dict[str, int]:

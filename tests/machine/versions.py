@@ -1,0 +1,38 @@
+"""As long as a partition says that nothing has happened to it, all that is shown of it is the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from licorne.service.rest import allocations, views
+from licorne.service.rest.answers import encode
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+
+
+class Versions:
+    """What was shown of each partition at the last look."""
+
+    def __init__(self) -> None:
+        self._seen: WeakKeyDictionary[Partition, tuple[object, object]] = WeakKeyDictionary()
+        self.same = 0
+
+    def check(self, partition: Partition) -> None:
+        """Look again."""
+        state, shown = views.partition_state(partition), _shown(partition)
+        last = self._seen.get(partition)
+        if last is not None and last[0] == state:
+            assert last[1] == shown, "something has happened that the partition does not say"
+            self.same += 1
+        self._seen[partition] = state, shown
+
+
+def _shown(partition: Partition) -> object:
+    return (
+        {name: views.node_state(node, partition) for name, node in partition.nodes.items()},
+        {queue.path: views.queue_state(queue) for queue in partition.tree.root.walk()},
+        {user: views.user_state(trackers) for user, trackers in partition.limits.users().items()},
+        [encode(allocations.application(app, partition, "")) for app in partition.applications.values()],
+    )
