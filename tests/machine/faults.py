@@ -11,9 +11,10 @@ import uuid
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from licorne.core import gangtimeout, guaranteed, lifecycle, nodechanges
+from licorne.core import deadlines, gangtimeout, guaranteed, lifecycle, nodechanges
 from licorne.core.accounting import Books
 from licorne.core.application import Application
+from licorne.core.cluster import Cluster
 from licorne.core.descent import Descent
 from licorne.core.gangs import Gangs
 from licorne.core.herds import Level
@@ -192,6 +193,25 @@ def _at_random(sound: Any) -> Any:
     return lambda _self: str(uuid.uuid4())
 
 
+def _time_is_not_counted(sound: Any) -> Any:
+    def due(partition: Any, kind: str, subject: Any) -> None:
+        before = partition.changes
+        sound(partition, kind, subject)
+        partition.changes = before
+
+    return due
+
+
+def _messages_are_not_counted(sound: Any) -> Any:
+    def submit(self: Any, rm_id: str, inputs: Any) -> None:
+        before = [(partition, partition.changes) for partition in self.managers[rm_id].ordered]
+        sound(self, rm_id, inputs)
+        for partition, changes in before:
+            partition.changes = changes
+
+    return submit
+
+
 FAULTS: dict[str, Fault] = {
     "1 node": Fault(Books, "give_back", _node_keeps_what_ended, "invariant 1"),
     "2 total": Fault(Partition, "resize", _size_never_shrinks, "invariant 2"),
@@ -213,6 +233,8 @@ FAULTS: dict[str, Fault] = {
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "invariant 12"),
     "12 nodes": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 12"),
     "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),
+    "changes, time": Fault(deadlines, "due", _time_is_not_counted, "something has happened"),
+    "changes, messages": Fault(Cluster, "submit", _messages_are_not_counted, "something has happened"),
     "14 parking": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 1[24]", alone=False),
     "14 age": Fault(Parking, "aged", _age_wakes_nobody, "invariant 14", alone=False),
     "14 replay": Fault(Uuids, "next", _at_random, "invariant 14: the same inputs gave other answers"),
