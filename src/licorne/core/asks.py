@@ -40,9 +40,9 @@ class Shape:
     amounts: Vec
     resource: dict[str, int]  # the same as a map; shared with messages, never changed
     need: Need
-    failed: cython.bint
     first: Ask | None  # the head of the list of its pending asks
-    waiting: cython.Py_ssize_t  # pending asks
+    waiting: cython.int  # pending asks
+    failed: cython.bint
 
     def __init__(self, amounts: Vec, resource: dict[str, int], need: Need) -> None:
         self.open(amounts, resource, need)

@@ -156,10 +156,10 @@ class Vec:
     """A vector of int64 amounts, one for each resource type; see the module's text for `fill`."""
 
     v: cython.p_longlong
-    n: cython.Py_ssize_t
-    fill: cython.longlong
+    n: cython.int
+    room: cython.int
     inside: Annotated[list[int], cython.longlong[4]]
-    room: cython.Py_ssize_t
+    fill: cython.longlong
 
     def __init__(self, n: cython.Py_ssize_t = 0, fill: cython.longlong = 0) -> None:
         self.open(n, fill)
