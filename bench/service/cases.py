@@ -9,13 +9,17 @@ from licorne.sim.generate import CASES, Size
 
 
 class ServiceCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. `size` is that of the main resource manager, `beside` that of another one which is looked at, or just there."""
+    """One row. `size` is that of the main resource manager, `beside` that of another one which is looked at, or just there.
+
+    In that one `changes_a_s` pods come and go in a second, one after the other.
+    """
 
     name: str
     size: Size
     beside: Size | None = None
     rounds: int = 5
     managers: int = 1
+    changes_a_s: float = 0.0
     clients: int = 0
     seconds: float = 0.0
     targets: tuple[Target, ...] = ()
@@ -43,20 +47,22 @@ def _scaled(size: Size, scale: float) -> Size:
 
 B = CASES["b"]
 _STALL = Target("longest_gap_ms", 50, at_most=True)
+_REST = ServiceCase(
+    name="rest",
+    size=B,
+    beside=Size(1_000, 10_000, 1_000, 100),
+    clients=50,
+    seconds=32.0,
+    targets=(Target("rest_p99_ms", 50, at_most=True), Target("lost_percent", 10, at_most=True)),
+)
 SERVICE_CASES: dict[str, ServiceCase] = {
     case.name: case
     for case in (
         ServiceCase(name="grpc", size=B, targets=(Target("pods_per_s", 100_000),)),
         ServiceCase(name="client", size=B, targets=(Target("pods_per_s", 40_000),)),
         ServiceCase(name="managers", size=Size(20, 500, 5, 2), beside=B, managers=200),
-        ServiceCase(name="dump", size=B, beside=Size(5_000, 150_000, 1_500, 100), targets=(_STALL,)),
-        ServiceCase(
-            name="rest",
-            size=B,
-            beside=Size(1_000, 10_000, 1_000, 100),
-            clients=50,
-            seconds=32.0,
-            targets=(Target("rest_p99_ms", 50, at_most=True), Target("lost_percent", 10, at_most=True)),
-        ),
+        ServiceCase(name="dump", size=B, beside=Size(5_000, 150_000, 1_500, 100), changes_a_s=500, targets=(_STALL,)),
+        _REST,
+        msgspec.structs.replace(_REST, name="rest-changing", changes_a_s=20),
     )
 }

@@ -209,9 +209,9 @@ async def hold(task: Task) -> Outcome:
             )
         )
         while not ending.done():
-            if task.probe:
+            if task.probes_a_s:
                 taken.append(await peer.one(ask, gone))
-            await asyncio.sleep(0.002 if task.probe else 0.05)
+            await asyncio.sleep(1 / task.probes_a_s if task.probes_a_s else 0.05)
         discarding.cancel()
     return Outcome(rounds=[Round(allocations=work.pods, seconds=seconds)], probes=times(taken))
 

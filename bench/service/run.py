@@ -195,7 +195,7 @@ def _dump(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
     figures: Figures = {"allocations": case.beside.pods}
     with serving(rest=True) as server:
         say(f"dump: filling with {case.beside.pods:,} allocations")
-        hold = Task(what="hold", address=server.address, rm_id="large", size=case.beside, probe=True)
+        hold = Task(what="hold", address=server.address, rm_id="large", size=case.beside, probes_a_s=case.changes_a_s)
         busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.size, rounds=0)
         with clients(hold) as large, clients(busy) as working:
             working.go()
@@ -257,15 +257,17 @@ def _rest(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
     assert case.beside is not None
     turns = max(1, round(case.seconds / TURN_S))
     with serving(rest=True) as server:
-        say("rest: filling what the clients look at")
-        hold = Task(what="hold", address=server.address, rm_id="watched", size=case.beside)
+        say(f"{case.name}: filling what the clients look at")
+        hold = Task(what="hold", address=server.address, rm_id="watched", size=case.beside, probes_a_s=case.changes_a_s)
         ask = msgspec.structs.replace(hold, what="rest", rest=server.rest, clients=case.clients, turns=turns)
         seconds = case.seconds / turns
         busy = Task(
             what="turns", address=server.address, rm_id="busy", size=case.size, turns=2 * turns + 1, seconds=seconds
         )
         with clients(hold) as watched, clients(ask) as asking, clients(busy) as working:
-            say(f"rest: {turns} times {seconds:g} s with {case.clients} clients, and as long without them around each")
+            say(
+                f"{case.name}: {turns} times {seconds:g} s with {case.clients} clients, and as long without them around each"
+            )
             waits(server)
             spent_s = []
             for turn in range(busy.turns):
@@ -287,7 +289,7 @@ def _rest(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
             watched.go()
             watched.outcome()
     if asked.failures:
-        raise BenchError(f"rest: {len(asked.failures)} requests failed, the first: {asked.failures[0]}")
+        raise BenchError(f"{case.name}: {len(asked.failures)} requests failed, the first: {asked.failures[0]}")
     for kind, answers_s in asked.answers_s.items():
         prefix, found = "rest" if kind == "all" else kind, times(answers_s)
         figures |= {f"{prefix}_median_ms": found.median_ms, f"{prefix}_p99_ms": found.p99_ms}
@@ -331,4 +333,5 @@ _MEASURES: dict[str, Callable[[ServiceCase, Say], tuple[Figures, list[Round]]]] 
     "managers": _managers,
     "dump": _dump,
     "rest": _rest,
+    "rest-changing": _rest,
 }

@@ -31,8 +31,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     stay: bool = False
     """managers: when all have their pods, wait until told to end"""
     clients: int = 0
-    probe: bool = False
-    """hold: ask for single pods, and measure how long each takes"""
+    probes_a_s: float = 0.0
+    """hold: ask for so many single pods a second at most, each when the last one has gone, and measure how long each takes"""
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
