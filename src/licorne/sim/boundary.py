@@ -31,8 +31,8 @@ BoundaryName = Literal["objects", "bytes", "seed-bytes"]
 
 RM_ID = "bench"
 ASKS_A_CALL = 1_000
-DECISIONS_A_MESSAGE = 5_000
-"""At most so many allocations leave in one message of bytes: this is less than a megabyte, and gRPC by default takes four."""
+DECISIONS_A_CALL = 5_000
+"""So many allocations are decided in a call where messages are bytes. They leave by the thousand (`licorne.core.calls`)."""
 
 
 class Session(ABC):
@@ -229,7 +229,7 @@ class ByteSession(Session):
     Outputs leave as bytes at once, and the bytes are kept. What they say is read when the clock has stopped.
     """
 
-    decisions_a_call = DECISIONS_A_MESSAGE
+    decisions_a_call = DECISIONS_A_CALL
 
     def __init__(self, *, keep: bool, reservations: bool, policy_groups: PolicyGroups | None = None) -> None:
         super().__init__(reservations=reservations, policy_groups=policy_groups, on_output=self.send)
