@@ -17,7 +17,6 @@ class Versions:
 
     def __init__(self) -> None:
         self._seen: WeakKeyDictionary[Partition, tuple[object, object]] = WeakKeyDictionary()
-        self.same = 0
 
     def check(self, partition: Partition) -> None:
         """Look again."""
@@ -25,7 +24,6 @@ class Versions:
         last = self._seen.get(partition)
         if last is not None and last[0] == state:
             assert last[1] == shown, "something has happened that the partition does not say"
-            self.same += 1
         self._seen[partition] = state, shown
 
 

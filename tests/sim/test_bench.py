@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from licorne.core import calls
 from licorne.si import seed, v19
 from licorne.si._schema import Message
 from licorne.si.wire import decode
@@ -92,7 +93,7 @@ def test_decisions_are_the_same_over_every_boundary(
     assert expected.allocations > 0
     for boundary in ("bytes", "seed-bytes"):
         for decisions in (7, 5_000):
-            monkeypatch.setattr(ByteSession, "decisions_a_call", decisions)
+            monkeypatch.setattr(calls, "TOLD_AT_ONCE", decisions)
             result = measure(workload, boundary=boundary)
             assert (result.boundary, result.digest) == (boundary, expected.digest)
             assert (result.allocations, result.pending) == (expected.allocations, expected.pending)
@@ -104,7 +105,7 @@ def test_decisions_are_the_same_over_every_boundary(
 def test_bytes_go_in_and_come_out_in_messages_of_a_bounded_size(
     boundary: BoundaryName, message: type[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ByteSession, "decisions_a_call", 30)
+    monkeypatch.setattr(calls, "TOLD_AT_ONCE", 30)
     feed = feed_of(benchmark("t"), boundary)
     assert all(type(batch) is bytes for batch in feed.batches)
     session = feed.connect(keep=True, reservations=False)

@@ -34,7 +34,8 @@ Note = Callable[[Exception], None]
 class Plugins:
     """The plugins of one resource manager.
 
-    `listens`: it takes events. `saves`: it saves configurations. `asked`: it answers predicates. `manager` is set once it is registered.
+    `listens`: it takes events. `saves`: it saves configurations. `asked`: it answers predicates.
+    `manager` is set once it is registered.
     """
 
     def __init__(self, callback: ResourceManagerCallback | None, note: Note) -> None:

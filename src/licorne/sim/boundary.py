@@ -14,7 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from licorne import SchedulerAPI
 from licorne.core.api import PolicyGroups
@@ -31,8 +31,6 @@ BoundaryName = Literal["objects", "bytes", "seed-bytes"]
 
 RM_ID = "bench"
 ASKS_A_CALL = 1_000
-DECISIONS_A_CALL = 5_000
-"""So many allocations are decided in a call where messages are bytes. They leave by the thousand (`licorne.core.calls`)."""
 
 
 class Session(ABC):
@@ -40,7 +38,6 @@ class Session(ABC):
 
     made = 0
     last_ns = 0
-    decisions_a_call: ClassVar[int | None] = None
 
     def __init__(
         self, *, reservations: bool, policy_groups: PolicyGroups | None = None, on_output: OnOutput | None = None
@@ -60,7 +57,7 @@ class Session(ABC):
 
     def decide(self) -> None:
         """Decide until nothing more is possible."""
-        while self.api.schedule(limit=self.decisions_a_call):
+        while self.api.schedule():
             pass
 
     @abstractmethod
@@ -228,8 +225,6 @@ class ByteSession(Session):
 
     Outputs leave as bytes at once, and the bytes are kept. What they say is read when the clock has stopped.
     """
-
-    decisions_a_call = DECISIONS_A_CALL
 
     def __init__(self, *, keep: bool, reservations: bool, policy_groups: PolicyGroups | None = None) -> None:
         super().__init__(reservations=reservations, policy_groups=policy_groups, on_output=self.send)

@@ -19,9 +19,6 @@ from licorne.sim.collector import quiet_collector
 from licorne.sim.machine import forget_peak, peak_rss_bytes, rss_bytes
 from licorne.sim.workload import Workload
 
-DECISIONS_A_CALL = 1_000
-"""Small, so that announcing them takes no memory that counts."""
-
 
 class Footprint(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the process. `cluster_bytes`: the scheduler with nodes and applications; `peak_bytes`: above the workload.
@@ -51,8 +48,7 @@ def footprint(workload: Workload, boundary: BoundaryName = "objects") -> Footpri
         for batch in feed.batches:
             session.hand_in(batch)
         pending = _settled()
-        while session.api.schedule(limit=DECISIONS_A_CALL):
-            pass
+        session.decide()
         decided = _settled()
         peak = peak_rss_bytes()
     session.check(workload.name, "asks ")

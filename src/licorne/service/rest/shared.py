@@ -3,10 +3,10 @@
 So no number of askers takes the scheduler's time. Whether nothing has happened to what an answer shows is seen at a glance,
 and then the answer that is kept is the one that would be made.
 
-Otherwise an answer is kept for a hundred times the processor time it took to make, but not longer than two seconds: whatever is asked,
-and how often, one path takes a hundredth of the time at most, or what making it once in two seconds takes. What is made
-quickly, as all is in a small cluster, is always new, however busy the machine is with other things, and it is made at
-once. Who asks for what is being made waits for it, unless there is one that was kept and is not older than four seconds:
+Otherwise an answer is kept for a hundred times the processor time it took to make, but not longer than two seconds:
+whatever is asked, and how often, one path takes a hundredth of the time at most, or what making it once in two seconds
+takes. What is made quickly, as all is in a small cluster, is always new, however busy the machine is with other things, and
+it is made at once. Who asks for what is being made waits for it, unless there is one that was kept and is not older than four seconds:
 so where many ask again and again, nobody waits.
 """
 
