@@ -276,24 +276,21 @@ class Cluster:
                     manager.store.add(schedulable(message, self.now), self.now)
                 continue
             partition.changes += 1
+            partition.changed = True
             if type(message) is Allocation and not listens:
                 at = partition.intake.take_run(messages, at - 1, message.partition)
             elif type(message) is Release and not listens:
                 partition.releases.take(message)
-                partition.changed = True
             elif type(message) is Allocation and partition.events is not None:
                 at = partition.events.watch_asks(messages, at - 1, _HANDLERS[Allocation])
-                partition.changed = True
             elif type(message) is Release and partition.events is not None:
                 partition.events.watch_release(message, _HANDLERS[Release])
-                partition.changed = True
             else:
                 handle = _HANDLERS[type(message)]
                 if listens and partition.events is not None:
                     taken = partition.events.watch(message, handle)
                 else:
                     taken = handle(partition, message)
-                partition.changed = True
                 if taken and type(message) is NodeUpdate:
                     running += message.existing
         if running:

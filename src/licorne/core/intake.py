@@ -98,7 +98,6 @@ class Intake:
                 break
             self._take(message)
             i += 1
-        self.desk.changed = True
         return i
 
     def take(self, message: Allocation) -> None:

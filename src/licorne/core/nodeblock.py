@@ -106,8 +106,7 @@ class NodeBlock(Columns):
         to.count += number
         del self.nodes[:number]
         self.count = start
-        if cython.compiled:
-            self.center(start)
+        self.center(start)
         self.exact = False
         to.exact = False
 

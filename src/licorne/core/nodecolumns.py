@@ -262,8 +262,7 @@ class Columns:
         """Copy the rows from `start` on to the end, which is `row`, of other columns of the same kind."""
         c: cython.Py_ssize_t
         number: cython.Py_ssize_t = self.count - start
-        if cython.compiled:
-            to.center(row + number)
+        to.center(row + number)
         for c in range(0, self.columns * 64, 64):
             if cython.compiled:
                 memcpy(to.v + c + row, self.v + c + start, number * 8)
