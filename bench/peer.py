@@ -22,8 +22,9 @@ from bench.ratio import Timed, ratio
 from bench.results import CaseResult, Pair, PeerRun, judged
 from bench.run import ROOT, BenchError, apart, task_of
 from bench.worker import prepared
-from licorne.sim.bench import BenchResult
+from licorne.sim.bench import WARM_BYTES_PER_ASK, BenchResult
 from licorne.sim.generate import write
+from licorne.sim.machine import warm_memory
 
 SOURCE = ROOT / "bench" / "peer"
 QUIET_S = 15.0
@@ -63,6 +64,7 @@ def measure_pairs(
             write(prepared(case.workload, case.options()), stream)
         for _ in range(pairs):
             ours = apart(task_of(case, "speed", file=str(file)), BenchResult)
+            warm_memory(ours.asks * WARM_BYTES_PER_ASK)  # as for ours
             theirs = run_peer(driver, file, cap_s)
             made.append(pair(ours, theirs))
             if told is not None:

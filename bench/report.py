@@ -116,7 +116,7 @@ def _figure(target: Target, value: float) -> str:
 def _alone(results: list[CaseResult]) -> Table:
     table = _columns(
         "case", "allocs/s", "least", "most", "allocations", "pending", "in µs/ask", "deciding s",
-        "idle µs", "peak MiB", "B/ask", "B/alloc", "others",
+        "kernel s", "idle µs", "peak MiB", "B/ask", "B/alloc", "others",
     )  # fmt: skip
     for result in results:
         run = main_run(result)
@@ -133,6 +133,7 @@ def _alone(results: list[CaseResult]) -> Table:
             f"{run.pending:,}",
             f"{run.submit_s * 1e6 / max(1, run.asks):.2f}",
             f"{run.decide_s:.3f}",
+            f"{run.kernel_s:.2f}",
             f"{run.idle_cycle_us:,.1f}",
             f"{run.peak_bytes / _MIB:,.0f}",
             "-" if memory is None else f"{memory.pending_ask_bytes:,.0f}",
@@ -140,7 +141,7 @@ def _alone(results: list[CaseResult]) -> Table:
             f"{other_cores(result):.2f}",
         )
     table.caption = (
-        "in: handing in; idle: a cycle with nothing to do; peak: above the loaded workload, what is handed out included; "
+        "in: handing in; kernel: of all that; idle: a cycle with nothing to do; peak: above the loaded workload, what is handed out included; "
         "B/ask, B/alloc: bytes for a pending ask, for an allocation; others: processors that others kept busy"
     )
     return table

@@ -18,7 +18,7 @@ from licorne.sim.churn import churn
 from licorne.sim.footprint import footprint
 from licorne.sim.generate import Options, Size, benchmark
 from licorne.sim.lines import Ask, Node
-from licorne.sim.machine import Meter, cpu_model, peak_rss_bytes, rss_bytes
+from licorne.sim.machine import Meter, cpu_model, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.sim.runner import simulate
 from licorne.sim.week import week
 from licorne.sim.workload import WorkloadError
@@ -138,6 +138,7 @@ def test_a_run_tells_of_its_idle_cycle_and_of_the_machine() -> None:
     assert result.pending == 200 - result.allocations > 0
     assert 0 < result.idle_cycle_us < 1e6
     assert result.cpu_s > 0
+    assert result.kernel_s >= 0
     assert 0 <= result.peak_bytes < result.peak_rss_bytes
     assert result.boundary == "objects"
 
@@ -189,11 +190,22 @@ def test_memory_is_counted_in_bytes() -> None:
     assert 10_000_000 < peak_rss_bytes() < 100_000_000_000
 
 
+def test_memory_is_touched_and_given_back() -> None:
+    forget_peak()
+    before = rss_bytes()
+    warm_memory(64 << 20)
+    assert peak_rss_bytes() >= before + (60 << 20)
+    assert rss_bytes() < before + (30 << 20)
+    warm_memory(1 << 60)  # more than there is: nothing happens
+    warm_memory(0)
+
+
 def test_the_machine_is_told_apart_from_this_process() -> None:
     meter = Meter()
     sum(range(2_000_000))
     use = meter.read()
     assert use.cpu_s > 0
+    assert 0 <= use.kernel_s <= use.cpu_s + 0.02  # ticks of a hundredth of a second
     assert use.wall_s > 0
     assert use.other_cores is None or use.other_cores >= 0
     assert cpu_model()

@@ -5,6 +5,7 @@ Linux tells all of it in `/proc`. Elsewhere what is not known is 0 or None; noth
 
 from __future__ import annotations
 
+import mmap
 import os
 import platform
 import sys
@@ -18,10 +19,14 @@ BUSY_COLUMNS = (1, 2, 3, 6, 7, 8)
 
 
 class Use(NamedTuple):
-    """What was used between two moments. `other_cores`: how many processors others kept busy; None: not known."""
+    """What was used between two moments. `kernel_s` is the kernel's part of `cpu_s`, mostly for memory that is touched first.
+
+    `other_cores`: how many processors others kept busy; None: not known.
+    """
 
     wall_s: float
     cpu_s: float
+    kernel_s: float
     other_cores: float | None
 
 
@@ -31,18 +36,20 @@ class Meter:
     def __init__(self) -> None:
         self._busy_s = _machine_busy_s()
         self._cpu_s = time.process_time()
+        self._kernel_s = os.times().system
         self._started_s = time.perf_counter()
 
     def read(self) -> Use:
         """What was used so far."""
         wall_s = time.perf_counter() - self._started_s
         cpu_s = time.process_time() - self._cpu_s
+        kernel_s = os.times().system - self._kernel_s
         busy_s = _machine_busy_s()
         others = None
         if self._busy_s is not None and busy_s is not None and wall_s > 0:
             # Ticks of a hundredth of a second: a short time may come out a little below nothing.
             others = max(0.0, busy_s - self._busy_s - cpu_s) / wall_s
-        return Use(wall_s, cpu_s, others)
+        return Use(wall_s, cpu_s, kernel_s, others)
 
 
 def _machine_busy_s() -> float | None:
@@ -75,6 +82,17 @@ def forget_peak() -> None:
     """Let the peak begin anew, where that can be had; elsewhere it stays that of the whole life of the process."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def warm_memory(size_bytes: int) -> None:
+    """Touch so much memory and give it back: what the system hands out next was in use a moment ago.
+
+    The host of a virtual machine may take back what its guest has free, and then the first touch of a page takes several
+    times as long. That would be measured in a first run and not in a second one, and it is not the scheduler's.
+    """
+    with suppress(OSError, ValueError), mmap.mmap(-1, size_bytes) as memory:
+        for start in range(0, size_bytes, mmap.PAGESIZE):
+            memory[start] = 1
 
 
 def cpu_model() -> str:
