@@ -2,6 +2,7 @@
 
 The same `.py` files serve both ways (Cython's pure Python mode). What Cython must know of them beyond their own
 text, the layout of their classes for each other, is derived from that text (`tools/pxd.py`), never written by hand.
+What C has and Cython has no name for is declared in `tools/prefetch.pxd`.
 
 A half-compiled package would be worse than none, since its halves could not share typed objects. So any failure,
 be it Cython that refuses or a C compiler that is missing or broken, means that nothing is compiled: the package
@@ -151,7 +152,7 @@ class AllOrNothing(build_ext):
         note.unlink(missing_ok=True)
         translated = cythonize(
             self.extensions,
-            include_path=["src"],
+            include_path=["src", "tools"],
             build_dir=str(GENERATED),
             force=not known,
             compiler_directives=DIRECTIVES,

@@ -16,6 +16,7 @@ import cython
 if cython.compiled:
     from cython.cimports.licorne.core.nodes import Need, Node
     from cython.cimports.licorne.core.vectors import Vec
+    from cython.cimports.prefetch import prefetch
 else:
     from .nodes import Need, Node
     from .vectors import Vec
@@ -160,6 +161,16 @@ class Ask:
         ask.allow_self = self.allow_self
         ask.allow_other = self.allow_other
         return ask
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def fetch(self) -> cython.void:
+        """Have the processor fetch from memory what a decision looks at: a hint, of which nothing depends."""
+        if cython.compiled:
+            at: cython.p_char = cython.cast(cython.p_char, cython.cast(cython.p_void, self))
+            prefetch(at)
+            prefetch(at + 64)
+            prefetch(at + 128)
 
     @cython.cfunc
     @cython.exceptval(check=False)

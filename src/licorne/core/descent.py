@@ -235,8 +235,7 @@ class Descent:
         unschedulable: cython.longlong = 0
         result: cython.int
         ask: Ask
-        for each in app.requests.in_order():
-            ask = each
+        for ask in app.requests.in_order():
             if app.queue.backoff and unschedulable >= app.queue.backoff:
                 self.desk.back_off(app)
                 return NOTHING
@@ -303,8 +302,6 @@ class Descent:
                 self.parking.fail(shape)
             return None
         node = self.index.find(shape.amounts, shape.need, None)
-        if node is not None and shape.need.exact and self.predicates is None:
-            return node
         while node is not None:
             if shape.need.exact or shape.need.matches(node):
                 if self.predicates is None or self.desk.predicate_holds(ask, node, True):
@@ -360,6 +357,8 @@ class Descent:
     def allocate(self, app: Application, ask: Ask, node: Node) -> cython.void:
         """Make the decision final, everywhere, and announce it."""
         alloc: Ask = ask
+        if cython.compiled:
+            node.fetch()
         if ask.reserved is not None:
             self.desk.reservations.cancel(ask)
         if ask.repeats > 1 or self.seed_dialect:

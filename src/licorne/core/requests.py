@@ -17,6 +17,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.candidates import Candidates
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
+    from cython.cimports.prefetch import prefetch
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -50,6 +51,21 @@ class AskBlock:
         self.waiting = Minima(False)
         self.live = 0
         self.place = 0
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def fetch_next(self) -> cython.void:
+        """Have the processor fetch from memory what follows the first ask: a hint, of which nothing depends.
+
+        An ask that came long ago is a chain of addresses, of which it cannot know the next before it has the last: so of
+        one it fetches the ask, of the one before it what that names, and of the next one the amounts.
+        """
+        if cython.compiled:
+            if self.gone + 3 < len(self.items):
+                cython.cast(Ask, self.items[self.gone + 3]).fetch()
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 2]).shape))
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 2]).key))
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 1]).shape.amounts))
 
     @cython.cfunc
     def count_in(self, ask: Ask) -> cython.void:
@@ -213,6 +229,8 @@ class Requests:
             block = cython.cast(AskBlock, blocks[0])
             ask = cython.cast(Ask, block.items[block.gone])
             if not ask.parked and room.holds(ask.shape.amounts):  # the common case: it is the very first
+                if cython.compiled:
+                    block.fetch_next()
                 return ask
         held = self.waits > 0 and len(candidates.nodes) > 0 and self.waiting.reach(candidates.most)
         for p in range(len(blocks)):

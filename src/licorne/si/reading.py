@@ -31,6 +31,9 @@ if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_KIND, PyUnicode_KIND
     from cython.cimports.licorne.si.allocations import Allocation, Release
+    from cython.cimports.prefetch import PyDictObject, prefetch
+
+    Words = cython.typedef(cython.pointer(cython.p_void))  # an object in memory, word by word
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation, Release
@@ -60,6 +63,13 @@ def read_seed(values: Sequence[Any], partitions: ShortPartitions, careful: Caref
 V19 = cython.declare(cython.int, 0)
 SEED = cython.declare(cython.int, 1)
 
+FIRST_AHEAD = cython.declare(cython.Py_ssize_t, 6)
+# Two messages, to see in which words of them their fields stand.
+_SOME_KEY = "key"
+_SOME_RESOURCE: dict[str, int] = {}
+_SOME_V19 = AllocationV19(allocation_key=_SOME_KEY, resource_per_alloc=_SOME_RESOURCE)
+_SOME_SEED = AllocationAsk(allocation_key=_SOME_KEY, resource_ask=_SOME_RESOURCE)
+
 
 @cython.cfunc
 def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, careful: Any) -> list[Allocation]:
@@ -67,8 +77,16 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, care
     index: cython.Py_ssize_t
     name: object = None  # the last name of a partition; mostly all are the same object
     short: str = ""
+    key: cython.Py_ssize_t = 0  # in which word of a message it stands
+    resource: cython.Py_ssize_t = 0
+    if cython.compiled and type(values) is list and len(values) > FIRST_AHEAD:
+        sample: object = _SOME_V19 if dialect == V19 else _SOME_SEED
+        key = _place(sample, _SOME_KEY)
+        resource = _place(sample, _SOME_RESOURCE)
     for index, value in enumerate(values):
         ask: Allocation | None = None
+        if key and resource and index + FIRST_AHEAD < len(cython.cast(list, values)):
+            _fetch_ahead(values, index, of, key, resource)
         if type(value) is of:
             ask = _ask_v19(astuple(value)) if dialect == V19 else _ask_seed(astuple(value))
         if ask is None:
@@ -81,6 +99,59 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, care
         if ask is not None:
             made.append(ask)
     return made
+
+
+# -- fetching ahead: guesses about memory; what is read depends on none of it ----------------------------
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _fetch_ahead(
+    values: list[Any], index: cython.Py_ssize_t, of: object, key: cython.Py_ssize_t, resource: cython.Py_ssize_t
+) -> cython.void:
+    """Have the processor fetch the next messages from memory, while the one at `index` is read.
+
+    They lie where their sender made them, and each is a chain: it says where its key and its resource are, and that,
+    where its entries are. The processor cannot know the next address before, and would wait for every link. So one
+    message is fetched, of one that comes sooner what these two fields (words of it) hold, and of one sooner still the
+    entries of the resource.
+    """
+    if cython.compiled:
+        words: Words
+        entries: cython.p_char
+        words = cython.cast(Words, cython.cast(cython.p_void, values[index + FIRST_AHEAD]))
+        prefetch(words)
+        prefetch(words + 8)
+        value: object = values[index + 4]
+        if type(value) is of:
+            words = cython.cast(Words, cython.cast(cython.p_void, value))
+            prefetch(words[key])
+            prefetch(words[resource])
+        value = values[index + 2]
+        if type(value) is of:
+            words = cython.cast(Words, cython.cast(cython.p_void, value))
+            value = cython.cast(object, words[resource]) if words[resource] != cython.NULL else None
+            if type(value) is dict:
+                entries = cython.cast(
+                    cython.p_char, cython.cast(cython.pointer(PyDictObject), cython.cast(cython.p_void, value)).ma_keys
+                )
+                prefetch(entries)
+                prefetch(entries + 64)
+
+
+@cython.cfunc
+def _place(message: object, value: object) -> cython.Py_ssize_t:
+    """Which word of the message holds this value of a field; 0 if none does."""
+    if cython.compiled:
+        place: cython.Py_ssize_t
+        words: Words = cython.cast(Words, cython.cast(cython.p_void, message))
+        for place in range(2, type(message).__basicsize__ // cython.sizeof(cython.p_void)):
+            if words[place] == cython.cast(cython.p_void, value):
+                return place
+    return 0
+
+
+# -- one ask ---------------------------------------------------------------------------------------------
 
 
 @cython.cfunc
