@@ -21,6 +21,7 @@ from licorne.si.messages import Input, Output
 from reference.clusters import Manager, Scenario, Step
 from reference.gangdraws import held_by_product, held_by_reference
 from reference.model import pruned
+from reference.scheduler import INSPECTION_NS
 from reference.situations import Situations
 
 LONG_NS = 3600 * 10**9
@@ -152,12 +153,12 @@ class Comparison:
         Whether an inspection that finds nothing takes place is the product's business. It leaves no trace but the
         moment from which on the next one has to wait a second, which the others take over.
         """
-        moments = [partition._inspected_ns for partition in self.products["product"].cluster.partitions()]
+        moments = [partition._inspection_ns for partition in self.products["product"].cluster.partitions()]
         for partition, moment in zip(self.reference.partitions(), moments, strict=True):
-            partition.inspected_ns = moment
+            partition.inspected_ns = moment - INSPECTION_NS
         for each in self.products.values():
             for other, moment in zip(each.cluster.partitions(), moments, strict=True):
-                other._inspected_ns = moment
+                other._inspection_ns = moment
         for each in self.products.values():
             each.cluster.schedule(UNLIMITED if limit is None else limit)
         self.situations.before_schedule(self.reference)

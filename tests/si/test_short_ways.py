@@ -11,11 +11,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from licorne.si import Translation, adapt_seed, adapt_v19, messages, seed, v19
 from licorne.si._check import Fault, plain
-from licorne.si.partitions import ShortPartitions
+from licorne.si.partitions import (
+    ShortPartitions,
+    qualified_partition,
+    qualified_partitions,
+    short_partition,
+    short_partitions,
+)
+from licorne.si.reading import read_ends_v19
 from licorne.si.wire import WireError, decode, encode
 from si.soup import Soup, part, varint
 from si.test_wire import built
@@ -125,6 +132,42 @@ def test_inputs_share_no_map_with_the_message(adapter: ModuleType, ask: type[Any
     assert isinstance(made, messages.Allocation)
     assert made.resource == {"vcore": 1}
     assert made.tags == {"a": "b"}
+
+
+def test_requests_that_bring_nothing_but_releases() -> None:
+    """They are read without a detour, or not at all: then they are not as declared, or bring something else."""
+    release = v19.AllocationRelease
+    odd = st.tuples(built(release), st.dictionaries(st.sampled_from(release.__struct_fields__), ODD, max_size=1)).map(
+        lambda drawn: replace(drawn[0], **drawn[1])
+    )
+    seen = set()
+
+    @settings(max_examples=300)
+    @given(st.lists(built(release) | odd | ODD, max_size=3))
+    def check(items: list[Any]) -> None:
+        request = v19.AllocationRequest(
+            rm_id="rm", releases=v19.AllocationReleasesRequest(allocations_to_release=items)
+        )
+        ends = read_ends_v19(request)
+        seen.add(ends is None)
+        if ends is not None:
+            result = adapt_v19.inputs_from_allocation_request(request)
+            assert (ends, [], []) == (result.inputs, result.outputs, result.ignored)
+
+    check()
+    assert seen == {True, False}
+    assert read_ends_v19(v19.AllocationRequest(rm_id="rm")) is None
+    asks = [v19.Allocation(allocation_key="k")]
+    both = v19.AllocationRequest(rm_id="rm", allocations=asks, releases=v19.AllocationReleasesRequest())
+    assert read_ends_v19(both) is None
+
+
+def test_names_of_partitions_are_those_of_who_asks() -> None:
+    for rm_id in ("a", "b", "a", ""):
+        short, qualified = short_partitions(rm_id), qualified_partitions(rm_id)
+        for name in ("", "default", "[a]p", "[b]p", "p", "[a]p"):
+            assert short[name] == short_partition(name, rm_id)
+            assert qualified[name] == qualified_partition(name, rm_id)
 
 
 # -- bytes in

@@ -101,7 +101,7 @@ class SchedulerAPI(Calls):
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise RegistrationError(f"registration of RM failed: {error}") from error
         self._connections[rm_id] = Connection(
-            rm_id, callback, plugins, request.policy_group, extra, seed_dialect=seed_dialect
+            rm_id, callback, plugins, request.policy_group, extra, self._note, seed_dialect=seed_dialect
         )
         self._note_plugins()
         self._deliver()

@@ -5,7 +5,8 @@ They stand apart from `licorne.core.api`, which has all the others, because they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import cython
 
@@ -20,7 +21,10 @@ from .vectors import UNLIMITED
 if cython.compiled:
     from cython.cimports.licorne.core.cluster import Cluster
     from cython.cimports.licorne.core.connection import Connection
+    from cython.cimports.licorne.si.reading import read_ends_v19
 else:
+    from licorne.si.reading import read_ends_v19
+
     from .cluster import Cluster
     from .connection import Connection
 
@@ -92,11 +96,15 @@ class Calls:
         if isinstance(request, bytes):
             rm_id, translation = adapt_v19.inputs_from_allocation_bytes(request)
             self._check(rm_id, "AllocationRequest", False)
+            self._take(rm_id, translation, now_ns)
+            return
+        rm_id = request.rm_id
+        self._check(rm_id, "AllocationRequest", False)
+        ends: list[Any] | None = read_ends_v19(request)
+        if ends is None:
+            self._take(rm_id, adapt_v19.inputs_from_allocation_request(request), now_ns)
         else:
-            rm_id = request.rm_id
-            self._check(rm_id, "AllocationRequest", False)
-            translation = adapt_v19.inputs_from_allocation_request(request)
-        self._take(rm_id, translation, now_ns)
+            self._enter(rm_id, ends, now_ns)
 
     def update_node(self, request: v19.NodeRequest | bytes, *, now_ns: int | None = None) -> None:
         """Take in new, changed and removed nodes (1.9), as a message or its bytes; raises as `update`."""
@@ -109,9 +117,7 @@ class Calls:
         """Take in internal messages: the shortest way in, for hosts that make them themselves."""
         if rm_id not in self._connections:
             raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
-        self._begin(now_ns)
-        self.cluster.submit(rm_id, inputs)
-        self._deliver()
+        self._enter(rm_id, inputs, now_ns)
 
     def take(self, rm_id: str, translation: Translation, *, now_ns: int | None = None) -> None:
         """Take in what the adapter of its dialect made of a request, for hosts that look at it first; as `submit`."""
@@ -126,6 +132,12 @@ class Calls:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" not registered')
         if connection.seed_dialect != seed_dialect:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" registered in the other dialect')
+
+    @cython.cfunc
+    def _enter(self, rm_id: str, inputs: Iterable[Input], now_ns: int | None) -> cython.void:
+        self._begin(now_ns)
+        self.cluster.submit(rm_id, inputs)
+        self._deliver()
 
     @cython.cfunc
     def _take(self, rm_id: str, translation: Translation, now_ns: int | None) -> cython.void:
@@ -189,7 +201,7 @@ class Calls:
                     continue
                 connection = self._connections.get(rm_id)
                 if connection is not None:
-                    connection.call_back(outputs, self._note)
+                    connection.call_back(outputs)
             if self.cluster.listening:
                 for rm_id, events in self.cluster.events():
                     connection = self._connections[rm_id]

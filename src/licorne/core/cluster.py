@@ -261,7 +261,7 @@ class Cluster:
         partition: Partition | None
         listens: cython.bint = manager.store is not None
         running: list[Allocation] = []
-        messages: list[Any] = list(inputs)
+        messages: list[Any] = inputs if type(inputs) is list else list(inputs)
         at: cython.Py_ssize_t = 0
         while at < len(messages):
             message = messages[at]
@@ -334,9 +334,13 @@ class Cluster:
             out = manager.out
             for partition in manager.ordered:
                 if partition.events is not None or partition.descent.out:
-                    out += partition.take_out()
+                    if out:
+                        out += partition.take_out()
+                    else:
+                        out = partition.take_out()
             if out:
-                manager.out = []
+                if manager.out:
+                    manager.out = []
                 found.append((manager.rm_id, out))
         return found
 

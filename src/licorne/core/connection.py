@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import cython
 
-from licorne.si import adapt_seed, adapt_v19
+from licorne.si import adapt_seed
+from licorne.si.adapt_v19 import other_responses
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import Output
 
 from .plugins import Plugins
 
+if cython.compiled:
+    from cython.cimports.licorne.si.decisions import responses_v19
+else:
+    from licorne.si.decisions import responses_v19
+
 _METHODS = {
     "update": "recv_update_response",
-    "allocation": "update_allocation",
     "application": "update_application",
     "node": "update_node",
     "state": "update_container_scheduling_state",
 }
-"""What a callback is told with what, by the kinds of responses of the adapters."""
+"""What a callback is told with what, by the kinds of responses of the adapters; allocations are told at once."""
 
 
 @cython.cclass
@@ -33,7 +38,7 @@ class Connection:
     policy_group: str
     extra: dict[str, str]
     seed_dialect: cython.bint
-    _responses: Callable[..., Any]
+    _note: Callable[[Exception], None]
 
     def __init__(
         self,
@@ -42,24 +47,35 @@ class Connection:
         plugins: Plugins,
         policy_group: str,
         extra: Mapping[str, str],
+        note: Callable[[Exception], None],
         *,
         seed_dialect: bool,
     ) -> None:
+        """`note` is given what the callback raises."""
         self.rm_id = rm_id
         self.callback = callback
         self.plugins = plugins
         self.policy_group = policy_group
         self.extra = dict(extra)
         self.seed_dialect = seed_dialect
-        self._responses = adapt_seed.responses if seed_dialect else adapt_v19.responses
+        self._note = note
 
     @cython.ccall
-    def call_back(self, outputs: list[Output], note: Callable[[Exception], None]) -> cython.void:
+    def call_back(self, outputs: list[Output]) -> cython.void:
         """Tell the resource manager what the core has to say; errors of its callback are noted, and change nothing."""
-        if self.callback is None:
+        callback: Any = self.callback
+        responses: Iterable[Any]
+        if callback is None:
             return
-        for kind, response in self._responses(outputs, self.rm_id):
+        if self.seed_dialect:
+            responses = adapt_seed.responses(outputs, self.rm_id)
+        else:
+            responses = responses_v19(outputs, self.rm_id, other_responses)
+        for kind, response in responses:
             try:
-                getattr(self.callback, _METHODS[kind])(response)
+                if kind == "allocation":  # as mostly; a call by name needs no object for the method
+                    callback.update_allocation(response)
+                else:
+                    getattr(callback, _METHODS[kind])(response)
             except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
-                note(error)
+                self._note(error)

@@ -296,9 +296,10 @@ class Parking(Sleepers):
         if self.candidates.nodes:
             for node in self.candidates.nodes:
                 self._fits(node.free)
-            for shape in list(self.candidates.strays):
-                if self.candidates.hold(shape):
-                    self.revive(shape)
+            if self.candidates.strays:  # as seldom
+                for shape in list(self.candidates.strays):
+                    if self.candidates.hold(shape):
+                        self.revive(shape)
             self.candidates.clear()
 
     @cython.cfunc

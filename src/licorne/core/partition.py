@@ -127,7 +127,7 @@ class Partition:
     changes: cython.longlong  # rises with all that happens here, but for applications that are visited in vain
     _applications_seen: int
     _last_moment: int
-    _inspected_ns: int
+    _inspection_ns: cython.longlong  # when the asks that wait are looked at next, if anything has changed
     _resized: cython.bint
     __weakref__: object
 
@@ -185,7 +185,7 @@ class Partition:
         self.atomic = AtomicGangs(self)
         self._applications_seen = 0
         self._last_moment = now - 1
-        self._inspected_ns = now
+        self._inspection_ns = now + outstanding.INTERVAL_NS
         self.changed = True
         self.changes = 0
         self._resized = True
@@ -298,8 +298,7 @@ class Partition:
         due = self.timers.next_ns()
         looks = self.settings.outstanding_inspection or self.events is not None
         if self.changed and looks and self.tree.root.asks_pending:
-            inspection = self._inspected_ns + outstanding.INTERVAL_NS
-            due = inspection if due is None else min(due, inspection)
+            due = self._inspection_ns if due is None else min(due, self._inspection_ns)
         return due
 
     # -- decisions -------------------------------------------------------------------------------------
@@ -323,8 +322,8 @@ class Partition:
             self.changed = True
             self.changes += 1
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
-        if made < limit and self.changed and self.now >= self._inspected_ns + outstanding.INTERVAL_NS:
-            self._inspected_ns = self.now
+        if made < limit and self.changed and self.now >= self._inspection_ns:
+            self._inspection_ns = self.now + outstanding.INTERVAL_NS
             self.changed = self.events is not None and not self.events.look()
             if self.settings.outstanding_inspection:
                 for app, ask in outstanding.unreported(self):

@@ -43,7 +43,13 @@ from licorne.si.adapt import (
 )
 from licorne.si.decisions import as_seed, run_end
 from licorne.si.messages import NodeAction, Output, Termination
-from licorne.si.partitions import QualifiedPartitions, ShortPartitions, qualified_partition, short_partition
+from licorne.si.partitions import (
+    ShortPartitions,
+    qualified_partition,
+    qualified_partitions,
+    short_partition,
+    short_partitions,
+)
 from licorne.si.reading import read_seed
 from licorne.si.wire_decisions import write_seed
 from licorne.si.wire_read import decode_apart
@@ -83,7 +89,7 @@ def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
         result.ignored.append(str(Fault(req, "must be UpdateRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
-    partitions = ShortPartitions(rm_id)
+    partitions = short_partitions(rm_id)
 
     def asks() -> None:
         each_ask(result, "asks", req.asks, seed.AllocationAsk, read_seed, _ask_reader(partitions), partitions)
@@ -100,7 +106,7 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
     """
     req, lengths = decode_apart(seed.UpdateRequest, data, "asks")
     result = Translation()
-    partitions = ShortPartitions(req.rm_id)
+    partitions = short_partitions(req.rm_id)
 
     def asks() -> None:
         each_ask_on_wire(
@@ -292,7 +298,7 @@ def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Res
     decisions, response, states = _sorted(outputs, rm_id)
     if decisions or response is not None:
         response = response or seed.UpdateResponse()
-        response.new_allocations = as_seed(decisions, 0, len(decisions), QualifiedPartitions(rm_id))
+        response.new_allocations = as_seed(decisions, 0, len(decisions), qualified_partitions(rm_id))
         yield "update", response
     for state in states:
         yield "state", state
@@ -304,7 +310,7 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
     made: list[tuple[Kind, bytes]] = []
     if decisions or response is not None:
         # Decisions have the lowest number of all that is said here, so they come first.
-        written = write_seed(decisions, 0, len(decisions), QualifiedPartitions(rm_id))
+        written = write_seed(decisions, 0, len(decisions), qualified_partitions(rm_id))
         made.append(("update", written + encode(response) if response is not None else written))
     made += [("state", encode(state)) for state in states]
     return made

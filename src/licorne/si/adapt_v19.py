@@ -39,8 +39,8 @@ from licorne.si.adapt import (
 )
 from licorne.si.decisions import released_v19, responses_v19, run_end
 from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
-from licorne.si.partitions import ShortPartitions
-from licorne.si.reading import read_ends_v19, read_releases_v19, read_v19
+from licorne.si.partitions import ShortPartitions, short_partitions
+from licorne.si.reading import read_releases_v19, read_v19
 from licorne.si.wire_decisions import write_v19
 from licorne.si.wire_read import decode_apart
 from licorne.si.wire_write import encode
@@ -79,16 +79,13 @@ def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
 
 def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
     """Asks and allocations, then releases. A release that cannot be read is ignored, like that of an unknown key."""
-    ends = read_ends_v19(req)
-    if ends is not None:
-        return Translation(inputs=ends)
     result = Translation()
     if not isinstance(req, v19.AllocationRequest):
         result.ignored.append(str(Fault(req, "must be AllocationRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
 
-    partitions = ShortPartitions(rm_id)
+    partitions = short_partitions(rm_id)
     asks = req.allocations
     if asks or type(asks) is not list:  # releases mostly come without
         each_ask(result, "allocations", asks, v19.Allocation, read_v19, _ask_reader(partitions), partitions)
@@ -105,7 +102,7 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
     """
     req, lengths = decode_apart(v19.AllocationRequest, data, "allocations")
     result = Translation()
-    partitions = ShortPartitions(req.rm_id)
+    partitions = short_partitions(req.rm_id)
     each_ask_on_wire(
         result,
         "AllocationRequest",
@@ -245,10 +242,10 @@ _LISTS: dict[type[Output], str] = {
 
 def responses(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, Response]]:
     """The core's outputs as messages to a resource manager, in the order in which they must be delivered."""
-    return responses_v19(outputs if type(outputs) is list else list(outputs), rm_id, _other_responses)
+    return responses_v19(outputs if type(outputs) is list else list(outputs), rm_id, other_responses)
 
 
-def _other_responses(outputs: list[Output], start: int, rm_id: str) -> tuple[int, list[tuple[Kind, Response]]]:
+def other_responses(outputs: list[Output], start: int, rm_id: str) -> tuple[int, list[tuple[Kind, Response]]]:
     """The responses to a run that begins here, and where it ends."""
     first = outputs[start]
     end = start + 1

@@ -18,10 +18,10 @@ from licorne.si.v19 import AllocationRelease, AllocationResponse, PreemptionPoli
 
 if cython.compiled:
     from cython.cimports.licorne.si.allocations import NewAllocation, Released
-    from cython.cimports.licorne.si.partitions import QualifiedPartitions
+    from cython.cimports.licorne.si.partitions import QualifiedPartitions, qualified_partitions
 else:
     from licorne.si.allocations import NewAllocation, Released
-    from licorne.si.partitions import QualifiedPartitions
+    from licorne.si.partitions import QualifiedPartitions, qualified_partitions
 
 _POLICIES = [
     PreemptionPolicy(allow_preempt_self=own, allow_preempt_other=other)
@@ -46,7 +46,8 @@ def run_end(outputs: list[Any], start: cython.Py_ssize_t) -> cython.Py_ssize_t:
     return end
 
 
-def as_v19(outputs: list[Any], start: int, end: int) -> list[AllocationV19]:
+@cython.ccall
+def as_v19(outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> list[AllocationV19]:
     """Decisions in 1.9's dialect. They hold no partition, no tags and no priority (spec section 7.3)."""
     made: list[Any] = []
     policies: list[Any] = _POLICIES
@@ -73,11 +74,14 @@ def as_v19(outputs: list[Any], start: int, end: int) -> list[AllocationV19]:
     return made
 
 
-def released_v19(outputs: list[Any], start: int, end: int, rm_id: str) -> list[AllocationRelease]:
+@cython.ccall
+def released_v19(
+    outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t, rm_id: str
+) -> list[AllocationRelease]:
     """Ends of allocations in 1.9's dialect."""
     made: list[Any] = []
     terminations: list[Any] = _TERMINATIONS
-    qualified: QualifiedPartitions = QualifiedPartitions(rm_id)
+    qualified: QualifiedPartitions = qualified_partitions(rm_id)
     index: cython.Py_ssize_t
     output: Released
     number: cython.Py_ssize_t
@@ -97,6 +101,7 @@ def released_v19(outputs: list[Any], start: int, end: int, rm_id: str) -> list[A
     return made
 
 
+@cython.ccall
 def responses_v19(outputs: list[Any], rm_id: str, others: Others) -> list[Any]:
     """Responses of 1.9's dialect, each with its kind."""
     made: list[Any] = []

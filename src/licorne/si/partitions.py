@@ -33,18 +33,18 @@ class PartitionNames:
     """What the names of partitions are in the other direction. The last is remembered: mostly they are all the same."""
 
     rm_id: str
-    name: str | None
-    found: str
+    known: tuple[str, str]  # a name, and what it is: one object, so that no other thread meets one without the other
 
     def __init__(self, rm_id: str) -> None:
         self.rm_id = rm_id
-        self.name = None
+        self.known = ("", self.translate(""))
 
     def __getitem__(self, name: str) -> str:
-        if self.name is None or name != self.name:
-            self.name = name
-            self.found = self.translate(name)
-        return self.found
+        known: tuple[str, str] = self.known
+        if name != known[0]:
+            known = (name, self.translate(name))
+            self.known = known
+        return known[1]
 
     @cython.cfunc
     def translate(self, name: str) -> str:
@@ -54,7 +54,7 @@ class PartitionNames:
 
 @cython.cclass
 class ShortPartitions(PartitionNames):
-    """`short_partition` for the names of one request."""
+    """`short_partition` for the requests of one resource manager."""
 
     @cython.cfunc
     def translate(self, name: str) -> str:
@@ -64,9 +64,36 @@ class ShortPartitions(PartitionNames):
 
 @cython.cclass
 class QualifiedPartitions(PartitionNames):
-    """`qualified_partition` for the names of one batch of outputs."""
+    """`qualified_partition` for what one resource manager is told."""
 
     @cython.cfunc
     def translate(self, name: str) -> str:
         """Work out a name."""
         return qualified_partition(name, self.rm_id)
+
+
+# Those of the resource manager that was last asked for.
+_short = ShortPartitions("")
+_qualified = QualifiedPartitions("")
+
+
+@cython.ccall
+def short_partitions(rm_id: str) -> ShortPartitions:
+    """The short names of the partitions of a resource manager."""
+    global _short  # noqa: PLW0603
+    names: ShortPartitions = _short
+    if names.rm_id != rm_id:
+        names = ShortPartitions(rm_id)
+        _short = names
+    return names
+
+
+@cython.ccall
+def qualified_partitions(rm_id: str) -> QualifiedPartitions:
+    """The qualified names of the partitions of a resource manager."""
+    global _qualified  # noqa: PLW0603
+    names: QualifiedPartitions = _qualified
+    if names.rm_id != rm_id:
+        names = QualifiedPartitions(rm_id)
+        _qualified = names
+    return names

@@ -18,7 +18,6 @@ from msgspec.structs import astuple
 from licorne.si._check import encodable
 from licorne.si._schema import INT64_MAX, INT64_MIN
 from licorne.si.allocations import Termination
-from licorne.si.partitions import ShortPartitions
 from licorne.si.seed import AllocationAsk, Priority
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease as AllocationReleaseV19
@@ -31,12 +30,14 @@ if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_KIND, PyUnicode_KIND
     from cython.cimports.licorne.si.allocations import Allocation, Release
+    from cython.cimports.licorne.si.partitions import ShortPartitions, short_partitions
     from cython.cimports.prefetch import PyDictObject, prefetch
 
     Words = cython.typedef(cython.pointer(cython.p_void))  # an object in memory, word by word
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation, Release
+    from licorne.si.partitions import ShortPartitions, short_partitions
 
 Careful = Callable[[int, Any], "Allocation | None"]
 """Reads one item, given with its index, in any case; None if it refused it and said so."""
@@ -238,6 +239,7 @@ def _ask_seed(row: tuple[Any, ...]) -> Allocation | None:
     return ask
 
 
+@cython.ccall
 def read_ends_v19(request: object) -> list[Any] | None:
     """A request that brings nothing but releases, all as declared: they are read at once. None: it is another one."""
     if type(request) is not AllocationRequestV19:
@@ -251,7 +253,7 @@ def read_ends_v19(request: object) -> list[Any] | None:
     if type(listed) is not list:
         return None
     made: list[Release] = []
-    partitions: ShortPartitions = ShortPartitions(rm_id)
+    partitions: ShortPartitions = short_partitions(rm_id)
     for value in cython.cast(list, listed):
         release: Release | None = _release_v19(value, partitions)
         if release is None:

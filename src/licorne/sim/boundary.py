@@ -137,7 +137,7 @@ class ObjectSession(Session, ResourceManagerCallback):
         if response.new:
             self.made += len(response.new)
             if self.keep:
-                self.allocations += response.new
+                self.allocations.extend(response.new)
             self.last_ns = time.perf_counter_ns()
         if response.rejected_allocations:
             self.refused += [refusal.reason for refusal in response.rejected_allocations]
