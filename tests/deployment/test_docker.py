@@ -73,7 +73,8 @@ def build(folder: Path, **environment: str) -> zipfile.ZipFile:
     source.mkdir()
     for name in copied():
         if (ROOT / name).is_dir():
-            ignored = shutil.ignore_patterns("*.so", "*.c", "*.pxd", "__pycache__", "*.egg-info")
+            derived = ["*.pxd"] if name == "src" else []
+            ignored = shutil.ignore_patterns("*.so", "*.c", *derived, "__pycache__", "*.egg-info")
             shutil.copytree(ROOT / name, source / name, ignore=ignored)
         else:
             (source / name).parent.mkdir(parents=True, exist_ok=True)

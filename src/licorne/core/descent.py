@@ -357,8 +357,6 @@ class Descent:
     def allocate(self, app: Application, ask: Ask, node: Node) -> cython.void:
         """Make the decision final, everywhere, and announce it."""
         alloc: Ask = ask
-        if cython.compiled:
-            node.fetch()
         if ask.reserved is not None:
             self.desk.reservations.cancel(ask)
         if ask.repeats > 1 or self.seed_dialect:

@@ -338,6 +338,8 @@ class NodeIndex:
             node = cython.cast(Node, block.nodes[block.count - 1])  # the first in order
             if node.takes(ask, need):  # the common case
                 self.visits += 1
+                if cython.compiled:
+                    block.fetch_next()
                 return node
         if self.grid.take_in(ask):
             self._divide_anew()
@@ -362,7 +364,10 @@ class NodeIndex:
                     row = block.first(ask, need.word, need.mark, cell, first_row if i == first_block else 0)
                     first_row = 0
                     if row >= 0:
-                        return cython.cast(Node, block.nodes[block.count - 1 - row])
+                        node = cython.cast(Node, block.nodes[block.count - 1 - row])
+                        if cython.compiled:
+                            node.fetch()
+                        return node
                     if not block.exact:
                         group.tighten(i)
                     i = group.first(ask, need.word, need.mark, cell, i + 1)

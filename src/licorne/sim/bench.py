@@ -31,8 +31,8 @@ from licorne.sim.lines import Ask
 from licorne.sim.machine import Meter, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.sim.workload import Workload, WorkloadError
 
-WARM_BYTES_PER_ASK = 1_024
-"""So much memory for each ask is touched before the clock starts; what it takes until it is allocated is a little less."""
+WARM_BYTES_PER_ASK = 2_048
+"""So much memory for each ask is touched before the clock starts: twice as much as it takes until it is allocated."""
 IDLE_CYCLES = 1_000
 IDLE_S = 1.0
 """No more idle cycles are begun after so many seconds."""
