@@ -12,6 +12,7 @@ import pytest
 
 from licorne import NotRegisteredError, RegistrationError, ResourceManagerCallback
 from licorne.client import DisconnectedError, SchedulerClient, SchedulerUnreachableError
+from licorne.client.connection import Connection
 from licorne.client.scheduler import ITEMS_MAX, _parts
 from licorne.service import Service
 from licorne.service.streams import End
@@ -238,3 +239,36 @@ def test_a_stream_that_is_ended_alone_is_a_lost_connection_too() -> None:
         wait_for(lambda: client.resyncs == 1)
         wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
         client.close()
+
+
+# -- the end -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["registering", "connecting again"])
+def test_closed_while_it_connects(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever closes does not wait for ever, and nothing of the connection that was on its way is left."""
+    made = []
+
+    def connect_and_close(self: SchedulerClient, timeout_s: float) -> Connection:
+        made.append(connect(self, timeout_s))
+        if len(made) == 1 + again:
+            closing.start()
+            assert self._closing.wait(20)
+        return made[-1]
+
+    connect = SchedulerClient._connect
+    monkeypatch.setattr(SchedulerClient, "_connect", connect_and_close)
+    with site() as here:
+        client = SchedulerClient(here.wire.address, retry_s=QUICK)
+        closing = threading.Thread(target=client.close, daemon=True)
+        if again:
+            client.register_resource_manager(REQUEST, resync=lambda _: None)
+            here.cut()
+        else:
+            with pytest.raises(DisconnectedError, match="closed"):
+                client.register_resource_manager(REQUEST)
+        wait_for(lambda: len(made) == 1 + again)
+        closing.join(20)
+        assert not closing.is_alive()
+        wait_for(lambda: here.look(lambda s: s.sessions.by_id) == {})
+        wait_for(made[-1].lost.is_set)

@@ -36,6 +36,8 @@ ITEMS_MAX = 1000
 LATER_MAX = 10_000
 """How many requests of other threads are kept while a resync is under way; more, and it begins anew."""
 CALLBACKS_ERRORS_MAX = 100
+GOODBYE_S = 5.0
+"""How long the scheduler has to take notice of a goodbye."""
 _METHODS: dict[Kind, str] = {
     "update": "recv_update_response",
     "application": "update_application",
@@ -129,8 +131,8 @@ class SchedulerClient:
             if lost.code in {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE}:
                 raise SchedulerUnreachableError(f"{self.address}: {lost}") from None
             raise RegistrationError(str(lost)) from None
-        with self._lock:
-            self._connection = connection
+        if not self._take_over(connection, None):
+            raise DisconnectedError(self._over)
         self._keeper = threading.Thread(target=self._keep, args=(connection,), name="licorne-client", daemon=True)
         self._keeper.start()
         if isinstance(request, seed.RegisterResourceManagerRequest):
@@ -146,6 +148,15 @@ class SchedulerClient:
             connection.close()
             raise
         return connection
+
+    def _take_over(self, connection: Connection, later: list[tuple[Kind, Any]] | None) -> bool:
+        """From now on this is the connection; unless the client was closed while it was made: then it says goodbye."""
+        with self._lock:
+            if not self._over:
+                self._connection, self._later = connection, later
+                return True
+        connection.goodbye(GOODBYE_S)
+        return False
 
     # -- requests --------------------------------------------------------------------------------------
 
@@ -263,13 +274,13 @@ class SchedulerClient:
                     return None
                 _log.info("still not connected (%s)", lost)
                 continue
+            if not self._take_over(connection, []):
+                return None
             self._report(connection)
             return connection
         return None
 
     def _report(self, connection: Connection) -> None:
-        with self._lock:
-            self._connection, self._later = connection, []
         self.resyncs += 1
         _log.info("registered again, reporting everything")
         try:
@@ -293,7 +304,7 @@ class SchedulerClient:
         """The resource manager shuts down: the scheduler forgets all that it had. The client is closed then."""
         self.close()
 
-    def close(self, *, goodbye: bool = True, timeout_s: float = 5.0) -> None:
+    def close(self, *, goodbye: bool = True, timeout_s: float = GOODBYE_S) -> None:
         """Say goodbye and disconnect. Without `goodbye` it looks like a loss: the scheduler keeps all for a while.
 
         Not to be called from a callback.
