@@ -85,14 +85,16 @@ def forget_peak() -> None:
 
 
 def warm_memory(size_bytes: int) -> None:
-    """Touch so much memory and give it back: what the system hands out next was in use a moment ago.
+    """Touch so much memory, at most half of what is free, and give it back: then it was in use a moment ago.
 
     The host of a virtual machine may take back what its guest has free, and then the first touch of a page takes several
     times as long. That would be measured in a first run and not in a second one, and it is not the scheduler's.
     """
-    with suppress(OSError, ValueError), mmap.mmap(-1, size_bytes) as memory:
-        for start in range(0, size_bytes, mmap.PAGESIZE):
-            memory[start] = 1
+    with suppress(OSError, ValueError):
+        size_bytes = min(size_bytes, os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE // 2)
+        with mmap.mmap(-1, size_bytes) as memory:
+            for start in range(0, size_bytes, mmap.PAGESIZE):
+                memory[start] = 1
 
 
 def cpu_model() -> str:
