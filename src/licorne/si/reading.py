@@ -64,7 +64,7 @@ def read_seed(values: Sequence[Any], partitions: ShortPartitions, careful: Caref
 V19 = cython.declare(cython.int, 0)
 SEED = cython.declare(cython.int, 1)
 
-FIRST_AHEAD = cython.declare(cython.Py_ssize_t, 6)
+FIRST_AHEAD = cython.declare(cython.Py_ssize_t, 6)  # how many messages ahead fetching begins
 # Two messages, to see in which words of them their fields stand.
 _SOME_KEY = "key"
 _SOME_RESOURCE: dict[str, int] = {}

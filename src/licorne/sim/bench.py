@@ -41,9 +41,10 @@ IDLE_S = 1.0
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One run: allocations made, and seconds in all, until all asks were handed in, and from then on.
 
-    `idle_cycle_us` is the median of calls that found nothing to do, with `pending` asks waiting. `cpu_s`, of it `kernel_s`
-    in the kernel, and `other_cores` (processors kept busy by others; None: not known) are of the timed part. `peak_bytes` is the peak of
-    the process above what it had before there was a scheduler; the kept allocations are part of it.
+    `idle_cycle_us` is the median of calls that found nothing to do, with `pending` asks waiting. `cpu_s`, of it
+    `kernel_s` in the kernel, and `other_cores` (processors kept busy by others; None: not known) are of the timed part.
+    `peak_bytes` is the peak of the process above what it had before there was a scheduler; the kept allocations are part
+    of it.
     """
 
     allocations: int
