@@ -15,13 +15,7 @@ from msgspec.structs import astuple, replace
 
 from licorne.si import Translation, adapt_seed, adapt_v19, messages, seed, v19
 from licorne.si._check import Fault, plain
-from licorne.si.partitions import (
-    ShortPartitions,
-    qualified_partition,
-    qualified_partitions,
-    short_partition,
-    short_partitions,
-)
+from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
 from licorne.si.reading import read_ends_v19
 from licorne.si.wire import WireError, decode, encode
 from si.soup import Soup, part, varint
@@ -164,7 +158,7 @@ def test_requests_that_bring_nothing_but_releases() -> None:
 
 def test_names_of_partitions_are_those_of_who_asks() -> None:
     for rm_id in ("a", "b", "a", ""):
-        short, qualified = short_partitions(rm_id), qualified_partitions(rm_id)
+        short, qualified = names_for(rm_id).short, names_for(rm_id).qualified
         for name in ("", "default", "[a]p", "[b]p", "p", "[a]p"):
             assert short[name] == short_partition(name, rm_id)
             assert qualified[name] == qualified_partition(name, rm_id)

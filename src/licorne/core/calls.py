@@ -104,7 +104,7 @@ class Calls:
         if ends is None:
             self._take(rm_id, adapt_v19.inputs_from_allocation_request(request), now_ns)
         else:
-            self._enter(rm_id, ends, now_ns)
+            self._enter(rm_id, ends, (), now_ns)
 
     def update_node(self, request: v19.NodeRequest | bytes, *, now_ns: int | None = None) -> None:
         """Take in new, changed and removed nodes (1.9), as a message or its bytes; raises as `update`."""
@@ -117,7 +117,7 @@ class Calls:
         """Take in internal messages: the shortest way in, for hosts that make them themselves."""
         if rm_id not in self._connections:
             raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
-        self._enter(rm_id, inputs, now_ns)
+        self._enter(rm_id, inputs, (), now_ns)
 
     def take(self, rm_id: str, translation: Translation, *, now_ns: int | None = None) -> None:
         """Take in what the adapter of its dialect made of a request, for hosts that look at it first; as `submit`."""
@@ -134,17 +134,18 @@ class Calls:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" registered in the other dialect')
 
     @cython.cfunc
-    def _enter(self, rm_id: str, inputs: Iterable[Input], now_ns: int | None) -> cython.void:
-        self._begin(now_ns)
-        self.cluster.submit(rm_id, inputs)
-        self._deliver()
+    def _take(self, rm_id: str, translation: Translation, now_ns: int | None) -> cython.void:
+        self._enter(rm_id, translation.inputs, translation.outputs, now_ns)
 
     @cython.cfunc
-    def _take(self, rm_id: str, translation: Translation, now_ns: int | None) -> cython.void:
+    def _enter(
+        self, rm_id: str, inputs: Iterable[Input], refusals: Sequence[Output], now_ns: int | None
+    ) -> cython.void:
+        """A whole call: what was refused before the core is told first."""
         self._begin(now_ns)
-        if translation.outputs:
-            self.cluster.managers[rm_id].out += translation.outputs
-        self.cluster.submit(rm_id, translation.inputs)
+        if refusals:
+            self.cluster.managers[rm_id].out += refusals
+        self.cluster.submit(rm_id, inputs)
         self._deliver()
 
     # -- decisions -------------------------------------------------------------------------------------

@@ -43,13 +43,7 @@ from licorne.si.adapt import (
 )
 from licorne.si.decisions import as_seed, run_end
 from licorne.si.messages import NodeAction, Output, Termination
-from licorne.si.partitions import (
-    ShortPartitions,
-    qualified_partition,
-    qualified_partitions,
-    short_partition,
-    short_partitions,
-)
+from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
 from licorne.si.reading import read_seed
 from licorne.si.wire_decisions import write_seed
 from licorne.si.wire_read import decode_apart
@@ -89,7 +83,7 @@ def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
         result.ignored.append(str(Fault(req, "must be UpdateRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
-    partitions = short_partitions(rm_id)
+    partitions = names_for(rm_id).short
 
     def asks() -> None:
         each_ask(result, "asks", req.asks, seed.AllocationAsk, read_seed, _ask_reader(partitions), partitions)
@@ -106,7 +100,7 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
     """
     req, lengths = decode_apart(seed.UpdateRequest, data, "asks")
     result = Translation()
-    partitions = short_partitions(req.rm_id)
+    partitions = names_for(req.rm_id).short
 
     def asks() -> None:
         each_ask_on_wire(
@@ -298,7 +292,7 @@ def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Res
     decisions, response, states = _sorted(outputs, rm_id)
     if decisions or response is not None:
         response = response or seed.UpdateResponse()
-        response.new_allocations = as_seed(decisions, 0, len(decisions), qualified_partitions(rm_id))
+        response.new_allocations = as_seed(decisions, 0, len(decisions), names_for(rm_id).qualified)
         yield "update", response
     for state in states:
         yield "state", state
@@ -310,7 +304,7 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
     made: list[tuple[Kind, bytes]] = []
     if decisions or response is not None:
         # Decisions have the lowest number of all that is said here, so they come first.
-        written = write_seed(decisions, 0, len(decisions), qualified_partitions(rm_id))
+        written = write_seed(decisions, 0, len(decisions), names_for(rm_id).qualified)
         made.append(("update", written + encode(response) if response is not None else written))
     made += [("state", encode(state)) for state in states]
     return made

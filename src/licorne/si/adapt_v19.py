@@ -39,7 +39,7 @@ from licorne.si.adapt import (
 )
 from licorne.si.decisions import released_v19, responses_v19, run_end
 from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
-from licorne.si.partitions import ShortPartitions, short_partitions
+from licorne.si.partitions import ShortPartitions, names_for
 from licorne.si.reading import read_releases_v19, read_v19
 from licorne.si.wire_decisions import write_v19
 from licorne.si.wire_read import decode_apart
@@ -85,7 +85,7 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
         return result
     rm_id = salvaged(req, "rm_id")
 
-    partitions = short_partitions(rm_id)
+    partitions = names_for(rm_id).short
     asks = req.allocations
     if asks or type(asks) is not list:  # releases mostly come without
         each_ask(result, "allocations", asks, v19.Allocation, read_v19, _ask_reader(partitions), partitions)
@@ -102,7 +102,7 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
     """
     req, lengths = decode_apart(v19.AllocationRequest, data, "allocations")
     result = Translation()
-    partitions = short_partitions(req.rm_id)
+    partitions = names_for(req.rm_id).short
     each_ask_on_wire(
         result,
         "AllocationRequest",

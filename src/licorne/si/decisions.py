@@ -18,10 +18,10 @@ from licorne.si.v19 import AllocationRelease, AllocationResponse, PreemptionPoli
 
 if cython.compiled:
     from cython.cimports.licorne.si.allocations import NewAllocation, Released
-    from cython.cimports.licorne.si.partitions import QualifiedPartitions, qualified_partitions
+    from cython.cimports.licorne.si.partitions import QualifiedPartitions, names_for
 else:
     from licorne.si.allocations import NewAllocation, Released
-    from licorne.si.partitions import QualifiedPartitions, qualified_partitions
+    from licorne.si.partitions import QualifiedPartitions, names_for
 
 _POLICIES = [
     PreemptionPolicy(allow_preempt_self=own, allow_preempt_other=other)
@@ -81,7 +81,7 @@ def released_v19(
     """Ends of allocations in 1.9's dialect."""
     made: list[Any] = []
     terminations: list[Any] = _TERMINATIONS
-    qualified: QualifiedPartitions = qualified_partitions(rm_id)
+    qualified: QualifiedPartitions = names_for(rm_id).qualified
     index: cython.Py_ssize_t
     output: Released
     number: cython.Py_ssize_t

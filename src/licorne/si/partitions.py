@@ -72,28 +72,29 @@ class QualifiedPartitions(PartitionNames):
         return qualified_partition(name, self.rm_id)
 
 
-# Those of the resource manager that was last asked for.
-_short = ShortPartitions("")
-_qualified = QualifiedPartitions("")
+@cython.cclass
+class NamesFor:
+    """The names of partitions for one resource manager, in both directions."""
+
+    rm_id: str
+    short: ShortPartitions
+    qualified: QualifiedPartitions
+
+    def __init__(self, rm_id: str) -> None:
+        self.rm_id = rm_id
+        self.short = ShortPartitions(rm_id)
+        self.qualified = QualifiedPartitions(rm_id)
+
+
+_last = NamesFor("")
 
 
 @cython.ccall
-def short_partitions(rm_id: str) -> ShortPartitions:
-    """The short names of the partitions of a resource manager."""
-    global _short  # noqa: PLW0603
-    names: ShortPartitions = _short
+def names_for(rm_id: str) -> NamesFor:
+    """The names of partitions for a resource manager: those of the one that was last asked for are still there."""
+    global _last  # noqa: PLW0603
+    names: NamesFor = _last
     if names.rm_id != rm_id:
-        names = ShortPartitions(rm_id)
-        _short = names
-    return names
-
-
-@cython.ccall
-def qualified_partitions(rm_id: str) -> QualifiedPartitions:
-    """The qualified names of the partitions of a resource manager."""
-    global _qualified  # noqa: PLW0603
-    names: QualifiedPartitions = _qualified
-    if names.rm_id != rm_id:
-        names = QualifiedPartitions(rm_id)
-        _qualified = names
+        names = NamesFor(rm_id)
+        _last = names
     return names

@@ -30,14 +30,14 @@ if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_KIND, PyUnicode_KIND
     from cython.cimports.licorne.si.allocations import Allocation, Release
-    from cython.cimports.licorne.si.partitions import ShortPartitions, short_partitions
+    from cython.cimports.licorne.si.partitions import ShortPartitions, names_for
     from cython.cimports.prefetch import PyDictObject, prefetch
 
     Words = cython.typedef(cython.pointer(cython.p_void))  # an object in memory, word by word
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation, Release
-    from licorne.si.partitions import ShortPartitions, short_partitions
+    from licorne.si.partitions import ShortPartitions, names_for
 
 Careful = Callable[[int, Any], "Allocation | None"]
 """Reads one item, given with its index, in any case; None if it refused it and said so."""
@@ -253,7 +253,7 @@ def read_ends_v19(request: object) -> list[Any] | None:
     if type(listed) is not list:
         return None
     made: list[Release] = []
-    partitions: ShortPartitions = short_partitions(rm_id)
+    partitions: ShortPartitions = names_for(rm_id).short
     for value in cython.cast(list, listed):
         release: Release | None = _release_v19(value, partitions)
         if release is None:
