@@ -1,5 +1,6 @@
 # What C compilers offer and Cython has no name for: the processor is told that the memory at an address will be read
-# soon, and fetches it into its cache while it goes on. Nothing else happens, whatever the address.
+# soon, and fetches it into its cache while it goes on. Nothing else happens, whatever the address. Addresses are not
+# objects here, since Cython would count a reference to an object, and so wait for what is only to be fetched.
 
 cdef extern from *:
     """
@@ -8,9 +9,15 @@ cdef extern from *:
     #else
     #define licorne_prefetch(address) ((void)(address))
     #endif
-    """
-    void prefetch "licorne_prefetch"(const void *address) noexcept nogil
 
-cdef extern from "Python.h":
-    ctypedef struct PyDictObject:
-        void *ma_keys  # its entries
+    static inline void licorne_fetch(const void *address, int lines) {
+        int line;
+        for (line = 0; line < lines; line++) licorne_prefetch((const char *)address + 64 * line);
+    }
+
+    static inline void licorne_fetch_entries(const void *map, int lines) {
+        licorne_fetch(((const PyDictObject *)map)->ma_keys, lines);
+    }
+    """
+    void prefetch "licorne_fetch"(const void *address, int lines) noexcept nogil  # of 64 bytes
+    void prefetch_entries "licorne_fetch_entries"(const void *map, int lines) noexcept nogil  # of a dict that is there

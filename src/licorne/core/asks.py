@@ -167,10 +167,7 @@ class Ask:
     def fetch(self) -> cython.void:
         """Have the processor fetch from memory what a decision looks at: a hint, of which nothing depends."""
         if cython.compiled:
-            at: cython.p_char = cython.cast(cython.p_char, cython.cast(cython.p_void, self))
-            prefetch(at)
-            prefetch(at + 64)
-            prefetch(at + 128)
+            prefetch(cython.cast(cython.p_void, self), 3)
 
     @cython.cfunc
     @cython.exceptval(check=False)

@@ -70,9 +70,7 @@ class NodeBlock(Columns):
         if cython.compiled:
             at: cython.Py_ssize_t = self.count - 4
             if at >= 0:
-                node: cython.p_char = cython.cast(cython.p_char, cython.cast(cython.p_void, self.nodes[at]))
-                prefetch(node)
-                prefetch(node + 64)
+                prefetch(cython.cast(cython.p_void, self.nodes[at]), 2)
                 cython.cast(Node, self.nodes[at + 1]).fetch()
                 cython.cast(Node, self.nodes[at + 2]).fetch_allocations()
 

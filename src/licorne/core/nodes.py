@@ -19,7 +19,7 @@ if cython.compiled:
     from cython.cimports.libc.stdlib import calloc, free
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
-    from cython.cimports.prefetch import PyDictObject, prefetch
+    from cython.cimports.prefetch import prefetch, prefetch_entries
 else:
     from .minima import Minima
     from .vectors import Vec
@@ -142,27 +142,17 @@ class Node:
     def fetch(self) -> cython.void:
         """Have the processor fetch from memory what an allocation changes: a hint, of which nothing depends."""
         if cython.compiled:
-            free_: cython.p_char = cython.cast(cython.p_char, cython.cast(cython.p_void, self.free))
-            allocated: cython.p_char = cython.cast(cython.p_char, cython.cast(cython.p_void, self.allocated))
-            prefetch(free_)
-            prefetch(free_ + 64)
-            prefetch(allocated)
-            prefetch(allocated + 64)
-            prefetch(cython.cast(cython.p_void, self.allocations))
-            prefetch(cython.cast(cython.p_void, self.id))
+            prefetch(cython.cast(cython.p_void, self.free), 2)
+            prefetch(cython.cast(cython.p_void, self.allocated), 2)
+            prefetch(cython.cast(cython.p_void, self.allocations), 1)
+            prefetch(cython.cast(cython.p_void, self.id), 1)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def fetch_allocations(self) -> cython.void:
         """The same for the entries of its allocations, after `fetch`."""
         if cython.compiled:
-            allocations: cython.p_void = cython.cast(cython.p_void, self.allocations)
-            entries: cython.p_char = cython.cast(
-                cython.p_char, cython.cast(cython.pointer(PyDictObject), allocations).ma_keys
-            )
-            prefetch(entries)
-            prefetch(entries + 64)
-            prefetch(entries + 128)
+            prefetch_entries(cython.cast(cython.p_void, self.allocations), 3)
 
     @cython.cfunc
     def shown_marks(self) -> Vec:

@@ -63,9 +63,9 @@ class AskBlock:
         if cython.compiled:
             if self.gone + 3 < len(self.items):
                 cython.cast(Ask, self.items[self.gone + 3]).fetch()
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 2]).shape))
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 2]).key))
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 1]).shape.amounts))
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 2]).shape), 1)
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 2]).key), 1)
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 1]).shape.amounts), 1)
 
     @cython.cfunc
     def count_in(self, ask: Ask) -> cython.void:

@@ -31,7 +31,7 @@ if cython.compiled:
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_KIND, PyUnicode_KIND
     from cython.cimports.licorne.si.allocations import Allocation, Release
     from cython.cimports.licorne.si.partitions import ShortPartitions, names_for
-    from cython.cimports.prefetch import PyDictObject, prefetch
+    from cython.cimports.prefetch import prefetch, prefetch_entries
 
     Words = cython.typedef(cython.pointer(cython.p_void))  # an object in memory, word by word
 else:
@@ -119,25 +119,19 @@ def _fetch_ahead(
     """
     if cython.compiled:
         words: Words
-        entries: cython.p_char
         words = cython.cast(Words, cython.cast(cython.p_void, values[index + FIRST_AHEAD]))
-        prefetch(words)
-        prefetch(words + 8)
+        prefetch(words, 2)
         value: object = values[index + 4]
         if type(value) is of:
             words = cython.cast(Words, cython.cast(cython.p_void, value))
-            prefetch(words[key])
-            prefetch(words[resource])
+            prefetch(words[key], 1)
+            prefetch(words[resource], 1)
         value = values[index + 2]
         if type(value) is of:
             words = cython.cast(Words, cython.cast(cython.p_void, value))
             value = cython.cast(object, words[resource]) if words[resource] != cython.NULL else None
             if type(value) is dict:
-                entries = cython.cast(
-                    cython.p_char, cython.cast(cython.pointer(PyDictObject), cython.cast(cython.p_void, value)).ma_keys
-                )
-                prefetch(entries)
-                prefetch(entries + 64)
+                prefetch_entries(cython.cast(cython.p_void, value), 2)
 
 
 @cython.cfunc
