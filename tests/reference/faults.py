@@ -83,8 +83,12 @@ def _share_of_before(sound: Any) -> Any:
     return _use
 
 
-def _queues_tie_by_name_alone(_sound: Any) -> Any:
-    return lambda _self, _parent, first: first
+def _queues_tie_by_name_alone(sound: Any) -> Any:
+    def in_order(self: Any, rank_of: Any) -> list[Any]:
+        found = sound(self, rank_of)
+        return found if rank_of is None else sorted(found, key=lambda child: child.name)
+
+    return in_order
 
 
 def _youngest_of_equals_first(_sound: Any) -> Any:
@@ -216,7 +220,8 @@ FAULTS: dict[str, Fault] = {
     "a fence without its offset": Fault(Queue, "exported", _fence_without_offset),
     "offsets of before a reload": Fault(Tree, "_set_properties", _offset_of_before),
     "shares of before a release": Fault(Books, "_use", _share_of_before),
-    "queues that tie go by name": Fault(Descent, "settle_tie", _queues_tie_by_name_alone),
+    "queues that tie go by name": Fault(Queue, "in_order", _queues_tie_by_name_alone),
+    "a tie is kept when it has changed": Fault(Queue, "changed", _nothing),
     "asks that tie go backwards": Fault(Ask, "before", _youngest_of_equals_first),
     "nodes that tie go by arrival": Fault(nodechanges, "_create", _nodes_tie_by_arrival),
     "scores without foreign allocations": Fault(ScorePolicy, "score", _score_without_others),

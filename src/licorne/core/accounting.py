@@ -179,8 +179,11 @@ class Books:
             else:
                 queue.pending.minus(amounts)
             queue.asks_pending += change
-            if queue.asks_pending == turn and parent is not None:
-                parent.with_pending += change
+            if parent is not None:
+                if queue.asks_pending == turn:
+                    parent.with_pending += change
+                if parent.last_turn is not None:
+                    queue.changed()
             queue = parent
 
     # -- priorities (spec section 4.2) -----------------------------------------------------------------
@@ -215,6 +218,7 @@ class Books:
             if new == old:
                 return
             queue.priority = new
+            queue.changed()
             if queue.place >= 0:
                 cython.cast(Queue, queue.parent).order.mend(queue)
             queue = queue.parent
@@ -298,6 +302,8 @@ class Books:
                 queue.allocated.minus(amounts)
             if parent is not None:  # root has no siblings to share with
                 queue.reshare()
+                if parent.last_turn is not None:
+                    queue.changed()
                 if queue.place >= 0:
                     parent.order.mend(queue)
             queue = parent

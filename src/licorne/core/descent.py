@@ -17,7 +17,7 @@ import cython
 
 from licorne.si.messages import Output
 
-from .states import ApplicationState, ObjectState
+from .states import ApplicationState
 
 if cython.compiled:
     from cython.cimports.licorne.core.accounting import Books
@@ -50,7 +50,6 @@ else:
 
 ACCEPTED = ApplicationState.ACCEPTED
 RUNNING = ApplicationState.RUNNING
-STOPPED = ObjectState.STOPPED
 NO_LIMIT = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)  # as in `asks`
 NOTHING = cython.declare(cython.int, 0)  # what a visit came to
@@ -141,7 +140,7 @@ class Descent:
         while self.root.active:
             queue = self.root
             while not queue.is_leaf:
-                queue = self.first_child(queue)
+                queue = queue.first_child()
             app = cython.cast(Application, queue.order.top())
             result = self.visit(app)
             if result != NOTHING:
@@ -149,38 +148,6 @@ class Descent:
                     self.accept(app)
                 return result
         return NOTHING
-
-    @cython.cfunc
-    def first_child(self, parent: Queue) -> Queue:
-        """The child whose turn it is: priority and share as kept, ties by "larger pending" (section 4.1)."""
-        items: list[Any] = parent.order.items
-        first: Queue = cython.cast(Queue, items[0])
-        if (len(items) > 1 and first.same_rank(cython.cast(Queue, items[1]))) or (
-            len(items) > 2 and first.same_rank(cython.cast(Queue, items[2]))
-        ):
-            return self.settle_tie(parent, first)
-        return first
-
-    @cython.cfunc
-    def settle_tie(self, parent: Queue, first: Queue) -> Queue:
-        """Who of the siblings that tie with `first` comes first and has something to try.
-
-        "Larger pending" is a partial order, so that the outcome depends on how one sorts: a stable insertion sort
-        that starts from name order (section 16.6), over all that have pending asks, also those that cannot run now.
-        """
-        tied: list[Any] = []
-        child: Queue
-        i: cython.Py_ssize_t
-        for child in parent.children_by_name():
-            if child.asks_pending and child.same_rank(first) and child.state is not STOPPED:
-                i = len(tied)
-                while i > 0 and child.pending.above(cython.cast(Queue, tied[i - 1]).pending):
-                    i -= 1
-                tied.insert(i, child)
-        for child in tied:
-            if child.place >= 0:
-                return child
-        return first
 
     @cython.ccall
     def accept(self, app: Application) -> cython.void:

@@ -1,8 +1,8 @@
 """A queue: what is counted in it, its share, its priority, and its place among its siblings.
 
 Spec scheduling.md, sections 2, 4 and 8. Siblings stand in their parent's `order` while something below them can be
-tried; the order is mended when a share or a priority changes. Names break ties here; the one tie-break that is no
-total order ("larger pending") is applied where a queue is picked, in `licorne.core.descent`.
+tried; the order is mended when a share or a priority changes. Names break ties there; the one tie-break that is no
+total order ("larger pending") is applied where a child is picked (`Queue.first_child`).
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ class Queue(Ranked):
     by_priority: cython.bint
     fair: cython.bint
     stateaware: cython.bint
+    tied: list[Queue]  # children of one rank in the order of their turns, of which `turns` have had theirs
+    turns: cython.Py_ssize_t
+    last_turn: Queue | None  # who had the last one; None: `tied` may not be as it should be
 
     name: str
     path: str
@@ -126,6 +129,9 @@ class Queue(Ranked):
         self.asks_pending = 0
         self.with_pending = 0
         self.active = 0
+        self.tied = []
+        self.turns = 0
+        self.last_turn = None
         self.blocked = {}
         self.reserved = {}
         self.submit_acl = ACL.parse("")
@@ -136,7 +142,7 @@ class Queue(Ranked):
         self.set_properties({})
         if parent is not None:
             parent.children[name] = self
-            parent.by_name = None
+            parent.children_changed()
 
     # -- configuration ---------------------------------------------------------------------------------
 
@@ -178,6 +184,7 @@ class Queue(Ranked):
             if self.guaranteed.v[d] >= 0:
                 self.weights.v[d] = self.guaranteed.v[d]
         self.reshare()
+        self.changed()
         if self.place >= 0:
             cython.cast(Queue, self.parent).order.mend(self)
         for child in self.children.values():
@@ -247,6 +254,78 @@ class Queue(Ranked):
         self.bag.refill(priorities)
         self.priority = self.exported()
 
+    # -- whose turn it is ------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def first_child(self) -> Queue:
+        """The child whose turn it is: priority and share as kept, ties by "larger pending" (section 4.1)."""
+        items: list[Any] = self.order.items
+        first: Queue = cython.cast(Queue, items[0])
+        if (len(items) > 1 and first.same_rank(cython.cast(Queue, items[1]))) or (
+            len(items) > 2 and first.same_rank(cython.cast(Queue, items[2]))
+        ):
+            return self._settle_tie(first)
+        return first
+
+    @cython.cfunc
+    def _settle_tie(self, first: Queue) -> Queue:
+        """Who of the children that tie with `first` comes first and has something to try.
+
+        The order of a tie is kept while they take their turns: a list sorted by insertion, without its first one, is
+        what sorting the others would make. So it holds if the one whose turn it was ties no more and no other changed.
+        """
+        child: Queue
+        i: cython.Py_ssize_t
+        last: Queue | None = self.last_turn
+        if (
+            last is None
+            or last.ties(first)
+            or self.turns == len(self.tied)
+            or not first.same_rank(cython.cast(Queue, self.tied[self.turns]))
+        ):
+            self.tied = self.in_order(first)
+            self.turns = 0
+        self.last_turn = None
+        for i in range(self.turns, len(self.tied)):
+            child = cython.cast(Queue, self.tied[i])
+            if child.place >= 0:
+                if i == self.turns:
+                    self.turns += 1
+                    self.last_turn = child
+                return child
+        return first
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def has_turns(self) -> cython.bint:
+        """Does it stand among its siblings when one of them is picked?"""
+        return self.asks_pending != 0 and self.state is not STOPPED
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def goes_before(self, other: Queue) -> cython.bint:
+        """The order of siblings to the end, which is no total one."""
+        return self.pending.above(other.pending) if self.same_rank(other) else self.before(other)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def ties(self, other: Queue) -> cython.bint:
+        """Does it stand beside a sibling, with the same rank?"""
+        return self.has_turns() and self.same_rank(other)
+
+    @cython.ccall
+    def changed(self) -> cython.void:
+        """What siblings compare has changed, or may have: its pending resources, share, priority or state."""
+        parent: Queue | None = self.parent
+        if parent is not None and parent.last_turn is not self:
+            parent.last_turn = None
+
+    @cython.ccall
+    def children_changed(self) -> cython.void:
+        """A child came or went."""
+        self.by_name = None
+        self.last_turn = None
+
     # -- reading ---------------------------------------------------------------------------------------
 
     @cython.cfunc
@@ -258,23 +337,24 @@ class Queue(Ranked):
 
     def children_in_order(self) -> list[Queue]:
         """All children with pending asks that are not stopped, in the order of section 4.1."""
+        return self.in_order(None)
+
+    @cython.ccall
+    def in_order(self, rank_of: Queue | None) -> list[Any]:
+        """The same, or of them only those that have the rank of one of them.
+
+        "Larger pending" is a partial order, so that the outcome depends on how one sorts: a stable insertion sort
+        that starts from name order (section 16.6), over all of them, also those that cannot run now.
+        """
         found: list[Any] = []
         child: Queue
-        last: Queue
         i: cython.Py_ssize_t
         for child in self.children_by_name():
-            if child.asks_pending == 0 or child.state is STOPPED:
-                continue
-            i = len(found)
-            while i > 0:
-                last = cython.cast(Queue, found[i - 1])
-                if child.same_rank(last):
-                    if not child.pending.above(last.pending):
-                        break
-                elif not child.before(last):
-                    break
-                i -= 1
-            found.insert(i, child)
+            if child.has_turns() and (rank_of is None or child.same_rank(rank_of)):
+                i = len(found)
+                while i > 0 and child.goes_before(cython.cast(Queue, found[i - 1])):
+                    i -= 1
+                found.insert(i, child)
         return found
 
     def leaves_in_order(self) -> Iterator[Queue]:

@@ -217,12 +217,14 @@ class Tree:
             self._refresh_below(child)
         for upper in queue.lineage():
             upper.refresh_priority()
+            upper.changed()
             _reorder_children(upper)
 
     def _refresh_below(self, queue: Queue) -> None:
         for child in queue.children.values():
             self._refresh_below(child)
         queue.refresh_priority()
+        queue.changed()
         _reorder_children(queue)
 
     def _serve(self, queue: Queue, reached: bool) -> None:
@@ -250,7 +252,7 @@ class Tree:
                 assert queue.place < 0, f"{queue.path}: empty, but in an order"
                 if queue.parent is not None:
                     del queue.parent.children[queue.name]
-                    queue.parent.by_name = None
+                    queue.parent.children_changed()
                 del self._by_path[queue.path]
                 removed.append(queue.path)
         if removed:
@@ -289,6 +291,7 @@ def _fire(queue: Queue, event: ObjectEvent) -> None:
     state = next_state(OBJECT, ObjectState(str(queue.state)), event)
     if state is not None:
         queue.state = state
+        queue.changed()
 
 
 def _drain(queue: Queue) -> None:
@@ -362,6 +365,9 @@ def _validate_sums(queue: Queue) -> None:
 def _validate_orders(queue: Queue) -> None:
     path = queue.path
     queue.order.validate()
+    left = queue.tied[queue.turns :]
+    if queue.last_turn is not None and left and not queue.last_turn.ties(left[0]):
+        assert left == queue.in_order(left[0]), f"{path}: the children that tie stand in another order"
     if queue.serves:
         awake = sum(app.place >= 0 for app in queue.apps.values())
         active = awake
