@@ -19,5 +19,6 @@ cdef extern from *:
         licorne_fetch(((const PyDictObject *)map)->ma_keys, lines);
     }
     """
+    void *item "PyList_GET_ITEM"(list items, Py_ssize_t at) noexcept  # no reference is counted
     void prefetch "licorne_fetch"(const void *address, int lines) noexcept nogil  # of 64 bytes
     void prefetch_entries "licorne_fetch_entries"(const void *map, int lines) noexcept nogil  # of a dict that is there

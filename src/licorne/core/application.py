@@ -21,6 +21,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.requests import Requests
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec
+    from cython.cimports.prefetch import prefetch, prefetch_entries
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -131,6 +132,29 @@ class Application(Ranked):
         self.message = ""
         self.atomic = None
         self.past = None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def fetch(self) -> cython.void:
+        """Have the processor fetch from memory what a new ask changes: a hint, of which nothing depends."""
+        if cython.compiled:
+            prefetch(cython.cast(cython.p_void, self.requests), 2)
+            prefetch(cython.cast(cython.p_void, self.last_shape), 1)
+            prefetch(cython.cast(cython.p_void, self.asks), 1)
+            prefetch(cython.cast(cython.p_void, self.allocations), 1)
+            prefetch(cython.cast(cython.p_void, self.pending), 2)
+            prefetch(cython.cast(cython.p_void, self.high), 2)
+            prefetch(cython.cast(cython.p_void, self.bag), 1)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def fetch_more(self) -> cython.void:
+        """The same for what these name, after `fetch`."""
+        if cython.compiled:
+            self.requests.fetch()
+            prefetch_entries(cython.cast(cython.p_void, self.asks), 1)
+            if self.last_shape is not None:
+                prefetch(cython.cast(cython.p_void, cython.cast(Shape, self.last_shape).amounts), 2)
 
     @cython.cfunc
     @cython.exceptval(check=False)

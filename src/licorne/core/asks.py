@@ -16,7 +16,6 @@ import cython
 if cython.compiled:
     from cython.cimports.licorne.core.nodes import Need, Node
     from cython.cimports.licorne.core.vectors import Vec
-    from cython.cimports.prefetch import prefetch
 else:
     from .nodes import Need, Node
     from .vectors import Vec
@@ -164,20 +163,19 @@ class Ask:
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch(self) -> cython.void:
-        """Have the processor fetch from memory what a decision looks at: a hint, of which nothing depends."""
-        if cython.compiled:
-            prefetch(cython.cast(cython.p_void, self), 3)
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
     def before(self, other: Ask) -> cython.bint:
         """Request order."""
-        if self.priority != other.priority:
-            return self.priority > other.priority
-        if self.created != other.created:
-            return self.created < other.created
-        return self.seq < other.seq
+        return other.after(self.priority, self.created, self.seq)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def after(self, priority: cython.longlong, created: cython.longlong, seq: cython.longlong) -> cython.bint:
+        """Does it come after an ask with these, in request order?"""
+        if self.priority != priority:
+            return self.priority < priority
+        if self.created != created:
+            return self.created > created
+        return self.seq > seq
 
     @property
     def is_pending(self) -> bool:

@@ -13,7 +13,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.nodecolumns import Columns
     from cython.cimports.licorne.core.nodes import Node
     from cython.cimports.licorne.core.vectors import Vec
-    from cython.cimports.prefetch import prefetch
+    from cython.cimports.prefetch import item, prefetch
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -70,9 +70,9 @@ class NodeBlock(Columns):
         if cython.compiled:
             at: cython.Py_ssize_t = self.count - 4
             if at >= 0:
-                prefetch(cython.cast(cython.p_void, self.nodes[at]), 2)
-                cython.cast(Node, self.nodes[at + 1]).fetch()
-                cython.cast(Node, self.nodes[at + 2]).fetch_allocations()
+                prefetch(item(self.nodes, at), 2)
+                cython.cast(Node, item(self.nodes, at + 1)).fetch()
+                cython.cast(Node, item(self.nodes, at + 2)).fetch_allocations()
 
     @cython.cfunc
     def put(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:

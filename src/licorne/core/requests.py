@@ -17,7 +17,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.candidates import Candidates
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
-    from cython.cimports.prefetch import prefetch
+    from cython.cimports.prefetch import item, prefetch
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -62,10 +62,10 @@ class AskBlock:
         """
         if cython.compiled:
             if self.gone + 3 < len(self.items):
-                cython.cast(Ask, self.items[self.gone + 3]).fetch()
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 2]).shape), 1)
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 2]).key), 1)
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, self.items[self.gone + 1]).shape.amounts), 1)
+                prefetch(item(self.items, self.gone + 3), 3)
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, self.gone + 2)).shape), 1)
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, self.gone + 2)).key), 1)
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, self.gone + 1)).shape.amounts), 1)
 
     @cython.cfunc
     def count_in(self, ask: Ask) -> cython.void:
@@ -124,39 +124,50 @@ class Requests:
     """The pending asks of one application in request order; `waits` of them, with minima `waiting`, wait for a node."""
 
     blocks: list[Any]  # AskBlock
+    tail: AskBlock | None  # the last of them
+    priority: cython.longlong  # with the next two: no ask comes after one with these
+    created: cython.longlong
+    seq: cython.longlong
     waits: cython.Py_ssize_t
     waiting: Minima
 
     def __init__(self) -> None:
         self.blocks = []
+        self.tail = None
+        self.priority = 0
+        self.created = 0
+        self.seq = 0
         self.waits = 0
         self.waiting = Minima(False)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
+    def fetch(self) -> cython.void:
+        """Have the processor fetch the block where the next ask goes: a hint, of which nothing depends."""
+        if cython.compiled:
+            prefetch(cython.cast(cython.p_void, self.tail), 2)
+
+    @cython.cfunc
     def insert(self, ask: Ask) -> cython.void:
         """Put in a pending ask; it must be in no block."""
-        count: cython.Py_ssize_t = len(self.blocks)
-        block: AskBlock
+        block: AskBlock | None = self.tail
         lo: cython.Py_ssize_t
         hi: cython.Py_ssize_t
         mid: cython.Py_ssize_t
-        if count == 0:
-            block = AskBlock()
-            self.blocks.append(block)
-            block.items.append(ask)
-            block.count_in(ask)
-            return
-        block = cython.cast(AskBlock, self.blocks[count - 1])
-        if cython.cast(Ask, block.items[len(block.items) - 1]).before(ask):  # the common case: it is the last
-            if len(block.items) >= 64:
+        if block is None or ask.after(self.priority, self.created, self.seq):  # the common case: it is the last
+            if block is None or len(block.items) >= 64:
                 block = AskBlock()
-                block.place = count
+                block.place = len(self.blocks)
                 self.blocks.append(block)
+                self.tail = block
             block.items.append(ask)
             block.count_in(ask)
+            self.priority = ask.priority
+            self.created = ask.created
+            self.seq = ask.seq
             return
         lo = 0
-        hi = count
+        hi = len(self.blocks)
         while hi - lo > 1:
             mid = (lo + hi) >> 1
             block = cython.cast(AskBlock, self.blocks[mid])
@@ -289,6 +300,7 @@ class Requests:
         i: cython.Py_ssize_t
         for i in range(start, len(self.blocks)):
             cython.cast(AskBlock, self.blocks[i]).place = i
+        self.tail = cython.cast(AskBlock, self.blocks[len(self.blocks) - 1]) if self.blocks else None
 
     def validate(self) -> None:
         """Prove order, places, counts and bounds."""
@@ -316,3 +328,5 @@ class Requests:
                         assert block.low.v[d] <= ask.shape.amounts.at(d), f"bound below ask {ask.key}"
             assert live == block.live, "live asks of a block"
         assert waits == self.waits, "asks that wait for a node"
+        assert self.tail is (self.blocks[len(self.blocks) - 1] if self.blocks else None), "the last block of asks"
+        assert last is None or not last.after(self.priority, self.created, self.seq), f"{last.key}: after the last ask"

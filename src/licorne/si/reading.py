@@ -31,7 +31,7 @@ if cython.compiled:
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_KIND, PyUnicode_KIND
     from cython.cimports.licorne.si.allocations import Allocation, Release
     from cython.cimports.licorne.si.partitions import ShortPartitions, names_for
-    from cython.cimports.prefetch import prefetch, prefetch_entries
+    from cython.cimports.prefetch import item, prefetch, prefetch_entries
 
     Words = cython.typedef(cython.pointer(cython.p_void))  # an object in memory, word by word
 else:
@@ -118,20 +118,19 @@ def _fetch_ahead(
     entries of the resource.
     """
     if cython.compiled:
+        message: cython.p_void
         words: Words
-        words = cython.cast(Words, cython.cast(cython.p_void, values[index + FIRST_AHEAD]))
-        prefetch(words, 2)
-        value: object = values[index + 4]
-        if type(value) is of:
-            words = cython.cast(Words, cython.cast(cython.p_void, value))
+        prefetch(item(values, index + FIRST_AHEAD), 2)
+        message = item(values, index + 4)
+        if type(cython.cast(object, message)) is of:
+            words = cython.cast(Words, message)
             prefetch(words[key], 1)
             prefetch(words[resource], 1)
-        value = values[index + 2]
-        if type(value) is of:
-            words = cython.cast(Words, cython.cast(cython.p_void, value))
-            value = cython.cast(object, words[resource]) if words[resource] != cython.NULL else None
-            if type(value) is dict:
-                prefetch_entries(cython.cast(cython.p_void, value), 2)
+        message = item(values, index + 2)
+        if type(cython.cast(object, message)) is of:
+            words = cython.cast(Words, message)
+            if words[resource] != cython.NULL and type(cython.cast(object, words[resource])) is dict:
+                prefetch_entries(words[resource], 2)
 
 
 @cython.cfunc
