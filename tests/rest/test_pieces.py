@@ -82,20 +82,18 @@ def test_pieces_are_bounded_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_is_kept_is_shown_as_it_is(steps: list[tuple[str, int]]) -> None:
     world = busy()
     home = next(iter(world.backend.partitions()))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared, "LONGEST_S", 0.0)  # however slow the machine is, no answer is kept as a whole
-        for _ in act(world, steps):
-            nodes = [encode(views.node(home.nodes[name], home)) for name in sorted(home.nodes)]
-            assert world.get(NODES) == [msgspec.json.decode(one) for one in nodes]
-            assert world.get(QUEUES) == msgspec.json.decode(encode(views.subtree(home.tree.root, name="default")))
-            users = [encode(views.user_usage(home, *one)) for one in home.limits.users().items()]
-            assert world.get(USERS) == [msgspec.json.decode(one) for one in users]
-            for queue in filter(attrgetter("is_leaf"), home.tree.root.walk()):
-                apps = [allocations.application(app, home, "default") for app in queue.apps.values()]
-                for view, app in zip(apps, queue.apps.values(), strict=True):
-                    view.requests = list(allocations.asks(app, home, nodes=False))
-                    view.allocations = list(allocations.allocations(app))
-                assert world.get(APPLICATIONS.format(queue.path)) == [msgspec.json.decode(encode(one)) for one in apps]
+    for _ in act(world, steps):
+        nodes = [encode(views.node(home.nodes[name], home)) for name in sorted(home.nodes)]
+        assert world.get(NODES) == [msgspec.json.decode(one) for one in nodes]
+        assert world.get(QUEUES) == msgspec.json.decode(encode(views.subtree(home.tree.root, name="default")))
+        users = [encode(views.user_usage(home, *one)) for one in home.limits.users().items()]
+        assert world.get(USERS) == [msgspec.json.decode(one) for one in users]
+        for queue in filter(attrgetter("is_leaf"), home.tree.root.walk()):
+            apps = [allocations.application(app, home, "default") for app in queue.apps.values()]
+            for view, app in zip(apps, queue.apps.values(), strict=True):
+                view.requests = list(allocations.asks(app, home, nodes=False))
+                view.allocations = list(allocations.allocations(app))
+            assert world.get(APPLICATIONS.format(queue.path)) == [msgspec.json.decode(encode(one)) for one in apps]
 
 
 def act(world: World, steps: list[tuple[str, int]]) -> Iterator[None]:

@@ -64,7 +64,7 @@ partitions:
 
 
 class World:
-    """A scheduler with its REST interface, at a time of its own."""
+    """A scheduler with its REST interface, at a time of its own. However slow the machine is, it shows what is now."""
 
     def __init__(self, access: Access | None = None, limits: Limits | None = None, **options: Any) -> None:
         self.now = START_NS
@@ -74,6 +74,7 @@ class World:
         self.backend = Backend(self.api, lambda: self.now, build_info=lambda rm_id: self.build.get(rm_id, {}))
         self.monitor = Monitor(self.backend, "u-u-i-d", **options)
         self.failures: list[Exception] = []
+        limits = msgspec.structs.replace(limits or Limits(), keep_s=0.0)
         self.app = make_app(self.monitor, access=access, limits=limits, on_error=lambda _, e: self.failures.append(e))
 
     def _told(self, rm_id: str, outputs: list[Output]) -> None:

@@ -55,7 +55,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     `body_bytes`: the longest body; `request_s`: the time until an answer begins; `path_chars`: the longest path and query;
     `streams`, `streams_per_host`: open streams of events, in all and per Host header (`event.maxStreams`,
     `event.maxStreamsPerHost`); `send_s`: the time that a client may take to receive a piece of a stream;
-    `batch`: the most events of a batch (`event.RESTResponseSize`); `checks`: configurations that are checked at once.
+    `batch`: the most events of a batch (`event.RESTResponseSize`); `checks`: configurations that are checked at once;
+    `keep_s`: the longest that an answer which took long is given again though what it shows has changed, 0: never.
     """
 
     body_bytes: int = 4 << 20
@@ -66,6 +67,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     send_s: float = 5.0
     batch: int = 10_000
     checks: int = 2
+    keep_s: float = 2.0
 
 
 __all__ = ["Access", "Limits", "Role"]

@@ -3,7 +3,7 @@
 So no number of askers takes the scheduler's time. Whether nothing has happened to what an answer shows is seen at a glance,
 and then the answer that is kept is the one that would be made.
 
-Otherwise an answer is kept for a hundred times the processor time it took to make, but not longer than two seconds:
+Otherwise an answer is kept for a hundred times the processor time it took to make, but not longer than a limit, two seconds:
 whatever is asked, and how often, one path takes a hundredth of the time at most, or what making it once in two seconds
 takes. What is made quickly, as all is in a small cluster, is always new, however busy the machine is with other things, and
 it is made at once. Who asks for what is being made waits for it, unless there is one that was kept and is not older than four seconds:
@@ -28,8 +28,8 @@ from .answers import JSON, in_pieces
 AT_ONCE_S = 2 * SLICE_S
 """How long the loop is held for a new answer; one that is ready by then needs no further turns of it."""
 FACTOR = 100.0
-SHORTEST_S, LONGEST_S = 0.25, 2.0
-"""An answer that would be kept for less than this is not kept at all; none is kept for longer than that."""
+SHORTEST_S = 0.25
+"""An answer that would be kept for less than this is not kept at all."""
 STALE_S = 4.0
 """Seconds after it was begun until which an answer is given while the next one is being made."""
 SAME_S = 30.0
@@ -102,9 +102,10 @@ class _TooLong(Exception):  # noqa: N818  it is no error
 
 
 class Shared:
-    """The answers that are kept, by what was asked."""
+    """The answers that are kept, by what was asked; none for longer than `keep_s` if what it shows has changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_s: float) -> None:
+        self._keep_s = keep_s
         self._kept: dict[str, _Kept] = {}
         self._making: dict[str, asyncio.Future[tuple[bytes, bool]]] = {}
         self._size = 0
@@ -158,7 +159,7 @@ class Shared:
         if compressed:
             body, packing_s = await asyncio.to_thread(_packed, body)
             busy_s += packing_s
-        lasts = min(busy_s * FACTOR, LONGEST_S)
+        lasts = min(busy_s * FACTOR, self._keep_s)
         lasts_until = time.monotonic() + lasts if lasts >= SHORTEST_S else 0.0
         self._keep(key, _Kept(begun.begun_at, lasts_until, body, compressed, seen))
         return body, compressed
