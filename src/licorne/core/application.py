@@ -151,10 +151,10 @@ class Application(Ranked):
     def fetch_more(self) -> cython.void:
         """The same for what these name, after `fetch`."""
         if cython.compiled:
-            self.requests.fetch()
+            prefetch(cython.cast(cython.p_void, self.requests.tail), 2)  # where a new ask goes
             prefetch_entries(cython.cast(cython.p_void, self.asks), 1)
             if self.last_shape is not None:
-                prefetch(cython.cast(cython.p_void, cython.cast(Shape, self.last_shape).amounts), 2)
+                prefetch(cython.cast(cython.p_void, self.last_shape.amounts), 2)
 
     @cython.cfunc
     @cython.exceptval(check=False)

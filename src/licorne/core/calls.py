@@ -212,4 +212,5 @@ class Calls:
 
     def _note(self, error: Exception) -> None:
         self.callback_errors.append(f"{type(error).__name__}: {error}")
-        del self.callback_errors[:-100]
+        if len(self.callback_errors) > 100:
+            del self.callback_errors[0]

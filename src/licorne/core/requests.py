@@ -141,13 +141,6 @@ class Requests:
         self.waiting = Minima(False)
 
     @cython.cfunc
-    @cython.exceptval(check=False)
-    def fetch(self) -> cython.void:
-        """Have the processor fetch the block where the next ask goes: a hint, of which nothing depends."""
-        if cython.compiled:
-            prefetch(cython.cast(cython.p_void, self.tail), 2)
-
-    @cython.cfunc
     def insert(self, ask: Ask) -> cython.void:
         """Put in a pending ask; it must be in no block."""
         block: AskBlock | None = self.tail
@@ -297,6 +290,7 @@ class Requests:
 
     @cython.cfunc
     def _place_from(self, start: cython.Py_ssize_t) -> cython.void:
+        """The blocks from here on are others now: tell them their places, and know the last one."""
         i: cython.Py_ssize_t
         for i in range(start, len(self.blocks)):
             cython.cast(AskBlock, self.blocks[i]).place = i

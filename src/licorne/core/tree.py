@@ -216,16 +216,12 @@ class Tree:
         for child in queue.children.values():
             self._refresh_below(child)
         for upper in queue.lineage():
-            upper.refresh_priority()
-            upper.changed()
-            _reorder_children(upper)
+            _refresh_priority(upper)
 
     def _refresh_below(self, queue: Queue) -> None:
         for child in queue.children.values():
             self._refresh_below(child)
-        queue.refresh_priority()
-        queue.changed()
-        _reorder_children(queue)
+        _refresh_priority(queue)
 
     def _serve(self, queue: Queue, reached: bool) -> None:
         """Say which queues the descent serves, and take the applications of others out of their order."""
@@ -317,6 +313,12 @@ def _reorder_applications(leaf: Queue) -> None:
         app.recompute_usage()
     if leaf.serves:
         leaf.order.refill([app for app in leaf.apps.values() if app.place >= 0])
+
+
+def _refresh_priority(queue: Queue) -> None:
+    queue.refresh_priority()
+    queue.changed()
+    _reorder_children(queue)
 
 
 def _reorder_children(queue: Queue) -> None:
