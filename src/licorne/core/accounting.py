@@ -231,12 +231,15 @@ class Books:
         amounts: Vec = alloc.shape.amounts
         tracker: Tracker
         first: cython.bint = not app.allocations
+        node.free.minus(amounts)
+        if cython.compiled:
+            self.index.aim(node)
         alloc.node = node
         node.allocations[alloc] = None
-        app.allocations[alloc.id] = alloc
         node.allocated.plus(amounts)
-        node.free.minus(amounts)
-        self.index.mend(node)
+        if cython.compiled:
+            self.index.fetch_target()
+        app.allocations[alloc.id] = alloc
         for tracker in app.trackers:
             tracker.used.plus(amounts)
             if first:
@@ -246,6 +249,7 @@ class Books:
         else:
             app.allocated.plus(amounts)
         self._use(app, amounts, True)
+        self.index.mend(node)
 
     @cython.ccall
     def give_back(self, app: Application, alloc: Ask) -> cython.void:

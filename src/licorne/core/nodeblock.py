@@ -75,6 +75,14 @@ class NodeBlock(Columns):
                 cython.cast(Node, item(self.nodes, at + 2)).fetch_allocations()
 
     @cython.cfunc
+    @cython.exceptval(check=False)
+    def fetch(self) -> cython.void:
+        """Have the processor fetch what a new row changes."""
+        if cython.compiled:
+            prefetch(cython.cast(cython.p_void, self.v + self.keys), 8)
+            prefetch(cython.cast(cython.p_void, self.nodes), 1)
+
+    @cython.cfunc
     def put(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
         """Take in one more node, in this row."""
         self.nodes.insert(self.count - at, node)
@@ -116,6 +124,8 @@ class NodeBlock(Columns):
         number: cython.Py_ssize_t = self.count - start
         self.copy_rows(start, to, to.count)
         for j in range(number):
+            if cython.compiled and j + 8 < number:
+                prefetch(item(self.nodes, j + 8), 1)
             cython.cast(Node, self.nodes[j]).block = to
         to.nodes = self.nodes[:number] + to.nodes
         to.count += number

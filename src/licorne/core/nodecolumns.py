@@ -114,8 +114,14 @@ class Grid:
     @cython.exceptval(check=False)
     def cells(self, room: Vec) -> cython.ulonglong:
         """The cells in which there may be an ask that fits in this room: as bits."""
-        column: cython.int = self.level(0, room.v[0]) if room.n > 0 else 0
-        row: cython.int = self.level(1, room.v[1]) if room.n > 1 else 0
+        return self.cells_below(room.v[0] if room.n > 0 else 0, room.v[1] if room.n > 1 else 0)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def cells_below(self, first: cython.longlong, second: cython.longlong) -> cython.ulonglong:
+        """The same for the amounts of the two types."""
+        column: cython.int = self.level(0, first)
+        row: cython.int = self.level(1, second)
         rows: cython.ulonglong = (cython.cast(cython.ulonglong, 2) << row) - 1
         return (ROW_OF_BITS >> (56 - 8 * column)) * rows
 
@@ -304,6 +310,16 @@ class Columns:
         for c in range(self.width * 64, self.cells + 1, 64):
             self.v[c + at] |= self.v[c + other]
         self.exact = False
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def divide(self, grid: Grid) -> cython.void:
+        """The grid has other levels: find the cells of all rows anew."""
+        j: cython.Py_ssize_t
+        for j in range(self.count):
+            self.v[self.cells + j] = grid.cells_below(
+                self.v[j] if self.width > 0 else 0, self.v[64 + j] if self.width > 1 else 0
+            )
 
     @cython.cfunc
     def upper(self, to: Columns, row: cython.Py_ssize_t) -> cython.void:

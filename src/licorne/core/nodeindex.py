@@ -26,6 +26,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.nodecolumns import Columns, Grid
     from cython.cimports.licorne.core.nodes import Need, Node, ScorePolicy
     from cython.cimports.licorne.core.vectors import Vec
+    from cython.cimports.prefetch import prefetch
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -52,6 +53,7 @@ class NodeIndex:
     groups: list[Any]  # NodeGroup
     tops: list[Any]  # Columns with the bounds of 64 groups each
     by_id: list[Node]
+    target: NodeBlock | None  # where the node that is being taken will stand
     spare: NodeBlock | None  # one that has become empty: the next to be filled
     visits: cython.longlong  # blocks searched: counted work
     moves: cython.longlong  # nodes that changed their place
@@ -149,6 +151,7 @@ class NodeIndex:
         i: cython.Py_ssize_t
         group: NodeGroup = NodeGroup(self.width, self.words)
         self.spare = None
+        self.target = None
         self.groups = [group]
         for i in range(0, max(len(nodes), 1), FILLED):
             block = NodeBlock(self.width, self.words)
@@ -161,6 +164,20 @@ class NodeIndex:
         self._top()
 
     # -- keeping order ---------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def aim(self, node: Node) -> cython.void:
+        """Less is free on a node: have the processor fetch the block in which it will stand, before `mend`."""
+        self.target = self._block_for(order_key(self.policy.score(node)), node.rank)
+        if cython.compiled:
+            prefetch(cython.cast(cython.p_void, self.target), 2)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def fetch_target(self) -> cython.void:
+        """The same for its rows, after `aim`."""
+        if self.target is not None:
+            self.target.fetch()
 
     @cython.ccall
     def mend(self, node: Node) -> cython.void:
@@ -382,14 +399,10 @@ class NodeIndex:
         """The grid has other levels: find the cells of all nodes again."""
         group: NodeGroup
         block: NodeBlock
-        node: Node
-        j: cython.Py_ssize_t
         for each in self.groups:
             group = each
             for block in group.blocks:
-                for j in range(block.count):
-                    node = cython.cast(Node, block.nodes[block.count - 1 - j])
-                    block.v[block.cells + j] = self.grid.cells(node.free)
+                block.divide(self.grid)
                 group.tighten(block.place)
             self._lift_group(group)
 
