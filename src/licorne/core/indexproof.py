@@ -29,6 +29,7 @@ def index_steps(index: NodeIndex) -> Iterator[None]:
     assert len(in_order) == len(index.by_id), "nodes in the index"
     for g, group in enumerate(index.groups):
         assert group.place == g and group.count == len(group.blocks) > 0, "place of a group"
+        assert index.tops[g >> 6].start_of(g & 63) == group.start_of(0), "start of a group"
         for i, block in enumerate(group.blocks):
             assert block.place == i and block.group is group, "place of a block"
             assert block.count == len(block.nodes), "nodes of a block"

@@ -70,7 +70,7 @@ class NodeBlock(Columns):
         if cython.compiled:
             at: cython.Py_ssize_t = self.count - 4
             if at >= 0:
-                prefetch(item(self.nodes, at), 2)
+                prefetch(item(self.nodes, at), 3)
                 cython.cast(Node, item(self.nodes, at + 1)).fetch()
                 cython.cast(Node, item(self.nodes, at + 2)).fetch_allocations()
 
@@ -175,6 +175,13 @@ class NodeGroup(Columns):
         """Make the bounds of a block exact."""
         cython.cast(NodeBlock, self.blocks[at]).upper(self, at)
         self.exact = False
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def show_start(self, top: Columns, row: cython.Py_ssize_t) -> cython.void:
+        """Write into a row of the columns above from which (key, rank) on nodes belong to this group."""
+        top.v[top.keys + row] = self.v[self.keys]
+        top.v[top.keys + 64 + row] = self.v[self.keys + 64]
 
     @cython.cfunc
     def halve(self) -> NodeGroup:

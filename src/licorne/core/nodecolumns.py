@@ -177,6 +177,11 @@ class Columns:
         at: cython.Py_ssize_t = column * 64 + row
         return int(self.v[at]) & 0xFFFFFFFFFFFFFFFF
 
+    def start_of(self, row: int) -> tuple[float, int]:
+        """The key and the rank of a row, for the same."""
+        at: cython.Py_ssize_t = self.keys + row
+        return self.v[at], self.v[at + 64]
+
     # -- order -----------------------------------------------------------------------------------------
 
     @cython.cfunc

@@ -51,7 +51,7 @@ class NodeIndex:
     policy: ScorePolicy
     grid: Grid
     groups: list[Any]  # NodeGroup
-    tops: list[Any]  # Columns with the bounds of 64 groups each
+    tops: list[Any]  # Columns with the bounds of 64 groups each, and where they start
     by_id: list[Node]
     target: NodeBlock | None  # where the node that is being taken will stand
     spare: NodeBlock | None  # one that has become empty: the next to be filled
@@ -235,19 +235,17 @@ class NodeIndex:
     @cython.cfunc
     def _block_for(self, key: cython.longlong, rank: cython.longlong) -> NodeBlock:
         """The block in which nodes with this key and rank stand: the last one that starts by them."""
-        lo: cython.Py_ssize_t = 0
-        hi: cython.Py_ssize_t = len(self.groups)
-        mid: cython.Py_ssize_t
+        t: cython.Py_ssize_t = len(self.tops) - 1
+        at: cython.Py_ssize_t = 0
         group: NodeGroup
-        while hi - lo > 1:
-            mid = (lo + hi) >> 1
-            if cython.cast(NodeGroup, self.groups[mid]).starts_by(0, key, rank):
-                lo = mid
-            else:
-                hi = mid
-        group = cython.cast(NodeGroup, self.groups[lo])
-        mid = group.where(key, rank + 1)  # the first behind
-        return cython.cast(NodeBlock, group.blocks[mid - 1 if mid else 0])
+        if len(self.groups) > 1:
+            while t > 0 and not cython.cast(Columns, self.tops[t]).starts_by(0, key, rank):
+                t -= 1
+            at = cython.cast(Columns, self.tops[t]).where(key, rank + 1)  # the first behind
+            at = t * 64 + (at - 1 if at else 0)
+        group = cython.cast(NodeGroup, self.groups[at])
+        at = group.where(key, rank + 1)
+        return cython.cast(NodeBlock, group.blocks[at - 1 if at else 0])
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -286,7 +284,11 @@ class NodeIndex:
     @cython.cfunc
     def _drop(self, block: NodeBlock) -> cython.void:
         """An empty block leaves its group."""
-        cython.cast(NodeGroup, block.group).drop(block.place)
+        group: NodeGroup = cython.cast(NodeGroup, block.group)
+        at: cython.Py_ssize_t = block.place
+        group.drop(at)
+        if at == 0:
+            group.show_start(cython.cast(Columns, self.tops[group.place >> 6]), group.place & 63)
         self.spare = block
 
     @cython.cfunc
@@ -332,6 +334,7 @@ class NodeIndex:
             group = cython.cast(NodeGroup, self.groups[i])
             group.place = i
             group.upper(top, i & 63)
+            group.show_start(top, i & 63)
 
     # -- search ----------------------------------------------------------------------------------------
 

@@ -124,7 +124,8 @@ class Requests:
     """The pending asks of one application in request order; `waits` of them, with minima `waiting`, wait for a node."""
 
     blocks: list[Any]  # AskBlock
-    tail: AskBlock | None  # the last of them
+    head: AskBlock | None  # the first of them
+    tail: AskBlock | None  # the last
     priority: cython.longlong  # with the next two: no ask comes after one with these
     created: cython.longlong
     seq: cython.longlong
@@ -133,6 +134,7 @@ class Requests:
 
     def __init__(self) -> None:
         self.blocks = []
+        self.head = None
         self.tail = None
         self.priority = 0
         self.created = 0
@@ -152,6 +154,8 @@ class Requests:
                 block = AskBlock()
                 block.place = len(self.blocks)
                 self.blocks.append(block)
+                if self.tail is None:
+                    self.head = block
                 self.tail = block
             block.items.append(ask)
             block.count_in(ask)
@@ -229,8 +233,8 @@ class Requests:
         waiting: cython.bint
         blocks: list[Any] = self.blocks
         held: cython.bint
-        if blocks:
-            block = cython.cast(AskBlock, blocks[0])
+        if self.head is not None:
+            block = self.head
             ask = cython.cast(Ask, block.items[block.gone])
             if not ask.parked and room.holds(ask.shape.amounts):  # the common case: it is the very first
                 if cython.compiled:
@@ -290,10 +294,11 @@ class Requests:
 
     @cython.cfunc
     def _place_from(self, start: cython.Py_ssize_t) -> cython.void:
-        """The blocks from here on are others now: tell them their places, and know the last one."""
+        """The blocks from here on are others now: tell them their places, and know the first and the last."""
         i: cython.Py_ssize_t
         for i in range(start, len(self.blocks)):
             cython.cast(AskBlock, self.blocks[i]).place = i
+        self.head = cython.cast(AskBlock, self.blocks[0]) if self.blocks else None
         self.tail = cython.cast(AskBlock, self.blocks[len(self.blocks) - 1]) if self.blocks else None
 
     def validate(self) -> None:
@@ -322,5 +327,6 @@ class Requests:
                         assert block.low.v[d] <= ask.shape.amounts.at(d), f"bound below ask {ask.key}"
             assert live == block.live, "live asks of a block"
         assert waits == self.waits, "asks that wait for a node"
+        assert self.head is (self.blocks[0] if self.blocks else None), "the first block of asks"
         assert self.tail is (self.blocks[len(self.blocks) - 1] if self.blocks else None), "the last block of asks"
         assert last is None or not last.after(self.priority, self.created, self.seq), f"{last.key}: after the last ask"
