@@ -168,8 +168,8 @@ class NodeIndex:
     @cython.cfunc
     def aim(self, node: Node) -> cython.void:
         """Less is free on a node: have the processor fetch the block in which it will stand, before `mend`."""
-        self.target = self._block_for(order_key(self.policy.score(node)), node.rank)
-        if cython.compiled:
+        if cython.compiled and len(self.groups) > 1:  # a single group stays in the cache
+            self.target = self._block_for(order_key(self.policy.score(node)), node.rank)
             prefetch(cython.cast(cython.p_void, self.target), 2)
 
     @cython.cfunc
