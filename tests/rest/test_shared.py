@@ -69,7 +69,7 @@ async def made(kept: Shared) -> None:
 
 def test_many_askers_get_one_answer(clock: Clock) -> None:
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.05)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.05)
         answers = await asyncio.gather(*(kept.answer("a", make, compress=False) for _ in range(20)))
         assert make.made == 1
         assert {bytes(answer.body) for answer in answers} == {b"x" * 2000 + b"\n"}
@@ -83,7 +83,7 @@ def test_many_askers_get_one_answer(clock: Clock) -> None:
 
 def test_an_answer_grows_old(clock: Clock) -> None:
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.015)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.015)
         first = await kept.answer("a", make, compress=False)
         make.letter = b"y"
         for after_s, wanted in ((1.4, 1), (0.2, 2)):  # until it has grown old, and again while a new one is being made
@@ -99,7 +99,7 @@ def test_an_answer_grows_old(clock: Clock) -> None:
 
 def test_an_answer_that_is_too_old_is_not_given_any_more(clock: Clock) -> None:
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.02)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.02)
         await kept.answer("a", make, compress=False)
         clock.now_s += shared.STALE_S
         make.letter = b"y"
@@ -111,7 +111,7 @@ def test_an_answer_that_is_too_old_is_not_given_any_more(clock: Clock) -> None:
 
 def test_an_answer_that_fails_fails_for_who_waits_and_is_made_again(clock: Clock) -> None:
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.02)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.02)
         await kept.answer("a", make, compress=False)
         make.fails = True
         clock.now_s += 2.1
@@ -128,7 +128,7 @@ def test_an_answer_that_fails_fails_for_who_waits_and_is_made_again(clock: Clock
 
 def test_what_is_made_quickly_is_always_new(clock: Clock) -> None:
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.0)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.0)
         for _ in range(3):
             await kept.answer("a", make, compress=False)
         assert make.made == 3
@@ -138,7 +138,7 @@ def test_what_is_made_quickly_is_always_new(clock: Clock) -> None:
 
 def test_compressed_answers_are_kept_beside_plain_ones(clock: Clock) -> None:
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.05)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.05)
         plain = await kept.answer("a", make, compress=False)
         for _ in range(2):
             packed = await kept.answer("a", make, compress=True)
@@ -153,7 +153,7 @@ def test_what_is_kept_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(shared, "KEPT_MAX", 5000)
 
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.02)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.02)
         for name in "abcde":
             await kept.answer(name, make, compress=False)
         assert kept._size == sum(len(one.body) for one in kept._kept.values()) <= 5000
@@ -166,7 +166,7 @@ def test_a_very_long_answer_is_sent_as_it_is_made(clock: Clock, monkeypatch: pyt
     monkeypatch.setattr(shared, "BODY_MAX", 1000)
 
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.05)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.05)
         answer = await kept.answer("a", make, compress=False)
         assert answer.body == b"x" * 2000 + b"\n"
         assert make.made == 2
@@ -178,7 +178,7 @@ def test_a_very_long_answer_is_sent_as_it_is_made(clock: Clock, monkeypatch: pyt
 @pytest.mark.parametrize("compress", [False, True])
 def test_what_shows_the_same_is_given_again(clock: Clock, compress: bool) -> None:
     async def story() -> None:
-        kept, make, state = Shared(2.0), Maker(clock, 0.0), [1]
+        kept, make, state = Shared(lambda: 2.0), Maker(clock, 0.0), [1]
         for wanted in (1, 1, 2, 2, 1):
             state[0] = wanted
             await kept.answer("a", make, compress=compress, state=lambda: state[0])
@@ -189,7 +189,7 @@ def test_what_shows_the_same_is_given_again(clock: Clock, compress: bool) -> Non
 
 def test_what_changes_while_it_is_made_is_not_given_again(clock: Clock) -> None:
     async def story() -> None:
-        kept, make, state = Shared(0.0), Maker(clock, 0.05), [1]
+        kept, make, state = Shared(lambda: 0.0), Maker(clock, 0.05), [1]
         making = asyncio.ensure_future(kept.answer("a", make, compress=False, state=lambda: state[0]))
         await asyncio.sleep(0)
         state[0] = 2
@@ -203,7 +203,7 @@ def test_what_changes_while_it_is_made_is_not_given_again(clock: Clock) -> None:
 
 def test_what_shows_the_same_is_kept_for_a_while_only(clock: Clock) -> None:
     async def story() -> None:
-        kept, make = Shared(2.0), Maker(clock, 0.0)
+        kept, make = Shared(lambda: 2.0), Maker(clock, 0.0)
         await kept.answer("a", make, compress=False, state=lambda: 1)
         clock.now_s += shared.SAME_S
         await kept.answer("b", make, compress=False, state=lambda: 1)

@@ -125,7 +125,7 @@ class NodeBlock(Columns):
         self.copy_rows(start, to, to.count)
         for j in range(number):
             if cython.compiled and j + 8 < number:
-                prefetch(item(self.nodes, j + 8), 1)
+                prefetch(item(self.nodes, j + 8), 1)  # each is elsewhere in memory
             cython.cast(Node, self.nodes[j]).block = to
         to.nodes = self.nodes[:number] + to.nodes
         to.count += number

@@ -62,7 +62,7 @@ class Handlers:
         self._old_queue_names = old_queue_names
         self._metrics = metrics.Metrics()
         self._checks = asyncio.Semaphore(limits.checks)
-        self._shared = Shared(limits.keep_s)
+        self._shared = Shared(lambda: self.limits.keep_s)
         self._kept: WeakKeyDictionary[Partition, dict[str, Pieces]] = WeakKeyDictionary()
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
 

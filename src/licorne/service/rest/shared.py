@@ -102,9 +102,12 @@ class _TooLong(Exception):  # noqa: N818  it is no error
 
 
 class Shared:
-    """The answers that are kept, by what was asked; none for longer than `keep_s` if what it shows has changed."""
+    """The answers that are kept, by what was asked.
 
-    def __init__(self, keep_s: float) -> None:
+    `keep_s` says for how long one may be given though what it shows has changed; it may say otherwise each time.
+    """
+
+    def __init__(self, keep_s: Callable[[], float]) -> None:
         self._keep_s = keep_s
         self._kept: dict[str, _Kept] = {}
         self._making: dict[str, asyncio.Future[tuple[bytes, bool]]] = {}
@@ -159,7 +162,7 @@ class Shared:
         if compressed:
             body, packing_s = await asyncio.to_thread(_packed, body)
             busy_s += packing_s
-        lasts = min(busy_s * FACTOR, self._keep_s)
+        lasts = min(busy_s * FACTOR, self._keep_s())
         lasts_until = time.monotonic() + lasts if lasts >= SHORTEST_S else 0.0
         self._keep(key, _Kept(begun.begun_at, lasts_until, body, compressed, seen))
         return body, compressed
