@@ -10,7 +10,7 @@ import pytest
 
 from licorne.service.rest import shared
 from licorne.service.rest.shared import Shared
-from rest.world import run
+from rest.world import busy, run
 
 
 class Clock:
@@ -173,6 +173,13 @@ def test_a_very_long_answer_is_sent_as_it_is_made(clock: Clock, monkeypatch: pyt
         assert not kept._kept
 
     run(story())
+
+
+def test_a_small_cluster_is_shown_as_it_is_now() -> None:
+    world = busy()
+    for number in range(5):
+        world.node(f"new{number}", vcore=1)
+        assert len(world.get("/ws/v1/partition/default/nodes")) == 3 + number
 
 
 @pytest.mark.parametrize("compress", [False, True])
