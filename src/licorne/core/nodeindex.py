@@ -285,10 +285,8 @@ class NodeIndex:
     def _drop(self, block: NodeBlock) -> cython.void:
         """An empty block leaves its group."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
-        at: cython.Py_ssize_t = block.place
-        group.drop(at)
-        if at == 0:
-            group.show_start(cython.cast(Columns, self.tops[group.place >> 6]), group.place & 63)
+        group.drop(block.place)
+        group.show_start(cython.cast(Columns, self.tops[group.place >> 6]), group.place & 63)
         self.spare = block
 
     @cython.cfunc
