@@ -258,8 +258,16 @@ class Books:
         node: Node = cython.cast(Node, alloc.node)
         if self.watch is not None:
             self.watch.ending(app, alloc)
-        del node.allocations[alloc]
+        if cython.compiled:
+            node.fetch()
         del app.allocations[alloc.id]
+        node.free.plus(amounts)
+        if cython.compiled:
+            self.index.aim(node)
+        del node.allocations[alloc]
+        node.allocated.minus(amounts)
+        if cython.compiled:
+            self.index.fetch_target()
         if alloc.preempted:
             self._unpreempt(app.queue, amounts)
         if alloc.placeholder:
@@ -267,8 +275,6 @@ class Books:
         else:
             app.allocated.minus(amounts)
         self._return_use(app, amounts)
-        node.allocated.minus(amounts)
-        node.free.plus(amounts)
         if node.block is not None:
             self.index.mend(node)
             self.parking.node_freed(node)

@@ -32,6 +32,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.uuids import Uuids
     from cython.cimports.licorne.core.vectors import Vec
     from cython.cimports.licorne.si.allocations import NewAllocation
+    from cython.cimports.prefetch import prefetch
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.messages import NewAllocation
@@ -238,6 +239,8 @@ class Descent:
         node: Node | None
         self.attempts += 1
         ask.attempted = True
+        if cython.compiled:
+            prefetch(cython.cast(cython.p_void, ask.shape.resource), 1)  # for `announce`
         if ask.required:
             return self.attempt_required(app, ask)
         node = self.first_node(ask)

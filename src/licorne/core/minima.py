@@ -26,21 +26,19 @@ KEPT = cython.declare(cython.Py_ssize_t, 16)
 
 @cython.cclass
 class Minima:
-    """The minima of a set of vectors: up to 16 rows, in columns of amounts, one for each of `width` resource types.
+    """The minima of a set of vectors: up to 16 rows of amounts, one for each of `width` resource types.
 
     An amount that a vector does not hold is 0, and who wants nothing fits a negative room (as `Vec.holds`).
     """
 
-    low: cython.p_longlong
+    low: cython.p_longlong  # row by row
     width: cython.Py_ssize_t
     count: cython.Py_ssize_t
-    floor: Vec  # no minimum is below this in any type
     lossless: cython.bint  # a minimum too many is left out; else two are joined
 
     def __init__(self, lossless: bool) -> None:
         self.width = 0
         self.count = 0
-        self.floor = new_vec(0, 0)
         self.lossless = lossless
         if not cython.compiled:
             self.low = []
@@ -53,25 +51,9 @@ class Minima:
     @cython.exceptval(check=False)
     def reach(self, room: Vec) -> cython.bint:
         """Is one of them below `room`, or equal to it?"""
-        d: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        x: cython.longlong
-        if self.count == 0 or not room.holds(self.floor):
-            return False
-        if not cython.compiled:
-            for i in range(self.count):
-                if self._below(i, room):
-                    return True
-            return False
-        over = cython.declare(cython.ulonglong[16])  # type: ignore[valid-type]  # a C array
-        for i in range(KEPT):
-            over[i] = 0
-        for d in range(self.width):
-            x = max(room.v[d], 0) if d < room.n else 0
-            for i in range(KEPT):  # the sign of what would be left, as in `Columns.first`
-                over[i] |= cython.cast(cython.ulonglong, x - self.low[d * KEPT + i]) >> 63
-        for i in range(self.count):
-            if over[i] == 0:
+        for i in range(self.count):  # mostly the first is, or one of the next, so that no columns are needed
+            if self._below(i, room):
                 return True
         return False
 
@@ -82,7 +64,7 @@ class Minima:
         d: cython.Py_ssize_t
         low: cython.longlong
         for d in range(self.width):
-            low = self.low[d * KEPT + i]
+            low = self.low[i * self.width + d]
             if low > 0 and low > (room.v[d] if d < room.n else room.fill):
                 return False
         return True
@@ -93,7 +75,7 @@ class Minima:
         """Is the minimum in this row above `vec`, or equal to it?"""
         d: cython.Py_ssize_t
         for d in range(max(self.width, vec.n)):
-            if vec.at(d) > (self.low[d * KEPT + i] if d < self.width else 0):
+            if vec.at(d) > (self.low[i * self.width + d] if d < self.width else 0):
                 return False
         return True
 
@@ -128,11 +110,10 @@ class Minima:
     def forget_below(self, room: Vec) -> cython.void:
         """What fits into this room is in the set no more."""
         i: cython.Py_ssize_t = self.count - 1
-        if self.reach(room):
-            while i >= 0:
-                if self._below(i, room):
-                    self._drop(i)
-                i -= 1
+        while i >= 0:
+            if self._below(i, room):
+                self._drop(i)
+            i -= 1
 
     @cython.cfunc
     def clear(self) -> cython.void:
@@ -145,7 +126,7 @@ class Minima:
         d: cython.Py_ssize_t
         vec: Vec = new_vec(self.width, 0)
         for d in range(self.width):
-            vec.v[d] = self.low[d * KEPT + i]
+            vec.v[d] = self.low[i * self.width + d]
         return vec
 
     @cython.cfunc
@@ -154,11 +135,7 @@ class Minima:
         if vec.n > self.width:
             self._widen(vec.n)
         for d in range(self.width):
-            self.low[d * KEPT + self.count] = vec.at(d)
-        if self.count == 0:
-            self.floor.copy_from(vec)
-        else:
-            self.floor.lower_to(vec)
+            self.low[self.count * self.width + d] = vec.at(d)
         self.count += 1
 
     @cython.cfunc
@@ -167,21 +144,24 @@ class Minima:
         d: cython.Py_ssize_t
         self.count -= 1
         for d in range(self.width):
-            self.low[d * KEPT + i] = self.low[d * KEPT + self.count]
+            self.low[i * self.width + d] = self.low[self.count * self.width + d]
 
     @cython.cfunc
     def _widen(self, width: cython.Py_ssize_t) -> cython.void:
+        """The rows have so many amounts from now on."""
         i: cython.Py_ssize_t
+        d: cython.Py_ssize_t
+        old: cython.p_longlong = self.low
         if cython.compiled:
-            new: cython.p_longlong = cython.cast(cython.p_longlong, malloc(width * KEPT * 8))
-            if new == cython.NULL:
+            self.low = cython.cast(cython.p_longlong, malloc(width * KEPT * 8))
+            if self.low == cython.NULL:
+                self.low = old
                 raise MemoryError
-            for i in range(self.width * KEPT):
-                new[i] = self.low[i]
-            for i in range(self.width * KEPT, width * KEPT):
-                new[i] = 0
-            free(self.low)
-            self.low = new
         else:
-            self.low.extend([0] * ((width - self.width) * KEPT))
+            self.low = [0] * (width * KEPT)
+        for i in range(self.count):
+            for d in range(width):
+                self.low[i * width + d] = old[i * self.width + d] if d < self.width else 0
+        if cython.compiled:
+            free(old)
         self.width = width

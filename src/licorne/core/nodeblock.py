@@ -65,7 +65,7 @@ class NodeBlock(Columns):
     def fetch_next(self) -> cython.void:
         """Have the processor fetch what follows the first node, which mostly leaves its place when it is taken.
 
-        As in `AskBlock.fetch_next`: of one node the node, of the one before it what that names, of the next the entries.
+        As in `AskBlock.fetch_after`: of one node the node, of the one before it what that names, of the next the entries.
         """
         if cython.compiled:
             at: cython.Py_ssize_t = self.count - 4

@@ -167,8 +167,10 @@ class NodeIndex:
 
     @cython.cfunc
     def aim(self, node: Node) -> cython.void:
-        """Less is free on a node: have the processor fetch the block in which it will stand, before `mend`."""
+        """What is free on a node has changed: have the processor fetch where it stands and where it will, before `mend`."""
         if cython.compiled and len(self.groups) > 1:  # a single group stays in the cache
+            if node.block is not None:
+                cython.cast(NodeBlock, node.block).fetch()
             self.target = self._block_for(order_key(self.policy.score(node)), node.rank)
             prefetch(cython.cast(cython.p_void, self.target), 2)
 

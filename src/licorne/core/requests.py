@@ -54,18 +54,18 @@ class AskBlock:
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch_next(self) -> cython.void:
-        """Have the processor fetch from memory what follows the first ask: a hint, of which nothing depends.
+    def fetch_after(self, i: cython.Py_ssize_t) -> cython.void:
+        """Have the processor fetch from memory what follows the ask at this place: a hint, of which nothing depends.
 
         An ask that came long ago is a chain of addresses, of which it cannot know the next before it has the last: so of
         one it fetches the ask, of the one before it what that names, and of the next one the amounts.
         """
         if cython.compiled:
-            if self.gone + 3 < len(self.items):
-                prefetch(item(self.items, self.gone + 3), 3)
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, self.gone + 2)).shape), 1)
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, self.gone + 2)).key), 1)
-                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, self.gone + 1)).shape.amounts), 1)
+            if i + 3 < len(self.items):
+                prefetch(item(self.items, i + 3), 3)
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, i + 2)).shape), 1)
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, i + 2)).key), 1)
+                prefetch(cython.cast(cython.p_void, cython.cast(Ask, item(self.items, i + 1)).shape.amounts), 1)
 
     @cython.cfunc
     def count_in(self, ask: Ask) -> cython.void:
@@ -238,7 +238,7 @@ class Requests:
             ask = cython.cast(Ask, block.items[block.gone])
             if not ask.parked and room.holds(ask.shape.amounts):  # the common case: it is the very first
                 if cython.compiled:
-                    block.fetch_next()
+                    block.fetch_after(block.gone)
                 return ask
         held = self.waits > 0 and len(candidates.nodes) > 0 and self.waiting.reach(candidates.most)
         for p in range(len(blocks)):
@@ -249,6 +249,8 @@ class Requests:
                 continue
             for i in range(block.gone, len(block.items)):
                 ask = cython.cast(Ask, block.items[i])
+                if cython.compiled:
+                    block.fetch_after(i)
                 if not ask.parked:
                     if live and room.holds(ask.shape.amounts):
                         return ask
