@@ -21,7 +21,9 @@ from licorne.si.messages import (
     RemoveApplication,
 )
 from reference.cluster import ReferenceCluster
+from reference.compare import run
 from reference.model import SECOND_NS
+from reference.situations import Situations
 
 
 class Both:
@@ -131,3 +133,8 @@ def test_a_second_freed_node_is_not_forgotten() -> None:
     product, reference = both.schedule()
     assert reference == ["third on n2"]
     assert product == reference
+
+
+def test_an_application_is_woken_by_a_placeholder_that_was_placed_elsewhere() -> None:
+    """Scenario 1425, not made smaller: the gang was asleep when its asks became old enough to reserve a node."""
+    run(1425, Situations(), parking_off=True)

@@ -342,7 +342,7 @@ def _placed_outside(
         partition.gangs.recovered(app)
     if app.atomic is not None:  # a member that runs already
         app.atomic.changed()
-        partition.parking.wake(app)
+    partition.parking.wake(app)  # what kept it from being tried may be over
     partition.descent.announce(app, new)
     return ""
 
