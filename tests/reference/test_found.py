@@ -9,7 +9,7 @@ from typing import Any
 from licorne.config import load
 from licorne.core.cluster import Cluster
 from licorne.core.vectors import UNLIMITED
-from licorne.si.constants import TAG_REQUIRED_NODE
+from licorne.si.constants import TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
 from licorne.si.messages import (
     AddApplication,
     Allocation,
@@ -18,7 +18,10 @@ from licorne.si.messages import (
     NodeAction,
     NodeUpdate,
     Output,
+    Release,
     RemoveApplication,
+    Termination,
+    WaitingForResources,
 )
 from reference.cluster import ReferenceCluster
 from reference.compare import run
@@ -52,13 +55,22 @@ class Both:
 
     def schedule(self) -> tuple[list[str], list[str]]:
         """What the product has placed where, and the reference."""
+        product, reference = self.decide()
+        return _placed(product), _placed(reference)
+
+    def decide(self) -> tuple[list[Output], list[Output]]:
+        """What the product says, and the reference."""
         self.product.schedule(UNLIMITED)
         self.reference.schedule()
-        return _placed(list(self.product.outputs())), _placed(self.reference.outputs())
+        return _outputs(list(self.product.outputs())), _outputs(self.reference.outputs())
 
 
-def _placed(said: Sequence[tuple[str, list[Output]]]) -> list[str]:
-    return [f"{o.key} on {o.node_id}" for _, outputs in said for o in outputs if isinstance(o, NewAllocation)]
+def _outputs(said: Sequence[tuple[str, list[Output]]]) -> list[Output]:
+    return [output for _, outputs in said for output in outputs]
+
+
+def _placed(said: list[Output]) -> list[str]:
+    return [f"{o.key} on {o.node_id}" for o in said if isinstance(o, NewAllocation)]
 
 
 def _configuration(**queue: Any) -> str:
@@ -138,3 +150,39 @@ def test_a_second_freed_node_is_not_forgotten() -> None:
 def test_an_application_is_woken_by_a_placeholder_that_was_placed_elsewhere() -> None:
     """Scenario 1425, not made smaller: the gang was asleep when its asks became old enough to reserve a node."""
     run(1425, Situations(), parking_off=True)
+
+
+def test_to_be_matched_with_a_placeholder_is_no_attempt() -> None:
+    """Scenarios 653 and 1077: a real ask waits again, for its placeholder was ended. It did not have its turn since.
+
+    The application is left alone after one ask that fits no node, and that is another ask, which comes first.
+    """
+    both = Both({"reservation.enabled": "false"})
+    both.reload(properties={"application.unschedasks.backoff": "1"})
+    zone = {TAG_NODE_CONSTRAINTS: '{"nodeSelector": {"zone": "z"}}'}
+    both.submit(
+        *(_node("n1", 2), _node("small 1", 1), _node("small 2", 1)),
+        NodeUpdate(node_id="n2", action=NodeAction.CREATE, capacity={"vcore": 2}, attributes={"label/zone": "z"}),
+        *map(_app, ("gang", "other")),
+        Allocation(
+            key="place",
+            application_id="gang",
+            resource={"vcore": 2},
+            tags={TAG_REQUIRED_NODE: "n1"},
+            task_group="g",
+            placeholder=True,
+        ),
+    )
+    assert both.schedule() == (["place on n1"], ["place on n1"])
+    both.submit(Allocation(key="real", application_id="gang", resource={"vcore": 2}, tags=zone, task_group="g"))
+    both.wait(2)
+    both.decide()  # it is to replace the placeholder, on n2
+    both.submit(
+        Release(application_id="gang", key="place", termination=Termination.STOPPED_BY_RM),
+        Allocation(key="taken 1", application_id="other", resource={"vcore": 2}, node_id="n1"),
+        Allocation(key="taken 2", application_id="other", resource={"vcore": 2}, node_id="n2"),
+        _ask("first", "gang", 2, priority=1),
+    )
+    both.wait(2)
+    told = [[o.key for o in said if isinstance(o, WaitingForResources)] for said in both.decide()]
+    assert told == [["first"], ["first"]]

@@ -214,7 +214,6 @@ class Replacement:
         """Decide it: the placeholder is to be ended, and the real one is in flight until it is."""
         real: Ask = ask
         key: str = ask.key
-        ask.attempted = True
         if self.desk.seed_dialect:
             real = self.desk.descent.split(ask)
             real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
