@@ -25,8 +25,6 @@ from reference.scheduler import INSPECTION_NS
 from reference.situations import Situations
 
 LONG_NS = 3600 * 10**9
-KNOWN: dict[int, str] = {}
-"""Seeds that differ for a fault of the product that stands in `test_found.py`; they go with it."""
 Said = list[tuple[str, Output]]
 _load = lru_cache(maxsize=4096)(load)
 

@@ -242,12 +242,12 @@ FAULTS: dict[str, Fault] = {
 
 
 if __name__ == "__main__":
-    from reference.compare import KNOWN, DisagreementError, run
+    from reference.compare import DisagreementError, run
     from reference.situations import Situations
 
     chosen = FAULTS[sys.argv[1]]
     setattr(chosen.where, chosen.name, chosen.broken(getattr(chosen.where, chosen.name)))
-    for seed in sorted(set(range(1, ENOUGH + 1)) - KNOWN.keys()):
+    for seed in range(1, ENOUGH + 1):
         try:
             run(seed, Situations(), kind=chosen.kind)
         except DisagreementError as error:

@@ -24,9 +24,7 @@ from licorne.si.messages import (
     WaitingForResources,
 )
 from reference.cluster import ReferenceCluster
-from reference.compare import run
 from reference.model import SECOND_NS
-from reference.situations import Situations
 
 
 class Both:
@@ -92,6 +90,10 @@ def _ask(key: str, app: str, vcore: int, *, priority: int = 0, required: str = "
     return Allocation(key=key, application_id=app, resource={"vcore": vcore}, priority=priority, tags=tags)
 
 
+def _placeholder(key: str, **more: Any) -> Input:
+    return Allocation(key=key, application_id="gang", resource={"vcore": 2}, task_group="g", placeholder=True, **more)
+
+
 def test_a_reserved_ask_goes_to_a_node_that_opens_while_decisions_are_made() -> None:
     """An ask that requires n2 displaces the reservation there: the other reserved ask fits what is left of n2.
 
@@ -148,8 +150,15 @@ def test_a_second_freed_node_is_not_forgotten() -> None:
 
 
 def test_an_application_is_woken_by_a_placeholder_that_was_placed_elsewhere() -> None:
-    """Scenario 1425, not made smaller: the gang was asleep when its asks became old enough to reserve a node."""
-    run(1425, Situations(), parking_off=True)
+    """Scenario 1425: with the placeholder the gang is one of those that the user's limit counts, and so it may run."""
+    both = Both({"reservation.enabled": "false"})
+    both.reload(limits=[{"users": ["alice"], "maxapplications": 1}])
+    both.submit(_node("n", 10), *map(_app, ("first", "gang")), _ask("1", "first", 1))
+    both.schedule()
+    both.submit(_placeholder("held"))
+    assert both.schedule() == ([], [])
+    both.submit(_placeholder("there", node_id="n"))
+    assert both.schedule() == (["there on n", "held on n"], ["there on n", "held on n"])
 
 
 def test_to_be_matched_with_a_placeholder_is_no_attempt() -> None:
@@ -164,14 +173,7 @@ def test_to_be_matched_with_a_placeholder_is_no_attempt() -> None:
         *(_node("n1", 2), _node("small 1", 1), _node("small 2", 1)),
         NodeUpdate(node_id="n2", action=NodeAction.CREATE, capacity={"vcore": 2}, attributes={"label/zone": "z"}),
         *map(_app, ("gang", "other")),
-        Allocation(
-            key="place",
-            application_id="gang",
-            resource={"vcore": 2},
-            tags={TAG_REQUIRED_NODE: "n1"},
-            task_group="g",
-            placeholder=True,
-        ),
+        _placeholder("place", tags={TAG_REQUIRED_NODE: "n1"}),
     )
     assert both.schedule() == (["place on n1"], ["place on n1"])
     both.submit(Allocation(key="real", application_id="gang", resource={"vcore": 2}, tags=zone, task_group="g"))

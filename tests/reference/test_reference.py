@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reference.compare import KNOWN, DisagreementError, run
+from reference.compare import DisagreementError, run
 from reference.faults import FAULTS
 from reference.situations import Situations
 
@@ -21,6 +21,8 @@ SCENARIOS = int(os.environ.get("LICORNE_REFERENCE_SCENARIOS", "400"))
 SEED = int(os.environ.get("LICORNE_REFERENCE_SEED", "1"))
 ENOUGH = 400
 """From this many scenarios on every situation must have been met."""
+MORE = range(SEED + SCENARIOS, SEED + SCENARIOS + 4000, 400)
+"""Where time is no matter (`make test-long`) thousands follow, from these seeds on."""
 PARKING_OFF = 4
 """Each fourth scenario also runs through a product that never parks."""
 HERE = Path(__file__).resolve().parent
@@ -28,22 +30,30 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.mark.timeout(max(300, SCENARIOS))
 def test_the_product_decides_as_the_reference() -> None:
+    situations = _compare(SEED, SCENARIOS)
+    if SCENARIOS >= ENOUGH:
+        assert not situations.missing(), f"never met: {', '.join(situations.missing())}"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("first", MORE)
+def test_thousands_more(first: int) -> None:
+    _compare(first, MORE.step)
+
+
+def _compare(first: int, count: int) -> Situations:
+    """All of so many scenarios, from a seed on, must agree."""
     situations = Situations()
-    differ: dict[int, str] = {}
-    for seed in range(SEED, SEED + SCENARIOS):
+    differ: list[str] = []
+    for seed in range(first, first + count):
         try:
             run(seed, situations, parking_off=seed % PARKING_OFF == 0)
         except DisagreementError as error:
-            differ[seed] = str(error)
-    sys.stdout.write(f"{SCENARIOS} scenarios from seed {SEED} on\n{situations.report()}")
-    new = {seed: text for seed, text in differ.items() if seed not in KNOWN}
-    assert not new, "\n".join(
-        [f"{len(new)} scenarios differ", *map(_first_line, new.values()), next(iter(new.values()))]
-    )
-    mended = [seed for seed in KNOWN if SEED <= seed < SEED + SCENARIOS and seed not in differ]
-    assert not mended, f"no longer differ, so take them out of KNOWN: {mended}"
-    if SCENARIOS >= ENOUGH:
-        assert not situations.missing(), f"never met: {', '.join(situations.missing())}"
+            differ.append(str(error))
+    sys.stdout.write(f"{count} scenarios from seed {first} on\n{situations.report()}")
+    assert not differ, "\n".join([f"{len(differ)} scenarios differ", *map(_first_line, differ), differ[0]])
+    return situations
 
 
 @pytest.mark.parametrize(

@@ -342,7 +342,7 @@ def _placed_outside(
         partition.gangs.recovered(app)
     if app.atomic is not None:  # a member that runs already
         app.atomic.changed()
-    partition.parking.wake(app)  # what kept it from being tried may be over
+    partition.parking.wake(app)  # a user's or group's limit of applications counts it from now on: it may run
     partition.descent.announce(app, new)
     return ""
 
