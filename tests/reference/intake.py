@@ -85,7 +85,7 @@ def add_application(partition: Partition, message: AddApplication) -> None:
         watch_queues(partition)
         return
     if not queue.managed:
-        _quota_of_tags(queue, message.tags)
+        _quota_of_tags(partition, queue, message.tags)
     if not gangs.admissible(queue, message):
         partition.out.append(RejectedApplication(message.application_id, ""))
         watch_queues(partition)
@@ -107,13 +107,16 @@ def _seconds(text: str | None) -> int | None:
     return None if text is None else int(text) * SECOND_NS
 
 
-def _quota_of_tags(queue: Queue, tags: dict[str, str]) -> None:
+def _quota_of_tags(partition: Partition, queue: Queue, tags: dict[str, str]) -> None:
     """The quota of an unmanaged leaf as the namespace has it (section 12)."""
+    before = queue.max_apps, queue.maximum, queue.guaranteed
     if TAG_RESOURCE_MAX_APPS in tags:
         queue.max_apps = int(tags[TAG_RESOURCE_MAX_APPS]) or queue.max_apps
     if TAG_RESOURCE_QUOTA in tags or TAG_RESOURCE_GUARANTEED in tags:
         queue.maximum = _amounts_of_tag(tags.get(TAG_RESOURCE_QUOTA))
         queue.guaranteed = _amounts_of_tag(tags.get(TAG_RESOURCE_GUARANTEED))
+    if before != (queue.max_apps, queue.maximum, queue.guaranteed):
+        partition.number("configuration")
 
 
 def _amounts_of_tag(text: str | None) -> dict[str, int]:

@@ -7,7 +7,6 @@ that may end an allocation. Who has to go is found by trying, from the smallest 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations
 
 from licorne.si.messages import Termination
 from reference.life import say_released
@@ -176,24 +175,31 @@ def _choice(partition: Partition, leaf: Queue, share: Amounts, levels: list[Queu
         if not alloc.required and not alloc.released and not alloc.preempted
         if any(share.get(name, 0) > 0 for name in alloc.amounts) and serve([alloc])
     ]
-    good = [alloc for alloc in candidates if alloc.allow_self and not alloc.originator]
-    bad = [alloc for alloc in candidates if alloc not in good]
-    for number_bad in range(len(bad) + 1):
-        for number_good in range(len(good) + 1):
-            sets = [
-                [*some, *others]
-                for some in combinations(bad, number_bad)
-                for others in combinations(good, number_good)
-                if serve([*some, *others])
-            ]
-            final = [s for s in sets if not any(serve([*s, more]) for more in candidates if more not in s)]
-            if final:
-                return min(final, key=_worth)
-    raise AssertionError("there is always a set to which nothing can be added")
+    # Of those that are alike, the lowest priority and then the newest go first: no set is better that has another.
+    alike: dict[object, list[Ask]] = {}
+    for alloc in sorted(candidates, key=lambda a: (a.priority, _age(a))):
+        sizes = [
+            (name, n) for name, n in sorted(alloc.amounts.items()) if any(name in room for room in (share, *spare))
+        ]
+        alike.setdefault((_refuses(alloc), tuple(sizes)), []).append(alloc)
+    sets: list[list[Ask]] = [[]]
+    for first in alike.values():
+        sets = [[*some, *first[:n]] for some in sets for n in range(len(first) + 1) if serve([*some, *first[:n]])]
+    final = (some for some in sets if not any(serve([*some, more]) for more in candidates if more not in some))
+    return min(final, key=_worth)
 
 
-def _worth(victims: list[Ask]) -> tuple[int, list[tuple[int, int, int]]]:
-    return sum(a.priority for a in victims), sorted(map(_age, victims))
+def _refuses(alloc: Ask) -> bool:
+    return alloc.originator or not alloc.allow_self
+
+
+def _worth(victims: list[Ask]) -> tuple[int, int, int, list[tuple[int, int, int]]]:
+    return (
+        sum(map(_refuses, victims)),
+        len(victims),
+        sum(a.priority for a in victims),
+        sorted(map(_age, victims)),
+    )
 
 
 def _age(alloc: Ask) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 from licorne.config import load
 from licorne.core.cluster import Cluster
 from licorne.core.vectors import UNLIMITED
-from licorne.si.constants import TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.constants import TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE, TAG_RESOURCE_GUARANTEED
 from licorne.si.messages import (
     AddApplication,
     Allocation,
@@ -19,6 +19,7 @@ from licorne.si.messages import (
     NodeUpdate,
     Output,
     Release,
+    Released,
     RemoveApplication,
     Termination,
     WaitingForResources,
@@ -73,7 +74,8 @@ def _placed(said: list[Output]) -> list[str]:
 
 def _configuration(**queue: Any) -> str:
     root = {"name": "root", "submitacl": "*", "queues": [{"name": "a", **queue}, {"name": "b"}]}
-    return json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
+    rules = [{"name": "provided", "create": True}]
+    return json.dumps({"partitions": [{"name": "default", "placementrules": rules, "queues": [root]}]})
 
 
 def _node(name: str, vcore: int) -> Input:
@@ -81,13 +83,13 @@ def _node(name: str, vcore: int) -> Input:
     return NodeUpdate(node_id=name, action=action, capacity={"vcore": vcore})
 
 
-def _app(name: str, queue: str = "root.a") -> Input:
-    return AddApplication(application_id=name, queue=queue, user="alice")
+def _app(name: str, queue: str = "root.a", **more: Any) -> Input:
+    return AddApplication(application_id=name, queue=queue, user="alice", **more)
 
 
-def _ask(key: str, app: str, vcore: int, *, priority: int = 0, required: str = "") -> Input:
+def _ask(key: str, app: str, vcore: int, *, required: str = "", **more: Any) -> Input:
     tags = {TAG_REQUIRED_NODE: required} if required else None
-    return Allocation(key=key, application_id=app, resource={"vcore": vcore}, priority=priority, tags=tags)
+    return Allocation(key=key, application_id=app, resource={"vcore": vcore}, tags=tags, **more)
 
 
 def _placeholder(key: str, **more: Any) -> Input:
@@ -188,3 +190,21 @@ def test_to_be_matched_with_a_placeholder_is_no_attempt() -> None:
     both.wait(2)
     told = [[o.key for o in said if isinstance(o, WaitingForResources)] for said in both.decide()]
     assert told == [["first"], ["first"]]
+
+
+def test_a_guarantee_that_a_tag_brings_may_be_preempted_for() -> None:
+    """Scenario 2128: the configuration guarantees nothing to anybody. Who waits already in the queue may preempt too."""
+    both = Both({"reservation.enabled": "false"})
+    both.submit(_node("n", 2), _app("rich", "root.b"), _app("poor", "root.team"))
+    both.submit(*(_ask(key, "rich", 1, allow_preempt_self=True) for key in ("old", "new")))
+    assert both.schedule() == (["old on n", "new on n"], ["old on n", "new on n"])
+    both.submit(_ask("waiting", "poor", 1, allow_preempt_other=True))
+    both.wait(40)
+    assert [_victims(said) for said in both.decide()] == [[], []]
+    guarantee = {TAG_RESOURCE_GUARANTEED: '{"resources": {"vcore": {"value": 1}}}'}
+    both.submit(_app("next", "root.team", tags=guarantee))
+    assert [_victims(said) for said in both.decide()] == [["new"], ["new"]]
+
+
+def _victims(said: list[Output]) -> list[str]:
+    return [o.key for o in said if isinstance(o, Released)]

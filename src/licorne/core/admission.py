@@ -55,6 +55,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.parking.wake_blocked(queue.blocked)
+        partition.guaranteed.quota_changed(queue)
     if message.placeholder_ask:
         fault = partition.gangs.fault(queue, message, partition.types.vector(message.placeholder_ask))
         if fault:

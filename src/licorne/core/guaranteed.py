@@ -100,6 +100,18 @@ class Guaranteed:
         partition.index.changes += 1
         partition.descent.hungry = {} if enabled else None
 
+    def quota_changed(self, leaf: Queue) -> None:
+        """An application's tags have changed what this leaf may have, or is guaranteed: look at everybody there anew."""
+        partition = self._partition
+        if partition.descent.hungry is None:
+            if not partition.config.preemption_enabled or not below_guarantee(leaf):
+                return
+            partition.descent.hungry = {}
+        partition.index.changes += 1  # who found nothing elsewhere may find something now
+        for app in leaf.apps.values():
+            self.seen.pop(app, None)
+            partition.descent.hungry[app] = None
+
     # -- when --------------------------------------------------------------------------------------------
 
     def at_rest(self) -> bool:
