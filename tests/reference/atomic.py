@@ -179,7 +179,8 @@ def visit(turn: Pass, app: App) -> Placing | None:
 
 
 def give_up(partition: Partition, gang: Gang | None) -> None:
-    """It holds nothing any longer."""
+    """It holds nothing any longer: another one may, in this call."""
+    partition.atomic.planned = False
     if partition.atomic.hold is not None and partition.atomic.hold.gang is gang:
         partition.atomic.hold = None
 

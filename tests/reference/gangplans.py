@@ -14,6 +14,7 @@ from reference.atomic import (
     Trial,
     changed,
     fits_quota,
+    give_up,
     holds,
     members,
     sum_of,
@@ -134,7 +135,7 @@ def follow(partition: Partition) -> bool:
     if hold is not None:
         asks = _may_hold(partition, hold.app, hold.gang)
         if not asks:
-            atomic.hold = None
+            give_up(partition, hold.gang)
             hold.gang.stale = True
             return True
         if atomic.planned:
@@ -164,7 +165,7 @@ def _follow_plan(partition: Partition, hold: Hold, asks: list[Ask]) -> bool:
     plan = _plan(partition, asks, hold)
     good = _still_good(partition, hold, asks)
     if plan is None and not good:
-        partition.atomic.hold = None
+        give_up(partition, hold.gang)
         return True
     if plan is not None and plan[1][0] < 0 and partition.predicate is None:
         changed(hold.app)

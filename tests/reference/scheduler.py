@@ -145,10 +145,9 @@ class Pass:
             placing = atomic.visit(self, app)
             if placing is None:
                 return ""
+            self._start(app, placing)
             if placing:
-                self._start(app, placing)
                 return ALLOCATED
-            app.atomic = None
         room = self.sums.queue_headroom(app.queue)
         user_room = self.sums.user_headroom(app)
         unschedulable = 0

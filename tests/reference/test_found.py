@@ -24,7 +24,9 @@ from licorne.si.messages import (
     Termination,
     WaitingForResources,
 )
+from reference.atomic import GROUPS_TAG
 from reference.cluster import ReferenceCluster
+from reference.gangdraws import held_by_product, held_by_reference
 from reference.model import SECOND_NS
 
 
@@ -63,6 +65,12 @@ class Both:
         self.reference.schedule()
         return _outputs(list(self.product.outputs())), _outputs(self.reference.outputs())
 
+    def holders(self) -> tuple[list[str], list[str]]:
+        """Which gang holds nodes."""
+        held = held_by_product(self.product), held_by_reference(self.reference)
+        product, reference = ([gang for gang, *_ in each.values()] for each in held)
+        return product, reference
+
 
 def _outputs(said: Sequence[tuple[str, list[Output]]]) -> list[Output]:
     return [output for _, outputs in said for output in outputs]
@@ -94,6 +102,15 @@ def _ask(key: str, app: str, vcore: int, *, required: str = "", **more: Any) -> 
 
 def _placeholder(key: str, **more: Any) -> Input:
     return Allocation(key=key, application_id="gang", resource={"vcore": 2}, task_group="g", placeholder=True, **more)
+
+
+def _gang(name: str, queue: str) -> Input:
+    groups = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "1m"}}])
+    return _app(name, queue, tags={"gang.scheduling": "atomic", GROUPS_TAG: groups})
+
+
+def _member(key: str, gang: str, vcore: int) -> Input:
+    return _ask(key, gang, vcore, task_group="g")
 
 
 def test_a_reserved_ask_goes_to_a_node_that_opens_while_decisions_are_made() -> None:
@@ -204,6 +221,43 @@ def test_a_guarantee_that_a_tag_brings_may_be_preempted_for() -> None:
     guarantee = {TAG_RESOURCE_GUARANTEED: '{"resources": {"vcore": {"value": 1}}}'}
     both.submit(_app("next", "root.team", tags=guarantee))
     assert [_victims(said) for said in both.decide()] == [["new"], ["new"]]
+
+
+def test_placing_a_pending_ask_outside_makes_its_application_no_older() -> None:
+    """Scenario 12817: applications that come at one moment are a nanosecond apart; their asks are of the moment itself."""
+    both = Both({})
+    both.submit(_node("n", 5), *map(_app, ("first", "second", "third")))
+    both.submit(_ask("2", "second", 2), _ask("3", "third", 2), _ask("there", "third", 1))
+    both.wait(1)
+    both.submit(Allocation(key="there", application_id="third", resource={"vcore": 1}, node_id="n"))
+    expected = ["there on n", "2 on n", "3 on n"]
+    assert both.schedule() == (expected, expected)
+
+
+def test_a_gang_that_became_smaller_is_tried() -> None:
+    """Scenario 15653: its queue had no room for the large member; with another one in its place it has."""
+    both = Both({})
+    both.reload(resources={"max": {"vcore": "10m"}})
+    both.submit(_node("n", 20), _app("other"), _ask("there", "other", 5), _gang("gang", "root.a"))
+    both.submit(*(_member(key, "gang", vcore) for key, vcore in (("a", 1), ("large", 5), ("b", 1))))
+    assert both.schedule() == (["there on n"], ["there on n"])
+    both.submit(Release(application_id="gang", key="large", termination=Termination.STOPPED_BY_RM))
+    expected = ["a on n", "b on n"]
+    assert both.schedule() == (expected, expected)
+
+
+def test_who_gives_nodes_up_leaves_them_to_the_next_gang_in_the_same_call() -> None:
+    """Scenario 14113: what ran in front of the gang took the only slot of its queue; no event would have come later."""
+    both = Both({})
+    both.reload(maxapplications=1)
+    both.submit(_node("n", 11), _app("other", "root.b"), _gang("first", "root.a"), _gang("second", "root.b"))
+    both.submit(_ask("there", "other", 9, timeout_ms=9000))
+    both.submit(*(_member(f"{gang} {n}", gang, 5) for gang in ("first", "second") for n in range(2)))
+    both.schedule()
+    assert both.holders() == (["first"], ["first"])
+    both.submit(_app("small"), _ask("1", "small", 1, timeout_ms=1000))
+    assert both.schedule() == (["1 on n"], ["1 on n"])
+    assert both.holders() == (["second"], ["second"])
 
 
 def _victims(said: list[Output]) -> list[str]:

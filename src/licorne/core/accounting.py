@@ -147,6 +147,7 @@ class Books:
             self.gangs.left(ask)
         if ask.parked == AWAITS_GANG:
             cython.cast(Application, ask.app).gang_changed()
+            self.parking.wake(ask.app)  # the members that are left may fit
         ask.parked = 0
         self.parking.refused.pop(ask, None)
         if ask.required:

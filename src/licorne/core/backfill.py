@@ -55,7 +55,7 @@ class Backfill:
         self._partition = partition
         self.hold: Hold | None = None
         self.made = 0
-        self._planned = False  # in this call
+        self._planned = False  # in this call, for who holds nodes or might
         self._planned_for: tuple[int, int, Vec] | None = None  # what `_changed` compares, at the last plan
         self._filled_for: tuple[object, ...] | None = None
 
@@ -96,9 +96,11 @@ class Backfill:
                 self._partition.parking.gangs.pop(hold.app, None)
                 self._partition.parking.wake(hold.app)
                 return True
-            if self._planned or (not self._changed(hold) and hold.plan.holds(self._partition, members)):
+            if self._planned:
                 return False
             self._planned = True
+            if not self._changed(hold) and hold.plan.holds(self._partition, members):
+                return False
             return self._plan_again(hold, members)
         if self._planned:
             return False
@@ -194,7 +196,8 @@ class Backfill:
         return opened
 
     def give_up(self, gang: AtomicGang) -> None:
-        """The gang holds nothing any longer."""
+        """The gang holds nothing any longer, because it starts or cannot: the next one may, in this call."""
+        self._planned = False
         hold = self.hold_of(gang)
         if hold is not None:
             self.hold = None

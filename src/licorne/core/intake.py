@@ -329,7 +329,7 @@ def _placed_outside(
         new.repeats = 0
         if partition.seed_dialect:
             new.id = message.uuid or partition.descent.uuids.next()
-    intake.submitted_with(app, new)
+        intake.submitted_with(app, new)
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now
     partition.books.take(app, new, node)
