@@ -152,6 +152,7 @@ def may_go(alloc: Ask, ask: Ask) -> bool:
 
 def evict(partition: Partition, ask: Ask, victims: tuple[Ask, ...]) -> None:
     ask.triggered = True
+    partition.number("evicted")
     for victim in sorted(victims, key=lambda a: (_class(a), a.priority, -a.created_ns, -a.arrived)):
         victim.preempted = True
         say_released(partition, victim, Termination.PREEMPTED_BY_SCHEDULER)

@@ -39,6 +39,7 @@ def schedule(partition: Partition, limit: int) -> int:
     made = 0
     atomic.begin(partition)
     while made < limit:
+        evicted = partition.numbers.get("evicted", 0)
         turn = Pass(partition)
         result = turn.run()
         made += turn.gang or result == ALLOCATED
@@ -50,7 +51,7 @@ def schedule(partition: Partition, limit: int) -> int:
                     made += 1
                     if made >= limit:
                         break
-                if made == before and not Pass(partition).at_rest():
+                if made == before and not Pass(partition).at_rest() and partition.numbers.get("evicted", 0) == evicted:
                     break
     if made < limit:  # one that ended at its limit has not tried everything
         inspect(partition)

@@ -260,5 +260,16 @@ def test_who_gives_nodes_up_leaves_them_to_the_next_gang_in_the_same_call() -> N
     assert both.holders() == (["second"], ["second"])
 
 
+def test_who_requires_a_node_profits_from_what_another_one_evicts_there() -> None:
+    """Scenario 19837: what goes for the second daemon is more than it wants; the first one had found too few before."""
+    both = Both({})
+    both.submit(_node("n", 4), _node("other", 4), *map(_app, ("apps", "first", "second")))
+    both.submit(_ask("wide", "apps", 3, priority=5, node_id="n"), _ask("thin", "apps", 1, node_id="n"))
+    both.submit(_ask("low", "first", 2, required="n"))
+    assert [_victims(said) for said in both.decide()] == [[], []]
+    both.submit(_ask("high", "second", 2, required="n", priority=9))
+    assert [_victims(said) for said in both.decide()] == [["wide", "thin"], ["wide", "thin"]]
+
+
 def _victims(said: list[Output]) -> list[str]:
     return [o.key for o in said if isinstance(o, Released)]

@@ -41,6 +41,7 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
     partition.books.preempting(victim.app, victim)
     partition.say_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
     partition.evictions.append(record)
+    partition.parking.reserved_stale = True  # who requires a node may need fewer victims there now
     if partition.events is not None:
         partition.events.evicted(victim, record)
 

@@ -115,7 +115,7 @@ class Guaranteed:
     # -- when --------------------------------------------------------------------------------------------
 
     def at_rest(self) -> bool:
-        """Nothing more can be placed: may somebody preempt? True if something may be placed now after all."""
+        """Nothing more can be placed: may somebody preempt? True if that may let others be placed, or preempt."""
         partition = self._partition
         if partition.descent.hungry:
             self._look_at_the_hungry()
@@ -125,12 +125,12 @@ class Guaranteed:
             self.watchful = bool(self._failed)
             return False
         self._changes = partition.index.changes
-        cancelled = False
+        again = False
         for leaf in self._ready_in_order(partition.tree.root, self._above_ready()):
-            cancelled = self._visit(self.watches[leaf]) or cancelled
+            again = self._visit(self.watches[leaf]) or again
         self._ready.clear()
         self.watchful = bool(self._failed)
-        return cancelled
+        return again or (partition.parking.reserved_stale and partition.parking.reservations > 0)
 
     def due(self, watch: Watch) -> None:
         """The moment has come at which an ask of the leaf may try."""
