@@ -158,6 +158,11 @@ def evict(partition: Partition, ask: Ask, victims: tuple[Ask, ...]) -> None:
         say_released(partition, victim, Termination.PREEMPTED_BY_SCHEDULER)
 
 
+def evicted(partition: Partition) -> int:
+    """How often somebody has been."""
+    return partition.numbers.get("evicted", 0)
+
+
 def _class(alloc: Ask) -> int:
     return 3 if alloc.originator else 1 if alloc.allow_self else 2
 

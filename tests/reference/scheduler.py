@@ -39,11 +39,11 @@ def schedule(partition: Partition, limit: int) -> int:
     made = 0
     atomic.begin(partition)
     while made < limit:
-        evicted = partition.numbers.get("evicted", 0)
+        evicted = preempting.evicted(partition)
         turn = Pass(partition)
         result = turn.run()
         made += turn.gang or result == ALLOCATED
-        if not result:
+        if not result and preempting.evicted(partition) == evicted:
             before = made
             if not gangplans.follow(partition):
                 for ask, node in gangplans.in_front(partition):
@@ -51,8 +51,10 @@ def schedule(partition: Partition, limit: int) -> int:
                     made += 1
                     if made >= limit:
                         break
-                if made == before and not Pass(partition).at_rest() and partition.numbers.get("evicted", 0) == evicted:
-                    break
+                if made == before:
+                    if not Pass(partition).at_rest() and preempting.evicted(partition) == evicted:
+                        break
+                    partition.atomic.planned = False  # who is going counts
     if made < limit:  # one that ended at its limit has not tried everything
         inspect(partition)
     return made
