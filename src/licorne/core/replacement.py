@@ -308,6 +308,7 @@ class Replacement:
         del gang.replacing[place]
         del gang.arriving[real.id]
         real.released = False
+        real.attempted = True  # now, not when it was matched: if it had to wait again it would not have had its turn
         real.replaced_ns = place.created
         if node is place.node and place.shape.amounts.same(real.shape.amounts):
             self._swap(app, node, place, real)
