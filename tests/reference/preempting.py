@@ -91,9 +91,14 @@ def room_on(sums: Sums, node: Node) -> Amounts:
     return plus(sums.free(node), total(going))
 
 
+def refuses(alloc: Ask) -> bool:
+    """Is it to be evicted last?"""
+    return alloc.originator or not alloc.allow_self
+
+
 def rank(victims: tuple[Ask, ...], priority: Callable[[Ask], int]) -> Rank:
     """The smallest is the best."""
-    bad = sum(a.originator or not a.allow_self for a in victims)
+    bad = sum(map(refuses, victims))
     newest = sorted((-a.created_ns, -a.arrived) for a in victims)
     return bad, len(victims), sum(map(priority, victims)), newest
 
@@ -105,7 +110,7 @@ def best_set(
     rank_: Callable[[tuple[Ask, ...]], Rank],
 ) -> tuple[Ask, ...] | None:
     """The best of all sets that serve; one with members that can be left out is not among them."""
-    bad = [a for a in pool if a.originator or not a.allow_self]
+    bad = [a for a in pool if refuses(a)]
     good = [a for a in pool if a not in bad]
     if not reaches(pool):
         return None
@@ -182,19 +187,17 @@ def seen(partition: Partition) -> object:
     )
 
 
-def at_rest(partition: Partition, leaves: Iterator[Queue], reserve: Reserve) -> bool:
-    """Nothing more can be placed: True if a reservation was given up, so that something can after all."""
+def at_rest(partition: Partition, leaves: Iterator[Queue], reserve: Reserve) -> None:
+    """Nothing more can be placed."""
     if not partition.config.preemption_enabled:
-        return False
-    disturbed = False
+        return
     for leaf in leaves:
         if partition.pauses.get(leaf, 0) <= partition.now_ns and any(q.guaranteed for q in leaf.lineage()):
-            disturbed = _visit(partition, leaf, reserve) or disturbed
-    return disturbed
+            _visit(partition, leaf, reserve)
 
 
-def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> bool:
-    attempts, disturbed = ATTEMPTS, False
+def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> None:
+    attempts = ATTEMPTS
     answers: dict[object, bool] = {}
     now = partition.now_ns
     for app in Sums(partition).apps_in_order(leaf):
@@ -210,12 +213,11 @@ def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> bool:
                     hunt = Hunt(partition, ask)
                     found = hunt.find()
                     if found is not None:
-                        disturbed = _keep(partition, ask, *found, reserve) or disturbed
+                        _keep(partition, ask, *found, reserve)
                         continue
                     attempts -= 1
                 answers[key] = False
             partition.checks[ask] = Check(now, seen(partition))
-    return disturbed
 
 
 def _is_due(partition: Partition, ask: Ask) -> bool:
@@ -248,18 +250,15 @@ def _entitled(partition: Partition, ask: Ask) -> bool:
     )
 
 
-def _keep(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], reserve: Reserve) -> bool:
+def _keep(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], reserve: Reserve) -> None:
     evict(partition, ask, victims)
-    others = [a for a in node.reserved_by if a is not ask]
-    disturbed = bool(others) or (ask.reservation is not None and ask.reservation.node is not node)
-    for other in others:
+    for other in [a for a in node.reserved_by if a is not ask]:
         unreserve(other)
     if ask.reservation is None or ask.reservation.node is not node:
         unreserve(ask)
         reserve(ask, node)
     if ask.app.state == "Accepted":
         ask.app.holds_slot = True
-    return disturbed
 
 
 class Hunt:

@@ -1,7 +1,7 @@
 """Lowered quotas (preemption.md of the specification, section 4): when they are enforced, and who has to go.
 
 A start time is forgotten here at the moment at which its queue is within its max: `settle` is called after everything
-that may end an allocation. Who has to go is found by trying, from the smallest number of victims up.
+that may end an allocation. Who has to go is found by trying all sets that differ in more than which of equals they take.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from licorne.si.messages import Termination
 from reference.life import say_released
 from reference.model import SECOND_NS, Amounts, Ask, Partition, Queue, minus, plus, rest
+from reference.preempting import refuses
 from reference.sums import Sums
 
 Known = dict[Queue, tuple[Amounts, int]]
@@ -181,7 +182,7 @@ def _choice(partition: Partition, leaf: Queue, share: Amounts, levels: list[Queu
         sizes = [
             (name, n) for name, n in sorted(alloc.amounts.items()) if any(name in room for room in (share, *spare))
         ]
-        alike.setdefault((_refuses(alloc), tuple(sizes)), []).append(alloc)
+        alike.setdefault((refuses(alloc), tuple(sizes)), []).append(alloc)
     sets: list[list[Ask]] = [[]]
     for first in alike.values():
         sets = [[*some, *first[:n]] for some in sets for n in range(len(first) + 1) if serve([*some, *first[:n]])]
@@ -189,13 +190,9 @@ def _choice(partition: Partition, leaf: Queue, share: Amounts, levels: list[Queu
     return min(final, key=_worth)
 
 
-def _refuses(alloc: Ask) -> bool:
-    return alloc.originator or not alloc.allow_self
-
-
 def _worth(victims: list[Ask]) -> tuple[int, int, int, list[tuple[int, int, int]]]:
     return (
-        sum(map(_refuses, victims)),
+        sum(map(refuses, victims)),
         len(victims),
         sum(a.priority for a in victims),
         sorted(map(_age, victims)),

@@ -52,7 +52,8 @@ def schedule(partition: Partition, limit: int) -> int:
                     if made >= limit:
                         break
                 if made == before:
-                    if not Pass(partition).at_rest() and preempting.evicted(partition) == evicted:
+                    Pass(partition).at_rest()
+                    if preempting.evicted(partition) == evicted:
                         break
                     partition.atomic.planned = False  # who is going counts
     if made < limit:  # one that ended at its limit has not tried everything
@@ -81,10 +82,10 @@ class Pass:
             return ALLOCATED
         return self._regular_pass(root)
 
-    def at_rest(self) -> bool:
-        """Nothing can be placed: somebody may preempt. True if something can be placed now after all."""
+    def at_rest(self) -> None:
+        """Nothing can be placed: somebody may preempt, and after that others may be placed, or preempt."""
         leaves = self._leaves_in_order(self.partition.root)
-        return preempting.at_rest(self.partition, leaves, self._reserve)
+        preempting.at_rest(self.partition, leaves, self._reserve)
 
     def _leaves_in_order(self, queue: Queue) -> Iterator[Queue]:
         """Parent → children in order; an application that stands in a parent is not come to (config.md, 6.3)."""

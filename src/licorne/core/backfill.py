@@ -88,23 +88,24 @@ class Backfill:
     def _follow(self) -> bool:
         """Let holds and plans follow what has changed; has a node been opened, or may a gang start?"""
         hold = self.hold
-        if hold is not None:
-            members = self._members(hold.app, hold.gang)
-            if members is None:
-                self.give_up(hold.gang)
-                hold.gang.stale = True  # from now on it is not told of nodes
-                self._partition.parking.gangs.pop(hold.app, None)
-                self._partition.parking.wake(hold.app)
-                return True
-            if self._planned:
-                return False
-            self._planned = True
-            if not self._changed(hold) and hold.plan.holds(self._partition, members):
-                return False
-            return self._plan_again(hold, members)
+        members = None if hold is None else self._members(hold.app, hold.gang)
+        if hold is not None and members is None:
+            self.give_up(hold.gang)
+            hold.gang.stale = True  # from now on it is not told of nodes
+            self._partition.parking.gangs.pop(hold.app, None)
+            self._partition.parking.wake(hold.app)
+            return True
         if self._planned:
             return False
         self._planned = True
+        if hold is None or members is None:
+            return self._next_hold()
+        if not self._changed(hold) and hold.plan.holds(self._partition, members):
+            return False
+        return self._plan_again(hold, members)
+
+    def _next_hold(self) -> bool:
+        """Nobody holds nodes: the first waiting gang that can may. False, or one may start instead."""
         for app in self._waiting():
             gang: AtomicGang = app.atomic
             members = self._members(app, gang)

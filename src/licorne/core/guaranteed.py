@@ -125,12 +125,11 @@ class Guaranteed:
             self.watchful = bool(self._failed)
             return False
         self._changes = partition.index.changes
-        again = False
         for leaf in self._ready_in_order(partition.tree.root, self._above_ready()):
-            again = self._visit(self.watches[leaf]) or again
+            self._visit(self.watches[leaf])
         self._ready.clear()
         self.watchful = bool(self._failed)
-        return again or (partition.parking.reserved_stale and partition.parking.reservations > 0)
+        return partition.parking.reserved_stale and partition.parking.reservations > 0  # as after any eviction
 
     def due(self, watch: Watch) -> None:
         """The moment has come at which an ask of the leaf may try."""
@@ -224,21 +223,20 @@ class Guaranteed:
 
     # -- a leaf ------------------------------------------------------------------------------------------
 
-    def _visit(self, watch: Watch) -> bool:
-        """Try all asks of the leaf that are due. Was a reservation cancelled, so that others may run now?"""
+    def _visit(self, watch: Watch) -> None:
+        """Try all asks of the leaf that are due."""
         partition = self._partition
         now = partition.now
         leaf = watch.leaf
         if now < watch.pause_ns:
             self._set(watch, watch.pause_ns)
-            return False
+            return
         delay = delay_ns(leaf)
         self._visiting = False
         checks: dict[Ask, Check] = {}
         answers: dict[object, str] = {}
         attempts = ATTEMPTS_MAX
         later: list[int] = []
-        cancelled = False
         for app in in_order([app for app in leaf.apps.values() if app.asks_pending]):
             allowed: bool | None = None
             for ask in app.requests.in_order():
@@ -266,8 +264,7 @@ class Guaranteed:
                         watch.pause_ns = now + PAUSE_NS
                         later.append(watch.pause_ns)
                         continue
-                    why, disturbed = self.attempt(ask)
-                    cancelled = cancelled or disturbed
+                    why = self.attempt(ask)
                     if not why:
                         checks.pop(ask, None)
                         continue
@@ -279,7 +276,6 @@ class Guaranteed:
             self._failed[leaf] = None
         if later:
             self._set_later(watch, min(later))
-        return cancelled
 
     def _set_later(self, watch: Watch, due_ns: int) -> None:
         partition = self._partition
@@ -295,28 +291,29 @@ class Guaranteed:
 
     # -- an ask ------------------------------------------------------------------------------------------
 
-    def _attempt(self, ask: Ask) -> tuple[str, bool]:
-        """Preempt for the ask: why not, empty if victims go; and whether a reservation was cancelled."""
+    def _attempt(self, ask: Ask) -> str:
+        """Preempt for the ask: why not, empty if victims go."""
         partition = self._partition
         leaf = ask.app.queue
         ledger = self._picture()
         missing = ledger.shortfall(ask, leaf)
         if missing is None:
-            return NOT_ENTITLED, False
+            return NOT_ENTITLED
         self.searches += 1
         hunt = self._hunt(ledger, ask)
         refused: dict[Site, None] = {}
         while len(refused) < REFUSALS_MAX:
             found = hunt.find(ask, partition.now, refused)
             if found is None:
-                return NO_VICTIMS, False
+                return NO_VICTIMS
             site, chosen = found
             if not chosen and partition.predicate_holds(ask, site.node, False):
-                return ROOM_IS_COMING, False
+                return ROOM_IS_COMING
             if chosen and self._allowed(ask, site, chosen):
-                return "", self._execute(ask, site, chosen, missing)
+                self._execute(ask, site, chosen, missing)
+                return ""
             refused[site] = None
-        return NO_VICTIMS, False
+        return NO_VICTIMS
 
     def _picture(self) -> Ledger:
         """The ledger, made anew if anything but this kind of preemption has happened since it was."""
@@ -361,7 +358,7 @@ class Guaranteed:
             return partition.preemption_predicates(ask.key, site.node.id, [a.key for a in on_node])
         return partition.predicate_holds(ask, site.node, False)
 
-    def _execute(self, ask: Ask, site: Site, chosen: list[Candidate], missing: dict[int, int]) -> bool:
+    def _execute(self, ask: Ask, site: Site, chosen: list[Candidate], missing: dict[int, int]) -> None:
         """The victims go, and the node is kept for the ask."""
         partition = self._partition
         leaf = ask.app.queue
@@ -382,9 +379,7 @@ class Guaranteed:
         changed = self._ledger.trade(ask, victims)
         for hunt in self._hunts.values():
             hunt.traded(changed, victims, site.node)
-        moved = ask.reserved is not None and ask.reserved is not site.node
-        others = [a for a in site.node.reservations if a is not ask]
-        for other in others:
+        for other in [a for a in site.node.reservations if a is not ask]:
             partition.reservations.cancel(other)  # it is old, and of lower priority (section 2.7)
             partition.parking.retry(other)
         if ask.reserved is not site.node:
@@ -392,7 +387,6 @@ class Guaranteed:
         self._pictured = self._now_pictured()
         if ask.app.state is ApplicationState.ACCEPTED:  # it has a result, and so holds a slot (scheduling.md, 10)
             partition.descent.accept(ask.app)
-        return moved or bool(others)
 
 
 def may_ever_preempt(ask: Ask) -> bool:

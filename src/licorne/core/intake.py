@@ -340,8 +340,7 @@ def _placed_outside(
     partition.allocated(app, new)
     if new.placeholder:
         partition.gangs.recovered(app)
-    if app.atomic is not None:  # a member that runs already
-        app.atomic.changed()
+    app.gang_changed()  # it may be a member that runs already
     partition.parking.wake(app)  # a user's or group's limit of applications counts it from now on: it may run
     partition.descent.announce(app, new)
     return ""

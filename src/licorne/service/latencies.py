@@ -44,7 +44,7 @@ class Latencies:
         guaranteed = partition.guaranteed
         guaranteed.attempt = partial(self._search, guaranteed.attempt)
 
-    def _search(self, attempt: Callable[[Ask], tuple[str, bool]], ask: Ask) -> tuple[str, bool]:
+    def _search(self, attempt: Callable[[Ask], str], ask: Ask) -> str:
         began = time.perf_counter()
         try:
             return attempt(ask)
