@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -18,10 +18,12 @@ from bench.run import BenchError, measure_case
 from bench.service.cases import SERVICE_CASES
 from bench.service.report import ServiceReport, new_service_report, show_service
 from bench.service.run import measure as measure_service
+from bench.turns import SLOWER, WIDTH, Interval, Turn, TurnsReport, compare, new_turns_report, state_of
+from bench.turnsreport import show_turns
 from licorne.cli.common import print_json
 
 Flag = Annotated[bool, Parameter(negative="")]
-R = TypeVar("R", Report, ServiceReport)
+R = TypeVar("R", Report, ServiceReport, TurnsReport)
 Number = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 app = App(name="python -m bench", help="Measure licorne, alone or beside yunikorn-core.", version_flags=[])
 
@@ -108,6 +110,78 @@ def peer(
         return measure_pairs(case, program, pairs=pairs, cap_s=cap, told=told)
 
     return perform(cases, measure, report, out, json=json)
+
+
+@app.command
+def turns(
+    old: str,
+    new: str,
+    /,
+    *names: str,
+    least: Annotated[int, Parameter(validator=validators.Number(gte=2))] = 10,
+    most: Annotated[int, Parameter(validator=validators.Number(gte=2))] = 40,
+    repeat: Number = 3,
+    bound: Annotated[float, Parameter(validator=validators.Number(gt=0, lte=1))] = SLOWER,
+    out: Path = FOLDER / "turns.json",
+    json: Flag = False,
+) -> int:
+    """Compare two commits by runs in turn, and tell which cases have become slower.
+
+    Each case ends with the ratio of the medians, new through old, and its 95 % interval. Exit status: 0; 1 if a case is
+    slower or could not be measured.
+
+    Parameters
+    ----------
+    old
+        A commit, by any name that git knows, or the folder of a checkout that is compiled (`.` for this one).
+    new
+        Likewise, what is compared with it.
+    names
+        Cases and groups; if none are given, the group quick.
+    least
+        Turns of each case, at least; a turn is one process of each commit.
+    most
+        Turns of each case, at most: more than the least are made while the interval is not narrower than 0.04.
+    repeat
+        Runs in a process, of which the median counts.
+    bound
+        A case is slower if its whole interval lies below this.
+    out
+        Where the result is kept, as JSON.
+    json
+        Print the result as JSON in place of a table.
+    """
+    cases = cases_of(names, ("quick",))
+    first, second = state_of(old, say), state_of(new, say)
+    report = new_turns_report(first, second)
+
+    def told(made: Sequence[Turn], found: Interval) -> None:
+        progress(f"  {len(made)} of {most if found.width >= WIDTH else max(least, len(made))} turns: {spoken(found)}")
+
+    for number, case in enumerate(cases, 1):
+        say(f"{case.name} ({number} of {len(cases)}) ...")
+        try:
+            compared = compare(first, second, case, least=least, most=max(least, most), repeat=repeat, told=told)
+            report.cases.append(compared)
+            progress("")
+            say(f"  {spoken(compared.interval)}, {len(compared.turns)} turns")
+        except BenchError as error:
+            report.failures.append(f"{case.name} failed: {error}")
+            say(report.failures[-1])
+        store(report, out)
+    status = finish(report, out, lambda made: show_turns(made, bound), json=json)
+    return 1 if report.slower(bound) else status
+
+
+def spoken(found: Interval) -> str:
+    """`1.012 (0.998 to 1.020)`."""
+    return f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def progress(text: str) -> None:
+    """Show on a terminal how far it is, in a line that the next one replaces."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 @app.command

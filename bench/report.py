@@ -114,7 +114,7 @@ def _figure(target: Target, value: float) -> str:
 
 
 def _alone(results: list[CaseResult]) -> Table:
-    table = _columns(
+    table = columns(
         "case", "allocs/s", "least", "most", "allocations", "pending", "in µs/ask", "deciding s",
         "kernel s", "idle µs", "peak MiB", "B/ask", "B/alloc", "others",
     )  # fmt: skip
@@ -148,7 +148,7 @@ def _alone(results: list[CaseResult]) -> Table:
 
 
 def _contests(results: list[CaseResult]) -> Table:
-    table = _columns(
+    table = columns(
         "case", "counted", "a second", "least", "most", "deciding only", "evictions", "pods placed", "in s", "deciding s",
         "answers s", "virtual s", "others",
     )  # fmt: skip
@@ -193,7 +193,7 @@ def _notes(result: CaseResult) -> Iterator[str]:
 
 
 def _compared(results: list[CaseResult], peer: str) -> Table:
-    table = _columns(
+    table = columns(
         "case", "licorne, allocations/s", f"{peer}, allocations/s", "ratio, median", "least", "greatest",
         "licorne, peak MiB", "peer, peak MiB", "idle cycle, µs", "others, cores",
     )  # fmt: skip
@@ -228,9 +228,9 @@ def peer_rate(pair: Pair) -> str:
     return f"≤ {shown(Timed(ours.allocations, theirs.seconds).per_s)}"
 
 
-def _columns(*columns: str) -> Table:
+def columns(*names: str) -> Table:
     """An empty table: the first column holds names, the others numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, caption_justify="left")
-    for index, column in enumerate(columns):
+    for index, column in enumerate(names):
         table.add_column(column, justify="right" if index else "left", overflow="fold")
     return table

@@ -63,18 +63,24 @@ def task_of(case: Case, what: What, *, repeat: int = 1, file: str = "") -> Task:
 
 def apart(task: Task, kind: type[Kind], *, interpreted: bool = False) -> Kind:
     """Perform a task in a fresh process. Raises BenchError if it fails."""
+    outcome = run_apart(task, folder=ROOT, environment=environment(interpreted=interpreted))
+    return msgspec.json.decode(outcome, type=kind)
+
+
+def run_apart(task: Task, *, folder: Path, environment: Mapping[str, str]) -> bytes:
+    """Perform a task by the worker of a folder; the outcome as JSON. Raises BenchError if it fails."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.worker"],
         input=msgspec.json.encode(task),
         capture_output=True,
-        cwd=ROOT,
-        env=environment(interpreted=interpreted),
+        cwd=folder,
+        env=environment,
         check=False,
     )
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
         raise BenchError(f"{task.workload} ({task.what}): {said}")
-    return msgspec.json.decode(done.stdout, type=kind)
+    return done.stdout
 
 
 def environment(*, interpreted: bool) -> Mapping[str, str]:
