@@ -1,6 +1,6 @@
 """The recordings of yunikorn-core 1.9: every decision of the workloads in order, every line of the scripts.
 
-How they were recorded, and with which faults of the original mended, stands beside them in `README.md`. A difference
+How they were recorded, and with which faults of the original mended, stands in `tests/data/README.md`. A difference
 that is wanted would stand in `docs/differences.md`, one by one; in what these recordings show there is none.
 """
 
@@ -16,6 +16,7 @@ from licorne.sim.generate import Options, benchmark
 from licorne.sim.runner import simulate
 from licorne.sim.workload import Workload, read_workload
 
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "parity"
 GENERATED = {
     "t.app": ("t", Options()),
     "a.unique.fair.fair": ("a", Options(shape="unique", appsort="fair", nodesort="fair")),
@@ -40,25 +41,25 @@ def assert_same(got: list[str], recorded: list[str]) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, 21))
-def test_a_mixed_workload_is_decided_as_recorded(shared: Path, tmp_path: Path, number: int) -> None:
-    name = shared / "parity" / f"mixed-{number}"
+def test_a_mixed_workload_is_decided_as_recorded(tmp_path: Path, number: int) -> None:
+    name = RECORDED / f"mixed-{number}"
     recorded = name.with_suffix(".trace").read_text().splitlines()
     assert_same(decided(read_workload(name.with_suffix(".jsonl")), tmp_path), recorded)
 
 
 @pytest.mark.parametrize("number", range(1, 26))
-def test_a_script_runs_as_recorded(shared: Path, tmp_path: Path, number: int) -> None:
-    name = shared / "parity" / f"script-{number}"
+def test_a_script_runs_as_recorded(tmp_path: Path, number: int) -> None:
+    name = RECORDED / f"script-{number}"
     recorded = name.with_suffix(".trace").read_text().splitlines()
     assert_same(decided(read_workload(name.with_suffix(".jsonl")), tmp_path), recorded)
 
 
 @pytest.mark.parametrize("name", GENERATED)
-def test_a_generated_workload_is_decided_as_recorded(shared: Path, tmp_path: Path, name: str) -> None:
+def test_a_generated_workload_is_decided_as_recorded(tmp_path: Path, name: str) -> None:
     if name == "b.app" and not compiled:
         pytest.skip("50,000 pods are for the compiled core")
     case, options = GENERATED[name]
-    trace = shared / "parity" / f"{name}.trace"
+    trace = RECORDED / f"{name}.trace"
     text = (
         trace.read_text() if trace.exists() else gzip.decompress(trace.with_suffix(".trace.gz").read_bytes()).decode()
     )
