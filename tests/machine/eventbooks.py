@@ -86,6 +86,7 @@ def _count(partition: Any, state: Balance) -> None:
         state["queue", queue.path, ""] += 1
     for node in partition.nodes.values():
         state["node", node.id, ""] += 1
+        state["on node", node.id, ""] += len(node.foreign)
         state.update(("reserved", node.id, ask.key) for ask in node.reservations)
     for app in partition.applications.values():
         state["in queue", app.queue.path, app.id] += 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from core.bench import Bench, config, limit, partition, partitions
 from licorne.core import notices
 from licorne.si import v19
-from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
+from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate, Release
 from plugins.listener import Listener, heard, listening
 
 if TYPE_CHECKING:
@@ -253,6 +253,29 @@ def test_what_is_occupied_on_a_node() -> None:
     assert heard(b, listener) == ["NODE n1 SET NODE_OCCUPIED {vcore: 2}"]
 
 
+def test_other_schedulers_allocations_come_and_go() -> None:
+    b, listener = listening(config("a"))
+    b.node("n1", vcore=5)
+    b.node("n2", vcore=5)
+    heard(b, listener)
+    foreign = {"foreign": "default"}
+    for key, node, vcore in (("f1", "n1", 2), ("f1", "n1", 3), ("f2", "n1", 1), ("f3", "n2", 1), ("no", "none", 1)):
+        b.send(Allocation(key=key, node_id=node, resource={"vcore": vcore}, tags=foreign))
+    b.send(Release(key="f1"))
+    b.send(Release(key="f1"))
+    b.node("n1", NodeAction.DECOMISSION)
+    assert heard(b, listener) == [
+        "NODE n1 ADD NODE_ALLOC f1 {vcore: 2}",
+        "NODE n1 ADD NODE_ALLOC f2 {vcore: 1}",
+        "NODE n2 ADD NODE_ALLOC f3 {vcore: 1}",
+        "NODE n1 REMOVE NODE_ALLOC f1 {vcore: 3}",
+        "NODE n1 SET NODE_SCHEDULABLE schedulable: false",
+        "QUEUE root SET QUEUE_MAX {vcore: 5}",
+        "NODE n1 REMOVE NODE_ALLOC f2 {vcore: 1}",
+        "NODE n1 REMOVE NODE_DECOMISSION Node removed from the scheduler",
+    ]
+
+
 def test_a_node_of_an_unknown_partition() -> None:
     b, listener = listening(config("a"))
     b.send(NodeUpdate(node_id="n1", action=NodeAction.CREATE, partition="none", capacity={"vcore": 1}))
@@ -287,8 +310,8 @@ def test_a_partition_goes() -> None:
         "APP x REMOVE REQUEST_CANCEL k {vcore: 3}",
         "QUEUE root.q REMOVE QUEUE_APP x",
         "APP x REMOVE",
-        "USERGROUP u REMOVE UG_USER_RESOURCE root.q {vcore: 3}",
         "APP x REMOVE ALLOC_CANCEL k {vcore: 3}",
+        "USERGROUP u REMOVE UG_USER_RESOURCE root.q {vcore: 3}",
         "APP x SET APP_FAILING PartitionRemoved",
         "NODE n1 REMOVE NODE_ALLOC k {vcore: 3}",
         "NODE n1 SET NODE_SCHEDULABLE schedulable: false",

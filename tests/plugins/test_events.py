@@ -56,19 +56,24 @@ def test_an_application_that_its_resource_manager_removes() -> None:
     b, listener = listening(config("a"))
     b.node("n1", vcore=3)
     b.app("x")
-    b.ask("x", "k", vcore=3)
+    b.ask("x", "k", vcore=2)
+    b.ask("x", "l", vcore=1)
     b.ask("x", "waits", vcore=3)
     b.run()
     heard(b, listener)
     b.remove("x")
-    assert heard(b, listener) == [
+    assert heard(b, listener, users=True) == [
         "APP x REMOVE REQUEST_CANCEL waits {vcore: 3}",
-        "APP x REMOVE REQUEST_CANCEL k {vcore: 3}",
+        "APP x REMOVE REQUEST_CANCEL k {vcore: 2}",
+        "APP x REMOVE REQUEST_CANCEL l {vcore: 1}",
         "QUEUE root.a REMOVE QUEUE_APP x",
         "APP x REMOVE",
-        "APP x REMOVE ALLOC_CANCEL k {vcore: 3}",
+        "APP x REMOVE ALLOC_CANCEL k {vcore: 2}",
+        "APP x REMOVE ALLOC_CANCEL l {vcore: 1}",
+        "USERGROUP u REMOVE UG_USER_RESOURCE root.a {vcore: 3}",
         "APP x SET APP_COMPLETING",
-        "NODE n1 REMOVE NODE_ALLOC k {vcore: 3}",
+        "NODE n1 REMOVE NODE_ALLOC k {vcore: 2}",
+        "NODE n1 REMOVE NODE_ALLOC l {vcore: 1}",
     ]
     b.remove("x")
     assert heard(b, listener) == []
@@ -104,6 +109,20 @@ def test_dynamic_queues_come_and_go() -> None:
     ]
 
 
+def test_a_dynamic_queue_comes_with_its_template() -> None:
+    b, listener = listening(DYNAMIC % "submitacl: '*', childtemplate: {resources: {max: {vcore: 1}}}")
+    quota = {"namespace.resourcequota": '{"resources":{"vcore":{"value":5}}}'}
+    b.app("x", "root.one")
+    b.app("y", "root.two", tags=quota)
+    b.app("z", "root.@recovery@", tags={"application.create.force": "true"})
+    assert [line for line in heard(b, listener) if line.startswith("QUEUE") and "QUEUE_APP" not in line] == [
+        "QUEUE root.one ADD QUEUE_DYNAMIC",
+        "QUEUE root.two ADD QUEUE_DYNAMIC",
+        "QUEUE root.two SET QUEUE_MAX {vcore: 5}",
+        "QUEUE root.@recovery@ ADD QUEUE_DYNAMIC",
+    ]
+
+
 def test_a_reload_tells_of_queues() -> None:
     b, listener = listening(config("a", "b resources: {max: {vcore: 1}}", "c"))
     b.reload(config("a", "b resources: {max: {vcore: 2}, guaranteed: {vcore: 1}}", parent("d", "e")))
@@ -133,14 +152,13 @@ def test_a_leaf_that_becomes_a_parent_and_a_new_partition() -> None:
     ]
 
 
-def test_registration_tells_of_the_queues() -> None:
-    b = Bench(config("a resources: {guaranteed: {vcore: 1}}"))
+def test_registration_tells_of_the_queues_and_not_of_what_they_came_with() -> None:
+    b = Bench(config("a resources: {guaranteed: {vcore: 1}, max: {vcore: 2}}"))
     listener = Listener()
     b.register(listener)
     assert heard(b, listener) == [
         "QUEUE root ADD",
         "QUEUE root.a ADD",
-        "QUEUE root.a SET QUEUE_GUARANTEED {vcore: 1000}",
     ]
 
 

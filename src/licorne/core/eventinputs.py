@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
+from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import (
     AddApplication,
     Allocation,
@@ -66,12 +67,26 @@ class Watchers:
             self._records.left(app)
         events.notices.left(app.id)
         for alloc in allocations:
-            self._records.ended(alloc, Termination.STOPPED_BY_RM, owner, off_node=False)
+            self._records.ended(alloc, Termination.STOPPED_BY_RM, None, off_node=False)
+        self._records.usage_off(owner, app.queue.path, allocations)
         events.read_outputs()
         for alloc in allocations:
             self._records.allocation_off_node(alloc)
 
     def _allocation(self, message: Allocation) -> Watcher:
+        if message.tags and TAG_FOREIGN in message.tags:
+            return self._foreign(message)
+        return self._own_allocation(message)
+
+    def _foreign(self, message: Allocation) -> Watcher:
+        """Another scheduler's allocation: told is that it comes, and not that it changes."""
+        foreign = self._partition.foreign
+        known = message.key in foreign
+        yield
+        if not known and message.key in foreign:
+            self._records.foreign(message.key, foreign[message.key].node, ChangeType.ADD)
+
+    def _own_allocation(self, message: Allocation) -> Watcher:
         applications = self._partition.applications
         app: Application | None = applications.get(message.application_id)
         alloc: Ask | None = None if app is None else app.allocations.get(message.uuid or message.key)
@@ -91,6 +106,12 @@ class Watchers:
     # -- releases --------------------------------------------------------------------------------------
 
     def _release(self, message: Release) -> Watcher:
+        foreign = self._partition.foreign
+        if not message.application_id and message.what == "both" and message.key in foreign:
+            node: Node = foreign[message.key].node
+            self._records.foreign(message.key, node, ChangeType.REMOVE)
+            yield
+            return
         named = self._allocations_named(message)
         owners = [owner_of(alloc.app) for alloc in named]
         taking: dict[Ask, Ask] = {
@@ -151,7 +172,7 @@ class Watchers:
         types = self._partition.types
         if now is None:
             if before is not None:
-                self._node_gone(node_id, leaving)
+                self._node_gone(before, leaving)
         elif before is None:
             self._records.schedulable(node_id, now.schedulable)
             self._records.root_max()
@@ -167,8 +188,8 @@ class Watchers:
             if occupied is not None and not now.occupied.same(occupied):
                 self._records.node(node_id, _SET, ChangeDetail.NODE_OCCUPIED, resource=now.occupied.named(types))
 
-    def _node_gone(self, node_id: str, leaving: list[tuple[Ask, Owner]]) -> None:
+    def _node_gone(self, node: Node, leaving: list[tuple[Ask, Owner]]) -> None:
         for alloc, owner in leaving:
             self._records.ended(alloc, Termination.UNKNOWN, owner)
         self._records.root_max()
-        self._records.node(node_id, _REMOVE, ChangeDetail.NODE_DECOMISSION, message="Node removed from the scheduler")
+        self._records.node_gone(node)

@@ -13,13 +13,15 @@ from licorne.si.events import Event
 from licorne.si.messages import NodeAction, NodeUpdate, Termination
 from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 
-from .eventruns import Ended, Owner, Record, expand
+from .eventruns import Ended, Owner, Record, expand, usage
 from .states import SECOND_NS
 
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
+    from .nodes import Node
     from .partition import Partition
+    from .vectors import Vec
 
 INTERVAL_NS = 2 * SECOND_NS
 """How often the store is emptied."""
@@ -190,18 +192,44 @@ class Records:
         self._store.add(Event(EventType.USERGROUP, name, now, change, detail, reference, "", resource), now)
 
     def ended(
-        self, alloc: Ask, termination: Termination, owner: Owner, *, off_node: bool = True, cancels: bool = False
+        self, alloc: Ask, termination: Termination, owner: Owner | None, *, off_node: bool = True, cancels: bool = False
     ) -> None:
-        """An allocation is no longer its owner's and its application's, nor on its node; `cancels`: its ask is gone too."""
+        """An allocation is no longer its owner's and its application's, nor on its node; `cancels`: its ask is gone too.
+
+        `owner` is None where what is used is told of several allocations together (`usage_off`).
+        """
         app: Application = alloc.app
         node = alloc.node
         assert node is not None, f"{alloc.key}: an allocation without a node"
         now = self._partition.now
-        count = 2 + (owner[1] is not None) + off_node + cancels
+        count = 1 + (0 if owner is None else 1 + (owner[1] is not None)) + off_node + cancels
         node_id = node.id if off_node else ""
         resource, detail = alloc.shape.resource, _ENDS[termination]
         path = app.queue.path
         self._store.add(Ended(count, now, app.id, path, owner, alloc.key, resource, detail, node_id, cancels), now)
+
+    def usage_off(self, owner: Owner, path: str, allocations: list[Ask]) -> None:
+        """A user, and the group that counts, uses less by all these allocations together."""
+        if not allocations:
+            return
+        sum_: dict[str, int] = {}
+        for alloc in allocations:
+            for name, amount in alloc.shape.resource.items():
+                sum_[name] = sum_.get(name, 0) + amount
+        for event in usage(self._partition.now, ChangeType.REMOVE, owner, path, sum_):
+            self._store.add(event, self._partition.now)
+
+    def foreign(self, key: str, node: Node, change: ChangeType) -> None:
+        """Another scheduler's allocation is on a node from now on, or no more."""
+        amounts: Vec = node.foreign[key]
+        resource = amounts.named(self._partition.types)
+        self.node(node.id, change, ChangeDetail.NODE_ALLOC, key, resource=resource)
+
+    def node_gone(self, node: Node) -> None:
+        """A node is gone, and with it what other schedulers ran there."""
+        for key in node.foreign:
+            self.foreign(key, node, ChangeType.REMOVE)
+        self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_DECOMISSION, message="Node removed from the scheduler")
 
     def allocation_off_node(self, alloc: Ask) -> None:
         """An allocation is no longer on its node."""

@@ -67,13 +67,16 @@ class Made(msgspec.Struct, gc=False):
 
 
 class Ended(msgspec.Struct, gc=False):
-    """An allocation that has ended. `node_id` is empty if the node keeps what it has; `cancels`: its ask is gone too."""
+    """An allocation that has ended. `node_id` is empty if the node keeps what it has; `cancels`: its ask is gone too.
+
+    `owner` is None if what the user and the group use less is told elsewhere.
+    """
 
     count: int
     time_ns: int
     application_id: str
     path: str
-    owner: Owner
+    owner: Owner | None
     key: str
     resource: dict[str, int]
     detail: ChangeDetail
@@ -83,7 +86,8 @@ class Ended(msgspec.Struct, gc=False):
     def events(self) -> Iterator[Event]:
         """USERGROUP REMOVE for the user and the group, APP REMOVE with the reason, NODE and APP REMOVE."""
         now, app_id, path, key, resource = self.time_ns, self.application_id, self.path, self.key, self.resource
-        yield from usage(now, _REMOVE, self.owner, path, resource)
+        if self.owner is not None:
+            yield from usage(now, _REMOVE, self.owner, path, resource)
         yield Event(_APP, app_id, now, _REMOVE, self.detail, key, "", resource, path)
         if self.node_id:
             yield Event(_NODE, self.node_id, now, _REMOVE, _ON_NODE, key, "", resource)

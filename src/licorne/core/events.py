@@ -316,11 +316,9 @@ class PartitionEvents:
 
     def partition_removed(self) -> None:
         """The partition is not configured any more, and has no applications left."""
-        for node_id in self.partition.nodes:
-            self.records.schedulable(node_id, False)
-            self.records.node(
-                node_id, _REMOVE, ChangeDetail.NODE_DECOMISSION, message="Node removed from the scheduler"
-            )
+        for node in self.partition.nodes.values():
+            self.records.schedulable(node.id, False)
+            self.records.node_gone(node)
         self.queues.all_removed()
 
     # -- outputs ---------------------------------------------------------------------------------------

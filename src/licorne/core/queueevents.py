@@ -8,6 +8,8 @@ import msgspec
 
 from licorne.si.v19 import ChangeDetail, ChangeType
 
+from .placement_rules import RECOVERY_PATH
+
 if TYPE_CHECKING:
     from .eventrecords import Records
     from .queue import Queue
@@ -51,7 +53,7 @@ class QueueEvents:
         self._queues[path] = new
         if old is None:
             self._records.queue(path, _ADD, _NO_DETAIL if new.managed else ChangeDetail.QUEUE_DYNAMIC)
-            old = _QueueFacts(new.managed, new.is_leaf, None, None)
+            old = _first(queue)
         if new.is_leaf != old.is_leaf:
             text = f"leaf queue: {'true' if new.is_leaf else 'false'}"
             self._records.queue(path, _SET, ChangeDetail.QUEUE_TYPE, message=text)
@@ -75,6 +77,17 @@ class QueueEvents:
     def all_removed(self) -> None:
         """The partition goes: children before their parents."""
         self.removed(sorted(self._queues, key=lambda path: (-path.count("."), path)))
+
+
+def _first(queue: Queue) -> _QueueFacts:
+    """What a queue came with, of which nothing is told: all that is configured; not the quota of a namespace."""
+    facts = _facts(queue)
+    if queue.managed:
+        return facts
+    template = queue.parent.template if queue.parent is not None and queue.is_leaf else None
+    if template is None or queue.path == RECOVERY_PATH:
+        return _QueueFacts(False, queue.is_leaf, None, None)
+    return _QueueFacts(False, queue.is_leaf, template.max, template.guaranteed)
 
 
 def _facts(queue: Queue) -> _QueueFacts:
