@@ -11,14 +11,15 @@ from licorne.service import metrics
 from rest.world import World, busy, run
 
 ANY = None
-SECONDS = "0.0001 0.001 0.01 0.1 1.0 10.0 100.0 1000.0 +Inf"
-WAITS = "0.01 0.1 1.0 10.0 60.0 300.0 900.0 3600.0 14400.0 +Inf"
-LAGS = "0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1.0 +Inf"
+SECONDS = "0.0001 0.001 0.01 0.1 1 10 100 1000 +Inf"
+WAITS = "0.01 0.1 1 10 60 300 900 3600 14400 +Inf"
+LAGS = "0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1 +Inf"
 ATTEMPT = {"allocated", "rejected", "error", "released"}
 SHARES = {"[0,10%]", *(f"({ten}%,{ten + 10}%]" for ten in range(10, 100, 10))}
 APP = {"new", "accepted", "running", "failing", "failed", "resuming", "completing", "completed", "rejected"}
 RESOURCE = {"guaranteed", "max", "allocated", "pending", "preempting", "maxRunningApps"}
 QUEUES = {"root", "root.a", "root.b", "root.b.dyn", "root.other"}
+LEAVES = {"root.a", "root.b.dyn", "root.other"}
 PARTITION = {"[mycluster]default"}
 PARKED = {"live", "no_node", "refused", "awaits_node", "awaits_placeholder", "awaits_gang"}
 WORK = {"applications_visited", "applications_woken", "asks_attempted", "blocks_scanned", "nodes_moved"}
@@ -46,10 +47,10 @@ TABLE: dict[str, Row] = {
         for name in ("memory", "vcore", "pods", "ephemeral_storage", "nvidia_com_gpu")
     },
     # 2: queues, also by the names of releases before 1.4
-    "yunikorn_queue_app": ("gauge", {"queue": QUEUES, "state": APP}, ""),
+    "yunikorn_queue_app": ("gauge", {"queue": LEAVES, "state": APP}, ""),
     "yunikorn_queue_app_total": (
         "counter",
-        {"queue": {"root", "root.a", "root.other"}, "state": {"completed", "failed", "rejected"}},
+        {"queue": {"root.a", "root.other"}, "state": {"completed", "failed", "rejected"}},
         "",
     ),
     "yunikorn_queue_resource": ("gauge", {"queue": QUEUES, "state": RESOURCE, "resource": ANY}, ""),
@@ -58,10 +59,10 @@ TABLE: dict[str, Row] = {
         for queue in QUEUES
         for what, found in (
             ("container", ("counter", {"state": {"allocated", "released"}}, "")),
-            ("app", ("gauge", {"state": APP}, "")),
             ("resource", ("gauge", {"state": RESOURCE, "resource": ANY}, "")),
         )
     },
+    **{f"yunikorn_{queue.replace('.', '_')}_queue_app": ("gauge", {"state": APP}, "") for queue in LEAVES},
     # 3: events
     **{
         f"yunikorn_event_total_{what}": ("counter", {}, "")
@@ -153,5 +154,4 @@ def test_the_table_is_complete_and_true() -> None:
 def test_ends_of_applications_by_queue() -> None:
     _, samples = parsed(everything().request("GET", "/ws/v1/metrics").text)
     ended = {(of["queue"], of["state"]) for of in samples["yunikorn_queue_app_total"]}
-    other = {(queue, state) for queue in ("root", "root.other") for state in ("completed", "failed")}
-    assert ended == other | {("root", "rejected"), ("root.a", "rejected")}
+    assert ended == {("root.other", "completed"), ("root.other", "failed"), ("root.a", "rejected")}

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from licorne.service import metrics
 from licorne.service.metrictexts import QUEUE_CONTAINER_HELP
-from licorne.si.messages import NodeAction, NodeUpdate, RemoveApplication
+from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
 from rest.world import World, busy, run
 
 SCHEDULER = "yunikorn_scheduler_"
@@ -125,7 +125,7 @@ def test_applications_by_state() -> None:
     assert (states["running"], states["completing"], states["completed"]) == (0, 0, 1)
     by_queue = values(found, "yunikorn_queue_app", "state", queue="root.a")
     assert (by_queue["completed"], by_queue["running"]) == (1, 0)
-    assert values(found, "yunikorn_queue_app", "state", queue="root")["completed"] == 1
+    assert values(found, "yunikorn_queue_app", "state", queue="root") == {}
 
 
 def test_nodes_by_state() -> None:
@@ -164,6 +164,51 @@ def test_queues() -> None:
     assert values(found, "yunikorn_queue_app", "state", queue="root.a")["running"] == 1
 
 
+def test_an_application_counts_at_its_own_queue_alone() -> None:
+    world = busy()
+    for name in ("app-1", "app-2"):
+        world.ask(f"{name}-more", name, vcore=1)
+    world.schedule()
+    found = scrape(world)
+    running = values(found, "yunikorn_queue_app", "queue", state="running")
+    assert running == {"root.a": 1, "root.b.dyn": 1, "root.other": 0}
+    assert values(found, SCHEDULER + "application_total", "state")["running"] == sum(running.values())
+
+
+def test_what_was_shown_of_a_queue_is_zero_when_it_is_gone() -> None:
+    world = busy()
+    resource = "yunikorn_queue_resource"
+    assert values(scrape(world), resource, "resource", queue="root.b.dyn", state="pending") == {"vcore": 100_000}
+    world.release("k3", "app-2")
+    found = scrape(world)
+    assert values(found, resource, "resource", queue="root.b.dyn", state="pending") == {"vcore": 0}
+    assert values(found, resource, "resource", queue="root.a", state="pending") == {"memory": 10**6, "vcore": 8000}
+    assert values(found, resource, "resource", queue="root.other", state="maxRunningApps") == {"apps": 0}
+    world.submit(RemoveApplication(application_id="app-2"))
+    world.schedule(20.0)
+    scrape(world)
+    assert "root.b.dyn" not in world.monitor.counts.shown
+
+
+def test_of_what_is_gone_only_so_much_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "ZEROS_MAX", 3)
+    world = World().register().application("x", "root.other")
+    for number in range(8):
+        world.ask(f"k{number}", "x", **{f"type{number}": 1})
+        scrape(world)
+        world.release(f"k{number}", "x")
+    found = values(scrape(world), "yunikorn_queue_resource", "resource", queue="root.other", state="pending")
+    assert found == {"type5": 0, "type6": 0, "type7": 0}
+
+
+def test_asks_of_an_unknown_partition_are_not_counted_as_rejected() -> None:
+    world = busy()
+    world.submit(Allocation(key="k", application_id="app-1", partition="none", resource={"vcore": 1}))
+    assert world.outputs[-1].reason.startswith("Failed to find partition")  # type: ignore[union-attr]
+    attempts = SCHEDULER + "container_allocation_attempt_total"
+    assert values(scrape(world), attempts, "state")["rejected"] == 0
+
+
 def test_a_queue_that_is_gone_has_no_series_and_its_parents_keep_theirs() -> None:
     world = busy()
     world.submit(RemoveApplication(application_id="app-2"))
@@ -194,7 +239,7 @@ def test_what_the_original_lacks() -> None:
     waited = {"partition": "[mycluster]default", "queue": "root.a"}
     assert value(found, "licorne_waiting_seconds_count", **waited) == 1
     assert value(found, "licorne_waiting_seconds_sum", **waited) == 1.0
-    assert value(found, "licorne_waiting_seconds_bucket", le="1.0", **waited) == 1
+    assert value(found, "licorne_waiting_seconds_bucket", le="1", **waited) == 1
     assert value(found, "licorne_waiting_seconds_bucket", le="0.1", **waited) == 0
     assert value(found, SCHEDULER + "scheduling_cycle_milliseconds_count") == 2
     assert value(found, "yunikorn_event_total_created") == world.monitor.ring.made

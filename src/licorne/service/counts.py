@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
 NO_PARTITION = "failed to find partition"
-"""How the refusal of a node begins whose partition is unknown."""
+"""How the refusal of a node, or of an ask but for case, begins whose partition is unknown."""
 WAIT_BUCKETS_S = (0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0)
 _WAIT_BUCKETS_NS = tuple(int(bound * 1e9) for bound in WAIT_BUCKETS_S)
 
@@ -41,10 +41,16 @@ _WHERE = attrgetter("partition", "queue")
 
 QueueKey = tuple[str, str, str]
 """(resource manager, partition, path)."""
+Shown = dict[str, dict[tuple[str, str], None]]
+"""By path of a queue, of which amounts (state, type of resource) metrics have had a series; `metrics` keeps it short."""
 
 
 class Counts:
-    """The counters. They only rise, but for queues that are gone, which are forgotten."""
+    """The counters. They only rise, but for queues that are gone, which are forgotten.
+
+    Of applications, what was counted in such a queue is forgotten with it; of allocations it stays part of the queues
+    above.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -62,6 +68,7 @@ class Counts:
         self.waits: dict[QueueKey, Histogram] = {}
         """How long asks waited for their allocation, in nanoseconds."""
         self.ended: dict[QueueKey, dict[str, int]] = {}  # applications by final state
+        self.shown: Shown = {}
 
     def told(self, rm_id: str, outputs: Sequence[Output]) -> None:
         """Count what a resource manager is told."""
@@ -80,7 +87,7 @@ class Counts:
             if kind is Released:
                 self.released += not output.ask  # type: ignore[union-attr]
             elif kind is RejectedAllocation:
-                self.rejected += 1
+                self.rejected += not output.reason.lower().startswith(NO_PARTITION)  # type: ignore[union-attr]
             elif kind is UpdatedApplication:
                 self._state(output, ended)  # type: ignore[arg-type]
             elif kind is AcceptedApplication:
@@ -154,7 +161,7 @@ class Counts:
                     return
                 if rejection.application_id in left:
                     left.remove(rejection.application_id)
-                    key = (rm_id, partition.name, rejection.queue)
+                    key = (rm_id, partition.name, rejection.queue or rejection.wanted)
                     self._count_end(key if self._exists(key) else (rm_id, partition.name, "root"), "Rejected")
 
     def _count_end(self, key: QueueKey, state: str) -> None:
@@ -162,19 +169,15 @@ class Counts:
         states[state.lower()] = states.get(state.lower(), 0) + 1
 
     def forget_removed(self) -> None:
-        """Queues that are gone have no figures; what was counted in them stays part of the queues above."""
+        """Queues that are gone have no figures; allocations that were counted in them stay part of the queues above."""
         for key in [key for key in self.by_queue if not self._exists(key)]:
             above = self._above(key)
             self.by_queue[above] = self.by_queue.get(above, 0) + self.by_queue.pop(key)
-        for key in [key for key in self.ended if not self._exists(key)]:
-            states = self.ended.setdefault(self._above(key), {})
-            for state, number in self.ended.pop(key).items():
-                states[state] = states.get(state, 0) + number
-        for key in [key for key in self.waits if not self._exists(key)]:
-            del self.waits[key]
-        for kept in (self.by_queue, self.ended):
-            for key in [key for key in kept if self._partition(key[0], key[1]) is None]:
+        for kept in (self.ended, self.waits):
+            for key in [key for key in kept if not self._exists(key)]:
                 del kept[key]
+        for key in [key for key in self.by_queue if self._partition(key[0], key[1]) is None]:
+            del self.by_queue[key]
 
     def _above(self, key: QueueKey) -> QueueKey:
         """The nearest queue above that is there; root, if the partition is gone too."""

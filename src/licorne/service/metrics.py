@@ -20,7 +20,7 @@ import licorne
 from licorne.core import compiled
 
 from .backend import full_name
-from .counts import WAIT_BUCKETS_S, Counts
+from .counts import WAIT_BUCKETS_S, Counts, Shown
 from .lag import LAG_BUCKETS_S
 from .latencies import BUCKETS_S
 from .metrictexts import HELP, QUEUE_CONTAINER_HELP, RANGES
@@ -45,6 +45,13 @@ def legal(name: str) -> str:
     return _ILLEGAL.sub("_", name)
 
 
+def _label(bound: float) -> str:
+    """A bucket's bound as the original writes it: `le="1"`, for queries compare texts."""
+    return str(bound).removesuffix(".0")
+
+
+ZEROS_MAX = 100
+"""Of each queue, so many amounts are shown as 0 that were more when metrics were read before."""
 Homes = dict[tuple[str, str], "Partition"]
 """Partitions by (resource manager, name)."""
 
@@ -82,7 +89,7 @@ class Snapshot:
         for of, buckets, total in values:
             count = 0
             cumulative = []
-            for bound, number in zip([*map(str, bounds), "+Inf"], buckets, strict=True):
+            for bound, number in zip([*map(_label, bounds), "+Inf"], buckets, strict=True):
                 count += number
                 cumulative.append((bound, float(count)))
             family.add_metric(of, cumulative, total)
@@ -112,7 +119,7 @@ def fill(found: Snapshot, monitor: Monitor, *, old_queue_names: bool = False) ->
     _own(found, monitor, partitions)
     yield
     yield from _nodes(found, partitions)
-    yield from _queues(found, partitions, figures, old_queue_names=old_queue_names)
+    yield from _queues(found, partitions, figures, monitor.counts.shown, old_names=old_queue_names)
 
 
 class _Given(Collector):
@@ -166,7 +173,7 @@ def _scheduler(
             (("rejected",), counts.refused_applications),
         ],
     )
-    states = {state: figures["root"].states[state] if figures else 0 for state in LIVE_STATES}
+    states = {state: sum(of.states.get(state, 0) for of in figures.values()) for state in LIVE_STATES}
     states |= {"completed": counts.completed, "failed": counts.failed}
     found.gauge(SCHEDULER + "application_total", ["state"], [((state,), value) for state, value in states.items()])
     nodes = [node for partition in partitions for node in partition.nodes.values()]
@@ -224,10 +231,13 @@ def _nodes(found: Snapshot, partitions: list[Partition]) -> Iterator[None]:
 
 
 class _QueueFigures:
-    """The sums of one path; of several partitions with queues of this path, those of all."""
+    """The sums of one path; of several partitions with queues of this path, those of all.
+
+    `states`: applications of the queue itself, empty if it is no leaf; `made`, `live`: allocations there and below.
+    """
 
     def __init__(self) -> None:
-        self.states = dict.fromkeys(QUEUE_STATES, 0)
+        self.states: dict[str, int] = {}
         self.ended: dict[str, int] = {}
         self.resources: dict[tuple[str, str], int] = {}
         self.made = 0
@@ -243,20 +253,23 @@ def _figures(monitor: Monitor, partitions: list[Partition]) -> dict[str, _QueueF
     figures: dict[str, _QueueFigures] = {}
     for partition in partitions:
         for queue in partition.tree.queues():
-            figures.setdefault(queue.path, _QueueFigures())
+            of = figures.setdefault(queue.path, _QueueFigures())
+            if queue.is_leaf:
+                of.states = of.states or dict.fromkeys(QUEUE_STATES, 0)
         _applications(figures, partition)
     _counted(figures, _homes(partitions), monitor.counts)
     return figures
 
 
 def _queues(
-    found: Snapshot, partitions: list[Partition], figures: dict[str, _QueueFigures], *, old_queue_names: bool
+    found: Snapshot, partitions: list[Partition], figures: dict[str, _QueueFigures], shown: Shown, *, old_names: bool
 ) -> Iterator[None]:
     for partition in partitions:
         for queue in partition.tree.queues():
             yield
             if queue.path in figures:
                 _one_queue(figures[queue.path], queue)
+    _zeros(figures, shown)
     found.gauge("yunikorn_queue_app", ["queue", "state"], _app_rows(figures))
     ended = [
         ((path, state), number) for path, of in sorted(figures.items()) for state, number in sorted(of.ended.items())
@@ -270,7 +283,7 @@ def _queues(
         found.lines += [f"# HELP {name} {QUEUE_CONTAINER_HELP}", f"# TYPE {name} counter"]
         found.lines.append(f'{name}{{state="allocated"}} {of.made}')
         found.lines.append(f'{name}{{state="released"}} {max(0, of.made - of.live)}')
-        if old_queue_names:
+        if old_names:
             _old_names(found, legal(path), of)
 
 
@@ -287,12 +300,25 @@ def _one_queue(of: _QueueFigures, queue: Queue) -> None:
     of.add("allocated", queue.allocated_resource())
     of.add("pending", queue.pending_resource())
     of.add("preempting", queue.preempting_resource())
-    if queue.max_apps or queue.parent is None:
+    if queue.max_apps or queue.managed:
         of.add("maxRunningApps", {"apps": queue.max_apps})
 
 
+def _zeros(figures: dict[str, _QueueFigures], shown: Shown) -> None:
+    """An amount that was shown and is gone is 0 from now on, as in the original: no series ends while its queue is there."""
+    for path in [path for path in shown if path not in figures]:
+        del shown[path]
+    for path, of in figures.items():
+        known = shown.setdefault(path, {})
+        gone = [key for key in known if key not in of.resources]
+        for key in gone[: max(0, len(gone) - ZEROS_MAX)]:
+            del known[key]
+        known |= dict.fromkeys(of.resources)
+        of.resources = {key: of.resources.get(key, 0) for key in sorted(known)}
+
+
 def _applications(figures: dict[str, _QueueFigures], partition: Partition) -> None:
-    """What is counted at leaves, added up to root."""
+    """Applications by state, at their own queue; their allocations, added up to root."""
     leaves: dict[Queue, dict[ApplicationState, int]] = {}
     live: dict[Queue, int] = {}
     for app in partition.applications.values():
@@ -303,23 +329,24 @@ def _applications(figures: dict[str, _QueueFigures], partition: Partition) -> No
     for leaf, states in leaves.items():
         for of in _lineage(figures, leaf.path):
             of.live += live[leaf]
-            for state, number in states.items():
-                name = str(state).lower()
-                if name in of.states:
-                    of.states[name] += number
+        own = figures[leaf.path].states
+        for state, number in states.items():
+            name = str(state).lower()
+            if name in QUEUE_STATES:
+                own[name] = own.get(name, 0) + number
 
 
 def _counted(figures: dict[str, _QueueFigures], homes: Homes, counts: Counts) -> None:
-    """What was counted by queue since the start, added up to root."""
+    """What was counted by queue since the start: allocations added up to root, applications at their own queue."""
     for (rm_id, name, path), number in counts.by_queue.items():
         if (rm_id, name) in homes:
             for of in _lineage(figures, path):
                 of.made += number
     for (rm_id, name, path), ended in counts.ended.items():
-        if (rm_id, name) in homes:
-            for of in _lineage(figures, path):
-                for final, number in ended.items():
-                    of.ended[final] = of.ended.get(final, 0) + number
+        own = figures.get(path)
+        if (rm_id, name) in homes and own is not None:
+            for final, number in ended.items():
+                own.ended[final] = own.ended.get(final, 0) + number
 
 
 def _lineage(figures: dict[str, _QueueFigures], path: str) -> Iterator[_QueueFigures]:
@@ -332,8 +359,10 @@ def _lineage(figures: dict[str, _QueueFigures], path: str) -> Iterator[_QueueFig
 
 def _old_names(found: Snapshot, name: str, of: _QueueFigures) -> None:
     app, resource = f"yunikorn_{name}_queue_app", f"yunikorn_{name}_queue_resource"
-    found.lines.append(f"# TYPE {app} gauge")
-    found.lines += [f'{app}{{state="{state}"}} {number}' for state, number in (of.states | of.ended).items()]
+    states = of.states | of.ended
+    if states:
+        found.lines.append(f"# TYPE {app} gauge")
+    found.lines += [f'{app}{{state="{state}"}} {number}' for state, number in states.items()]
     found.lines.append(f"# TYPE {resource} gauge")
     for (state, kind), number in of.resources.items():
         found.lines.append(f'{resource}{{state="{state}",resource="{_escaped(kind)}"}} {number}')
