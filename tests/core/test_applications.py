@@ -23,7 +23,7 @@ REFUSED = [
     ({"user": "", "application_id": "x"}, "empty user cannot resolve"),  # before the duplicate
     ({"user": "a b", "groups": ("g",)}, "invalid username, it contains invalid characters"),
     ({"user": "a b", "groups": ("g",), "tags": FORCED}, "invalid username, it contains invalid characters"),
-    ({"application_id": "x"}, "adding application x to partition default, but application already existed"),
+    ({"application_id": "x"}, "adding application x to partition [rm]default, but application already existed"),
     ({"application_id": ""}, "application without an applicationID"),
     ({"queue": ""}, NO_RULE),
     ({"queue": "root.p"}, NO_RULE),  # a parent: the next rule is asked
@@ -93,10 +93,10 @@ def test_a_partition_that_does_not_take_anything_new() -> None:
     b = Bench(TREE)
     b.app("x", "root.open")
     b.partition.state = ObjectState.STOPPED
-    assert add(b) == ["rejected y: partition default is stopped cannot add a new application y"]
-    assert b.node("n1", vcore=1) == ["rejected n1: partition default is stopped cannot add a new node n1"]
+    assert add(b) == ["rejected y: partition [rm]default is stopped cannot add a new application y"]
+    assert b.node("n1", vcore=1) == ["rejected n1: partition [rm]default is stopped cannot add a new node n1"]
     said = b.send(Allocation(key="k", application_id="x", resource={"vcore": 1}))
-    assert said == ["rejected k of x: partition default is stopped; cannot process allocation k"]
+    assert said == ["rejected k of x: partition [rm]default is stopped; cannot process allocation k"]
     assert b.node("n1", NodeAction.DRAIN_NODE) == []
     assert b.run() == ""
 

@@ -58,7 +58,7 @@ BAD_NODES = [
     ({"node_id": ""}, "node without a nodeID"),
     (
         {"node_id": "n1"},
-        "node n1 to partition default, error: partition default has an existing node n1, node name must be unique",
+        "node n1 to partition [rm]default, error: partition [rm]default has an existing node n1, node name must be unique",
     ),
     ({"partition": "p"}, "failed to find partition [rm]p for new node n2"),
 ]

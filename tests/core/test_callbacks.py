@@ -26,8 +26,16 @@ def test_a_life_in_the_dialect_of_1_9() -> None:
     assert [a.application_id for a in response.accepted] == ["x"]
     assert [(r.application_id, r.reason) for r in response.rejected] == [
         ("", "application without an applicationID"),
-        ("x", "adding application x to partition default, but application already existed"),
+        ("x", "adding application x to partition [rm]default, but application already existed"),
     ]
+    capacity: dict[str, Any] = {"schedulable_resource": {VCORE: 1}}
+    again = v19.NodeInfo(node_id="n1", action=v19.ActionFromRM.CREATE, **capacity)
+    nowhere = v19.NodeInfo(
+        node_id="n2", action=v19.ActionFromRM.CREATE, attributes={"si/node-partition": "no"}, **capacity
+    )
+    api.update_node(v19.NodeRequest(rm_id="rm", nodes=[again, nowhere, again]))
+    ((_, response),) = rm.take()
+    assert [r.node_id for r in response.rejected] == ["n1", "n2", "n1"]  # in their order
     policy = v19.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=False)
     ask(api, "k", allocation_tags={"t": "v"}, priority=3, preemption_policy=policy, originator=True)
     ((_, response),) = rm.take()

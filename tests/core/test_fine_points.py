@@ -177,7 +177,7 @@ def test_7_a_duplicate_id_does_no_harm_and_an_id_can_be_used_again() -> None:
     b.ask("x", "k", vcore=1)
     b.run()
     assert b.app("x", "root.b") == [
-        "rejected x: adding application x to partition default, but application already existed"
+        "rejected x: adding application x to partition [rm]default, but application already existed"
     ]
     assert b.allocated("root.a") == {"vcore": 1}
     b.remove("x")

@@ -205,7 +205,7 @@ class Story:
                 ("Placeholder", "PlaceholderResource"),
             ):
                 sums = self.used[app][kind]
-                items = ",".join(f"{place}:vcore={of['vcore']}" for place, of in sorted(sums.items()) if of["vcore"])
+                items = ",".join(f"{place}:vcore={of['vcore']}" for place, of in sorted(sums.items()))
                 assert f"{name}: TrackedResource{{{items}}}" in text, (app, text)
         return len(lines)
 

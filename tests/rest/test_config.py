@@ -42,18 +42,51 @@ def test_json_has_the_names_of_the_original() -> None:
     assert list(partition) == [
         "Name", "Queues", "PlacementRules", "Limits", "Preemption", "NodeSortPolicy", "UserGroupResolver",
     ]  # fmt: skip
+    assert [partition[name] for name in ("Preemption", "NodeSortPolicy", "UserGroupResolver")] == [{}, {"Type": ""}, {}]
     (root,) = partition["Queues"]
     assert (partition["Name"], root["Name"], root["Parent"]) == ("default", "root", True)
-    assert root["Limits"][0]["MaxApplications"] == 3
-    assert root["Queues"][0]["Resources"] == {"Max": {"memory": "10G"}}
-    assert partition["PlacementRules"][0]["Filter"] == {"Type": ""}
+    assert root["Limits"] == [{"Limit": "", "Users": ["u"], "MaxApplications": 3}]
+    assert root["Queues"] == [
+        {"Name": "a", "Resources": {"Max": {"memory": "10G"}}, "ChildTemplate": {"Resources": {}}},
+    ]
+    assert partition["PlacementRules"] == [
+        {"Name": "tag", "Create": True, "Filter": {"Type": ""}, "Value": "namespace"},
+    ]
 
 
-@pytest.mark.parametrize("text", [SMALL, CONFIG])
+RICH = """\
+partitions:
+  - name: default
+    nodesortpolicy: {type: fair, resourceweights: {vcore: 2.0, memory: 0.5}}
+    preemption: {enabled: false}
+    usergroupresolver: {type: os}
+    queues:
+      - name: a
+        limits:
+          - {limit: l, groups: [g], maxresources: {vcore: 1}}
+"""
+
+
+def test_what_is_empty_is_left_out_as_in_the_original() -> None:
+    world = World().register(text=RICH)
+    (partition,) = world.request("GET", "/ws/v1/config", headers=JSON).json()["Partitions"]
+    assert list(partition) == ["Name", "Queues", "Preemption", "NodeSortPolicy", "UserGroupResolver"]
+    assert partition["Preemption"] == {"Enabled": False}
+    assert partition["NodeSortPolicy"] == {"Type": "fair", "ResourceWeights": {"vcore": 2, "memory": 0.5}}
+    assert partition["UserGroupResolver"] == {"type": "os"}
+    (limit,) = partition["Queues"][0]["Queues"][0]["Limits"]
+    assert limit == {"Limit": "l", "Groups": ["g"], "MaxResources": {"vcore": "1"}}
+    body = world.request("GET", "/ws/v1/config")
+    assert "maxapplications" not in body.text
+    assert "vcore: 2\n" in body.text
+    assert body.headers["content-type"] == "application/x-yaml; charset=UTF-8"
+
+
+@pytest.mark.parametrize("text", [SMALL, CONFIG, RICH])
 def test_yaml_says_the_same_as_what_was_read(text: str) -> None:
     world = World().register(text=text)
     answer = world.request("GET", "/ws/v1/config")
-    assert answer.headers["content-type"] == "application/x-yaml; charset=utf-8"
+    assert answer.headers["content-type"] == "application/x-yaml; charset=UTF-8"
     lines = answer.text.splitlines()
     shown = "\n".join(line for line in lines if not line.startswith(("deadlock", "extra", "checksum")))
     again, before = load(shown), load(text)

@@ -231,7 +231,9 @@ def test_the_tree_of_queues(world: World) -> None:
     assert (root["partition"], root["queuename"], root["isLeaf"]) == ("default", "root", False)
     assert [child["queuename"] for child in root["children"]] == ["root.a", "root.b", "root.other"]
     assert root["children"][0] == ROOT_A
-    assert "childNames" not in root
+    assert root["childNames"] == ["root.a", "root.b", "root.other"]
+    assert root["children"][1]["childNames"] == ["root.b.dyn"]
+    assert world.get("/debug/fullstatedump")["queues"] == [root]
     assert world.get(f"{P}/queue/root?subtree") == root | {"partition": ""}
     alone = world.get(f"{P}/queue/root")
     assert "children" not in alone
@@ -257,6 +259,73 @@ def test_the_ten_buckets(world: World) -> None:
     assert [bucket["bucketName"] for bucket in memory["utilization"]] == [
         f"{ten}-{ten + 10}%" for ten in range(0, 100, 10)
     ]
+
+
+WAITING = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        properties: {priority.policy: fence, preemption.policy: fence, priority.offset: '7'}
+        queues:
+          - name: a
+            resources: {max: {vcore: 1, memory: 1}}
+          - {name: b, properties: {application.sort.policy: fair}}
+        limits: [{limit: of all, users: [poor], maxresources: {vcore: 1}}]
+"""
+
+
+def test_what_a_queue_inherits_is_shown_in_so_many_words() -> None:
+    world = World().register(text=WAITING)
+    assert world.get(f"{P}/queue/root.a")["properties"] == {
+        "preemption.policy": "default",
+        "priority.offset": "0",
+        "priority.policy": "default",
+    }
+
+
+def test_only_what_is_used_is_shown_of_max() -> None:
+    world = World().register(text=WAITING).node("n", vcore=10_000, memory=100).application("x")
+    assert "absUsedCapacity" not in world.get(f"{P}/queue/root.a")
+    world.ask("k", "x", vcore=500)
+    world.schedule()
+    assert world.get(f"{P}/queue/root.a")["absUsedCapacity"] == {"vcore": 50}
+
+
+def test_an_ask_that_its_queue_has_no_room_for_was_attempted() -> None:
+    world = World().register(text=WAITING).node("n", vcore=10_000).application("x").application("y", user="poor")
+    world.ask("much", "x", vcore=5000).ask("poor", "y", vcore=1001)
+    world.schedule(1.0)
+    (ask,) = world.get(f"{P}/application/x")["requests"]
+    assert [entry["message"] for entry in ask["allocationLog"]] == ["Not enough queue quota"]
+    assert ask["schedulingAttempted"] is True
+    (ask,) = world.get(f"{P}/application/y")["requests"]
+    assert "Not enough user quota" in [entry["message"] for entry in ask["allocationLog"]]
+    assert "schedulingAttempted" not in ask
+
+
+def test_weights_are_written_as_numbers_without_a_fraction() -> None:
+    text = WAITING.replace("queues:", "nodesortpolicy: {type: fair, resourceweights: {vcore: 1.5}}\n    queues:", 1)
+    for config, shown in ((WAITING, b'{"memory":1,"vcore":1}'), (text, b'"vcore":1.5')):
+        assert shown in World().register(text=config).request("GET", "/ws/v1/partitions").content
+
+
+def test_rejected_applications_are_shown_with_the_queue_and_the_user_that_they_had() -> None:
+    world = World().register(text=WAITING).application("x").application("x")
+    world.application("forced", "root.none", "", tags={"application.create.force": "true"}).application("", "root.b")
+    gang = {"placeholder_ask": {"vcore": 1}, "execution_timeout_ms": 1000}
+    world.application("gang", "root.b", "", tags={"application.create.force": "true"}, **gang)
+    found = {app["applicationID"]: app for app in world.get(f"{P}/applications/rejected")}
+    assert [(name, app["queueName"], app["user"]) for name, app in found.items()] == [
+        ("x", "", "alice"),
+        ("", "", "alice"),
+        ("gang", "root.b", "nobody"),
+    ]
+    assert found["gang"]["groups"] == ["nogroup"]
+    assert found["x"]["rejectedMessage"] == (
+        "adding application x to partition [mycluster]default, but application already existed"
+    )
 
 
 def test_a_rejected_application_can_be_looked_up() -> None:

@@ -128,6 +128,7 @@ def test_plain_refusals(world: World, method: str, path: str, status: int, text:
 def test_options(world: World) -> None:
     answer = world.request("OPTIONS", "/ws/v1/clusters")
     assert (answer.status_code, answer.text, answer.headers["allow"]) == (200, "", "GET, OPTIONS")
+    assert not [name for name in answer.headers if name.startswith("access-control")]
     assert world.request("OPTIONS", "/ws/v1/validate-conf").headers["allow"] == "POST, OPTIONS"
     assert world.request("OPTIONS", "/ws/v1/none").status_code == 404
 
@@ -138,6 +139,10 @@ def test_pages_of_other_servers_may_read(world: World) -> None:
     assert headers["access-control-allow-methods"] == "GET, OPTIONS"
     assert headers["access-control-allow-headers"] == "X-Requested-With,Content-Type,Accept,Origin"
     assert world.request("GET", f"{P}/node/none").headers["access-control-allow-origin"] == "*"
+    for path in ("/ws/v1/stack", "/ws/v1/clusters/"):
+        moved = world.request("GET", path)
+        assert moved.status_code == 301
+        assert "access-control-allow-origin" not in moved.headers
 
 
 def _raw(world: World, path: str, accept: str) -> httpx.Response:

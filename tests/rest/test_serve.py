@@ -57,7 +57,7 @@ def test_what_resource_managers_do_shows_at_once() -> None:
             assert 'licorne_messages_total{rm="rm",way="in"} 3.0\n' in text
             assert "licorne_decisions_total 2.0\n" in text
             dump = (await client.get("/debug/fullstatedump")).json()
-            assert dump["logLevel"] == "CRITICAL"  # nothing at all, as in a program of one's own
+            assert dump["logLevel"] == "fatal"  # nothing at all, as in a program of one's own
             await eventually(lambda: made.monitor is not None and made.monitor.health is not None)
             assert (await client.get("/ws/v1/scheduler/healthcheck")).json()["Healthy"] is True
 

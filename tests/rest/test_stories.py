@@ -94,6 +94,17 @@ def test_a_resized_allocation_counts_with_each_size() -> None:
     assert found["resourceHistory"] == {"resourceUsage": {"UNKNOWN": {"vcore": 8 * 10 + 2 * 5}}}
 
 
+def test_what_lasted_less_than_a_second_is_shown_with_nothing() -> None:
+    world = plain()
+    world.node("n1", {"si/instance-type": "m5"}, vcore=10)
+    world.application("x")
+    ask(world, "k", "x", 8)
+    world.schedule()
+    world.now += SECOND_NS // 2
+    end(world, "k", "x")
+    assert application(world, "x")["resourceHistory"] == {"resourceUsage": {"m5": {"vcore": 0}}}
+
+
 def test_a_completed_application_keeps_its_maximum_alone() -> None:
     world = plain()
     world.node("n1", vcore=10)
@@ -156,11 +167,13 @@ def test_placeholders_that_were_replaced_or_timed_out() -> None:
     text = "Placeholders of task group g are to be replaced, or to end, first (3)"
     assert waits(world, "x", "r1") == waits(world, "x", "r1", listed=True) == [text]
     world.schedule()
+    assert application(world, "x")["maxUsedResource"] == {"vcore": 6}
     world.now += 4 * SECOND_NS
     end(world, "p1", "x", Termination.PLACEHOLDER_REPLACED)
     found = application(world, "x")
     group = {"taskGroupName": "g", "count": 3, "minResource": {"vcore": 2}, "replaced": 1}
     assert found["placeholderData"] == [group]
+    assert found["maxUsedResource"] == {"vcore": 6}  # not 8: the real one and the placeholders are not added up
     assert found["resourceHistory"] == {"placeholderResource": {"m5": {"vcore": 2 * 6}}}
     (real,) = (alloc for alloc in found["allocations"] if alloc["allocationKey"] == "r1")
     assert real["placeholderUsed"] is True

@@ -144,13 +144,17 @@ def _delay(text: str) -> int | None:
 
 
 class Property(msgspec.Struct, frozen=True):
-    """A known key: the field it sets, how its text is read, and how a configured child comes by it."""
+    """A known key: the field it sets, how its text is read, and how a configured child comes by it.
+
+    `default`: of a key that is not, or not always, inherited, the text that children have instead.
+    """
 
     key: str
     field: str
     read: Callable[[str], object]
     expects: str
     inherited: Literal["yes", "no", "disabled"] = "yes"
+    default: str = ""
 
 
 PROPERTIES: Final[dict[str, Property]] = {
@@ -162,9 +166,16 @@ PROPERTIES: Final[dict[str, Property]] = {
         Property(
             APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF_DELAY, "backoff_delay_ns", _delay, "a duration above zero, as 30s"
         ),
-        Property(PRIORITY_POLICY, "priority_fence", _priority_fence, "default or fence", "no"),
-        Property(PRIORITY_OFFSET, "priority_offset", _int32, "a whole number of 32 bits", "no"),
-        Property(PREEMPTION_POLICY, "preemption_policy", _preemption_policy, "default, fence or disabled", "disabled"),
+        Property(PRIORITY_POLICY, "priority_fence", _priority_fence, "default or fence", "no", "default"),
+        Property(PRIORITY_OFFSET, "priority_offset", _int32, "a whole number of 32 bits", "no", "0"),
+        Property(
+            PREEMPTION_POLICY,
+            "preemption_policy",
+            _preemption_policy,
+            "default, fence or disabled",
+            "disabled",
+            "default",
+        ),
         Property(PREEMPTION_DELAY, "preemption_delay_ns", _delay, "a duration above zero, as 30s"),
         Property(QUOTA_PREEMPTION_DELAY, "quota_preemption_delay_ns", _delay, "a duration above zero, as 30s"),
         Property(GANG_SCHEDULING, "atomic_gangs", parse_gang_scheduling, "atomic or default"),
@@ -199,7 +210,8 @@ def inherit_properties(parent: Mapping[str, str], own: Mapping[str, str]) -> dic
     """The properties of a configured queue: what its parent's merged map passes on, overlaid with its own.
 
     Priority policy and offset belong to one queue alone. A preemption policy goes down only if it is
-    `disabled`. Everything else, unknown keys too, is inherited.
+    `disabled`. Where the parent says one of these that does not go down, the child has the default, in so many words.
+    Everything else, unknown keys too, is inherited.
     """
     merged: dict[str, str] = {}
     for key, text in parent.items():
@@ -207,5 +219,7 @@ def inherit_properties(parent: Mapping[str, str], own: Mapping[str, str]) -> dic
         how = known.inherited if known is not None else "yes"
         if how == "yes" or (how == "disabled" and text.lower() == "disabled"):
             merged[key] = text
+        elif known is not None:
+            merged[key] = known.default
     merged.update(own)
     return merged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from licorne.config.limits import USER_NAME
@@ -16,7 +17,7 @@ from licorne.si.messages import (
 
 from .application import Application
 from .atomic import gang_of, own_fault
-from .nodechanges import amounts_fault
+from .nodechanges import amounts_fault, full_name
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
 from .rejections import rejection
 from .states import TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
@@ -40,18 +41,20 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
         placed = partition.placer.place(request, partition.tree)
         fault = placed.reason if placed.queue is None else ""
+    refused = partial(_reject, partition, message, user, groups)
     if fault or placed.queue is None:
-        _reject(partition, message, fault)
+        refused("", fault)
         return False
     queue = partition.tree.find(placed.queue)
     if queue is None:
         queue = partition.tree.create_dynamic(placed.queue)
     if not queue.is_leaf:
-        _reject(partition, message, f"failed to find queue {placed.queue} for application {message.application_id}")
+        refused("", f"failed to find queue {placed.queue} for application {message.application_id}")
         return False
     gang, fault = gang_of(partition, message, queue) if message.tags else (None, "")
     if fault:
-        _reject_in(partition, queue, message, fault)
+        _left_empty(partition, queue)
+        refused(queue.path, fault)
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.parking.wake_blocked(queue.blocked)
@@ -59,7 +62,8 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if message.placeholder_ask:
         fault = partition.gangs.fault(queue, message, partition.types.vector(message.placeholder_ask))
         if fault:
-            _reject_in(partition, queue, message, fault)
+            _left_empty(partition, queue)
+            refused(queue.path, fault)
             return False
     app = _new(partition, message, queue, user, groups)
     app.forced = forced
@@ -95,9 +99,9 @@ def _fault(partition: Partition, message: AddApplication) -> str:
     if not app_id:
         return "application without an applicationID"
     if partition.state is not ObjectState.ACTIVE:
-        return f"partition {partition.name} is stopped cannot add a new application {app_id}"
+        return f"partition {full_name(partition)} is stopped cannot add a new application {app_id}"
     if app_id in partition.applications:
-        return f"adding application {app_id} to partition {partition.name}, but application already existed"
+        return f"adding application {app_id} to partition {full_name(partition)}, but application already existed"
     wrong = amounts_fault(partition, message.placeholder_ask)
     return f"placeholderAsk: {wrong}" if wrong else own_fault(message) if message.tags else ""
 
@@ -127,16 +131,17 @@ def timeout_ns(timeout_ms: int) -> int:
     return min(max(0, timeout_ms) * MILLISECOND_NS, TIME_MAX_NS)
 
 
-def _reject_in(partition: Partition, queue: Queue, message: AddApplication, reason: str) -> None:
-    """Reject an application that had a queue, which may have been made for it."""
+def _left_empty(partition: Partition, queue: Queue) -> None:
+    """The application that this queue was for is rejected, and the queue may have been made for it."""
     if partition.events is not None:
         partition.events.queues.look_at_path(queue)
     partition.cleaner.watch()
-    _reject(partition, message, reason)
 
 
-def _reject(partition: Partition, message: AddApplication, reason: str) -> None:
-    partition.rejected.append(rejection(message, reason, partition.now))
+def _reject(
+    partition: Partition, message: AddApplication, user: str, groups: tuple[str, ...], queue: str, reason: str
+) -> None:
+    partition.rejected.append(rejection(message, user, groups, queue, reason, partition.now))
     partition.out.append(RejectedApplication(message.application_id, reason))
 
 

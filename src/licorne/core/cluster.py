@@ -30,7 +30,7 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
-from licorne.si.partitions import short_partition
+from licorne.si.partitions import qualified_partition, short_partition
 
 from .admission import add_application, end_application, remove_application
 from .eventrecords import Recorder, schedulable
@@ -271,7 +271,12 @@ class Cluster:
                 running = []
             partition = manager.partitions.get(message.partition)
             if partition is None:
-                manager.out += _unknown_partition(message, rm_id)
+                refused = _unknown_partition(message, rm_id)
+                if refused:  # behind what was said of the messages before it
+                    for known in manager.ordered:
+                        if known.descent.out:
+                            manager.out += known.take_out()
+                    manager.out += refused
                 if manager.store is not None and type(message) is NodeUpdate and message.action in _NEW_NODE:
                     manager.store.add(schedulable(message, self.now), self.now)
                 continue
@@ -371,8 +376,7 @@ _HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
 
 
 def _unknown_partition(message: Input, rm_id: str) -> Sequence[Output]:
-    name = message.partition
-    shown = name if name.startswith("[") else f"[{rm_id}]{name}"
+    shown = qualified_partition(message.partition, rm_id)
     if type(message) is AddApplication:
         app_id = message.application_id
         reason = f"Failed to add application {app_id} to partition {shown}, partition doesn't exist"

@@ -14,7 +14,7 @@ from licorne.si.messages import AddApplication, RejectedAllocation
 
 from .admission import add_application, timeout_ns
 from .constraints import ConstraintError
-from .nodechanges import set_foreign
+from .nodechanges import full_name, set_foreign
 from .states import ApplicationState, ObjectState
 from .tags import seconds_tag
 from .vectors import SUM_MAX, TYPES_MAX
@@ -163,7 +163,7 @@ class Intake:
         If it is not, `amounts` are those of the message.
         """
         if not self.active:
-            return f"partition {self.desk.name} is stopped; cannot process allocation {message.key}"
+            return f"partition {full_name(self.desk)} is stopped; cannot process allocation {message.key}"
         if app is None:
             if not message.independent:
                 return f"failed to find application {message.application_id}"

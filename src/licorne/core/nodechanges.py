@@ -19,6 +19,7 @@ from licorne.si.messages import (
     RejectedNode,
     Termination,
 )
+from licorne.si.partitions import qualified_partition
 
 from .constraints import ConstraintError, NodeLabels
 from .nodes import Node
@@ -55,6 +56,11 @@ def change_node(partition: Partition, message: NodeUpdate) -> bool:
     return False
 
 
+def full_name(partition: Partition) -> str:
+    """`[rmID]name`, as reasons name a partition."""
+    return qualified_partition(partition.name, partition.owner)
+
+
 def amounts_fault(partition: Partition, amounts: dict[str, int] | None) -> str:
     """Why these cannot be amounts of resources; empty if they can."""
     if not amounts:
@@ -81,11 +87,11 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
     if not fault and partition.total.crowded(partition.types.vector(capacity), 1, None):
         fault = f"the sum of all nodes would be larger than {SUM_MAX}"
     if partition.state is not ObjectState.ACTIVE:
-        fault = f"partition {partition.name} is stopped cannot add a new node {message.node_id}"
+        fault = f"partition {full_name(partition)} is stopped cannot add a new node {message.node_id}"
     elif message.node_id in partition.nodes:
         fault = (
-            f"failed to add node {message.node_id} to partition {partition.name}, error: partition {partition.name} "
-            f"has an existing node {message.node_id}, node name must be unique"
+            f"failed to add node {message.node_id} to partition {full_name(partition)}, error: partition "
+            f"{full_name(partition)} has an existing node {message.node_id}, node name must be unique"
         )
     elif not message.node_id:
         fault = fault or "node without a nodeID"

@@ -60,7 +60,7 @@ class UsageHistory:
             past = app.past = Past()
         there = len(app.allocations)
         if there != past.left:
-            raise_to(past.most, app.allocated_resource())
+            raise_to_used(past.most, app)
         past.left = there - 1
         if alloc.preempted:
             usages = past.preempted
@@ -68,7 +68,7 @@ class UsageHistory:
             usages = past.placeholders if alloc.placeholder else past.used
         since = past.since.pop(alloc.id, alloc.bound_ns) if past.since else alloc.bound_ns
         seconds = (self._partition.now - since) // SECOND_NS
-        if seconds <= 0 or alloc.node is None:
+        if seconds < 0 or alloc.node is None:
             return
         usage = usages.setdefault(alloc.node.attributes.get(INSTANCE_TYPE) or UNKNOWN_TYPE, {})
         for name, amount in alloc.shape.resource.items():
@@ -81,11 +81,22 @@ class UsageHistory:
 
 
 def most_used(app: Application) -> Amounts:
-    """The most that the application's allocations have used at a time, of each type; placeholders left out."""
-    most = app.allocated_resource()
+    """The most that the application's real allocations, or its placeholders, have used at a time, of each type.
+
+    As in the original the two are not added up: a placeholder stands for a real allocation to come.
+    """
+    most: Amounts = {}
+    raise_to_used(most, app)
     if app.past is not None:
         raise_to(most, app.past.most)
     return dict(sorted(most.items()))
+
+
+def raise_to_used(most: Amounts, app: Application) -> None:
+    """Raise each amount to at least what the application uses now."""
+    raise_to(most, app.allocated_resource())
+    if not app.placeholders.zero():
+        raise_to(most, app.placeholders.named(app.queue.types))
 
 
 def raise_to(most: Amounts, amounts: Amounts) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from licorne.core.api import SchedulerAPI
 from licorne.core.cluster import Cluster
 from licorne.core.manager import Manager
+from licorne.core.nodechanges import full_name
 from licorne.core.partition import Partition
 
 Clock = Callable[[], int]
@@ -112,11 +113,6 @@ class Backend:
     def diagnostics(self) -> dict[str, Any]:
         """What resource managers say about themselves, by id."""
         return self.api.diagnostics()
-
-
-def full_name(partition: Partition) -> str:
-    """`[rm]name`."""
-    return f"[{partition.owner}]{partition.name}"
 
 
 __all__ = ["Backend", "BuildInfo", "Clock", "full_name"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NEVER_STARTED_MS = -62_135_596_800_000
 """The start of an application that never started, as the original has it: the year 1."""
+NO_QUOTA, NO_USER_QUOTA = "Not enough queue quota", "Not enough user quota"
 LOGGED_ASKS = 100
 """Of so many asks of an application it is said why they wait; of further ones not, for that would take long."""
 
@@ -62,9 +63,15 @@ def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
         allocation_log=log,
         triggered_preemption=bool(found.triggered),
         originator=bool(found.originator),
-        scheduling_attempted=bool(found.attempted or found.parked),
+        scheduling_attempted=bool(found.attempted or found.parked or _stopped_by_queue(log)),
         triggered_scale_up=bool(found.reported),
     )
+
+
+def _stopped_by_queue(log: list[objects.LogEntry]) -> bool:
+    """Has the ask's queue no room for it, and its user has? The original asks in this order, and marks it in between."""
+    said = {entry.message for entry in log}
+    return NO_QUOTA in said and NO_USER_QUOTA not in said
 
 
 def _resource(found: Ask) -> dict[str, int]:
@@ -181,9 +188,9 @@ def _log(home: Partition, reasons: list[explain.Reason]) -> list[objects.LogEntr
 def _said(reason: explain.Reason) -> str:
     match reason:
         case explain.QueueQuota():
-            return "Not enough queue quota"
+            return NO_QUOTA
         case explain.UserLimit():
-            return "Not enough user quota"
+            return NO_USER_QUOTA
         case explain.MaxApplications():
             return f"Maximum of running applications reached in queue {reason.queue}"
         case explain.StateOrder():

@@ -59,6 +59,11 @@ def used_percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[s
     return {name: share for name, share in percent(capacity, used).items() if used.get(name)}
 
 
+def plain(number: float) -> int | float:
+    """The number as the original writes it: a whole one without a fraction, `1` and not `1.0`."""
+    return int(number) if number == int(number) else number
+
+
 def headroom(queue: Queue) -> dict[str, int]:
     """What is left of every max from this queue up to root (the size of the cluster), never below zero."""
     found: dict[str, int] = {}

@@ -88,14 +88,14 @@ class Application:
             return redirect(match.redirect + (f"?{query.decode('latin-1')}" if query else ""))
         method = request.method
         if method == "OPTIONS":
-            headers = {"Allow": match.allow, **cors(match.allow), "Access-Control-Max-Age": "600"}
-            return Response(b"", 200, headers)
+            return Response(b"", 200, {"Allow": match.allow})
         endpoint = match.by_method.get(method)
         if endpoint is None:
             return _plain("Method Not Allowed\n", 405, {"Allow": match.allow})
         response = await self._guarded(request, endpoint, match)
-        for name, value in cors(match.allow).items():
-            response.headers.setdefault(name, value)
+        if response.status_code != 301:  # a redirect has none of them in the original, and what it leads to has
+            for name, value in cors(match.allow).items():
+                response.headers.setdefault(name, value)
         return response
 
     async def _guarded(self, request: Request, endpoint: Endpoint, match: Match) -> Response:

@@ -1,7 +1,7 @@
 """The running configuration as the original shows it (spec rest-api.md, Config), and whether another one would be taken.
 
 What is shown is what was read, quantities as they were written, with what reading adds: root where it was left out, and
-the limits of a partition, which are root's.
+the limits of a partition, which are root's. Which fields are shown though they are empty is as in the original.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from licorne.config.structure import check_config, partition_name
 from licorne.core.manager import Manager
 
 from . import objects
+from .amounts import plain
 
 Map = dict[str, Any]
 DEADLOCK = {"DeadlockDetectionEnabled": False, "DeadlockTimeoutSeconds": 60}
@@ -109,18 +110,21 @@ def _lower(value: Any) -> Any:
 
 def _partition(partition: RawPartition, root: RawQueue) -> Map:
     sort, preemption = partition.nodesortpolicy, partition.preemption
-    found: Map = {"Name": partition_name(partition.name), "Queues": [_queue(root)]}
-    found["PlacementRules"] = [_rule(rule) for rule in partition.placementrules or ()]
-    found["Limits"] = [_limit(limit) for limit in partition.limits or ()]
-    found["Preemption"] = {
-        "Enabled": None if preemption is None else preemption.enabled,
-        "QuotaPreemptionEnabled": None if preemption is None else preemption.quotapreemptionenabled,
-    }
-    weights = {name: weight for name, (weight, _) in ((sort and sort.resourceweights) or {}).items()}
-    found["NodeSortPolicy"] = {"Type": "" if sort is None else sort.type, "ResourceWeights": weights or None}
+    enabled = {} if preemption is None else {"Enabled": preemption.enabled}
+    if preemption is not None:
+        enabled["QuotaPreemptionEnabled"] = preemption.quotapreemptionenabled
+    weights = {name: plain(weight) for name, (weight, _) in ((sort and sort.resourceweights) or {}).items()}
     resolver = partition.usergroupresolver
-    found["UserGroupResolver"] = {"Type": "" if resolver is None else resolver.type}
-    return found
+    found: Map = {
+        "Name": partition_name(partition.name),
+        "Queues": [_queue(root)],
+        "PlacementRules": [_rule(rule) for rule in partition.placementrules or ()],
+        "Limits": [_limit(limit) for limit in partition.limits or ()],
+        "Preemption": {key: value for key, value in enabled.items() if value is not None},
+        "NodeSortPolicy": _said({"Type": "" if sort is None else sort.type, "ResourceWeights": weights}, "Type"),
+        "UserGroupResolver": _said({"type": "" if resolver is None else resolver.type}),
+    }
+    return _said(found, "Preemption", "NodeSortPolicy", "UserGroupResolver")
 
 
 def _queue(queue: RawQueue) -> Map:
@@ -129,59 +133,64 @@ def _queue(queue: RawQueue) -> Map:
         "Parent": queue.parent,
         "Resources": _resources(queue.resources),
         "MaxApplications": queue.maxapplications,
-        "Properties": _texts(queue.properties) or None,
+        "Properties": _texts(queue.properties),
         "AdminACL": queue.adminacl,
         "SubmitACL": queue.submitacl,
         "ChildTemplate": _template(queue.childtemplate),
-        "Queues": [_queue(child) for child in queue.queues or ()] or None,
-        "Limits": [_limit(limit) for limit in queue.limits or ()] or None,
+        "Queues": [_queue(child) for child in queue.queues or ()],
+        "Limits": [_limit(limit) for limit in queue.limits or ()],
     }
-    return {key: value for key, value in found.items() if value not in (None, "", 0, False)}
+    return _said(found, "Name", "Resources", "ChildTemplate")
 
 
 def _resources(resources: RawResources | None) -> Map:
     if resources is None:
         return {}
-    found = {"Guaranteed": _texts(resources.guaranteed), "Max": _texts(resources.max)}
-    return {key: value for key, value in found.items() if value}
+    return _said({"Guaranteed": _texts(resources.guaranteed), "Max": _texts(resources.max)})
 
 
 def _template(template: RawTemplate | None) -> Map:
     if template is None:
-        return {}
+        return {"Resources": {}}
     found: Map = {
         "MaxApplications": template.maxapplications,
         "Properties": _texts(template.properties),
         "Resources": _resources(template.resources),
     }
-    return {key: value for key, value in found.items() if value or key == "Resources"}
+    return _said(found, "Resources")
 
 
 def _limit(limit: RawLimit) -> Map:
-    return {
+    found: Map = {
         "Limit": limit.limit,
         "Users": _list(limit.users),
         "Groups": _list(limit.groups),
         "MaxResources": _texts(limit.maxresources),
         "MaxApplications": limit.maxapplications,
     }
+    return _said(found, "Limit")
 
 
 def _rule(rule: RawRule) -> Map:
-    return {
+    found: Map = {
         "Name": rule.name,
         "Create": rule.create,
         "Filter": _filter(rule.filter),
         "Parent": None if rule.parent is None else _rule(rule.parent),
         "Value": rule.value,
     }
+    return _said(found, "Name", "Filter")
 
 
 def _filter(found: RawFilter | None) -> Map:
     if found is None:
         return {"Type": ""}
-    made: Map = {"Type": found.type, "Users": _list(found.users), "Groups": _list(found.groups)}
-    return {key: value for key, value in made.items() if value or key == "Type"}
+    return _said({"Type": found.type, "Users": _list(found.users), "Groups": _list(found.groups)}, "Type")
+
+
+def _said(found: Map, *always: str) -> Map:
+    """The fields that the original shows: those that say something, and these, which it shows also when empty."""
+    return {key: value for key, value in found.items() if value or key in always}
 
 
 def _texts(values: Mapping[str, Value] | None) -> dict[str, str]:

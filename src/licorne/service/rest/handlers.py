@@ -290,7 +290,7 @@ class Handlers:
         if call.request.headers.get("accept", "") == "application/json":
             return json_response(shown)
         text = await asyncio.to_thread(configs.as_yaml, shown)
-        return Response(text, headers={"Content-Type": "application/x-yaml; charset=utf-8"})
+        return Response(text, headers={"Content-Type": "application/x-yaml; charset=UTF-8"})
 
     async def _running(self, manager: Manager | None) -> configs.Map:
         if manager is None:

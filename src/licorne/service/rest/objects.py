@@ -50,7 +50,7 @@ class NodeSortingPolicy(View, kw_only=True):
     """`fair` or `binpacking`."""
 
     type: str = ""
-    resource_weights: dict[str, float] = {}
+    resource_weights: dict[str, int | float] = {}
 
 
 class Partition(View, kw_only=True):

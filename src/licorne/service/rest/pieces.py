@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
     from licorne.core.queue import Queue
 
+LEVELS = {"WARNING": "warn", "CRITICAL": "fatal"}
+"""Levels of the log whose names are others in the original, where all are in lower case."""
 WHOLE_MAX = 100
 """Asks and allocations up to which an application is one piece."""
 
@@ -87,9 +89,7 @@ def _queue(queue: Queue, name: str, piece: Piece | None) -> bytes:
     """A queue without those below it."""
 
     def make(queue: Queue) -> bytes:
-        view = views.queue(queue, name=name)
-        view.child_names = []
-        return encode(view)
+        return encode(views.queue(queue, name=name))
 
     return make(queue) if piece is None else piece(queue, (name, views.queue_state(queue)), make)
 
@@ -138,7 +138,7 @@ def state_pieces(
         ("containerHistory", encoded(container_history)),
         ("queues", json_list(queue_pieces(home.tree.root, name) for home, name in homes)),
         ("rmDiagnostics", encoded(backend.diagnostics() or {"empty": "no resource manager says anything"})),
-        ("logLevel", encoded(monitor.log_level())),
+        ("logLevel", encoded(LEVELS.get(level := monitor.log_level(), level.lower()))),
         ("config", encoded(config)),
         ("placementRules", json_list(encoded(_rules(home, name)) for home, name in homes)),
         ("eventStreams", encoded(streams)),

@@ -18,7 +18,7 @@ from licorne.si.constants import HOST_NAME, RACK_NAME
 
 from . import objects
 from .allocations import allocation
-from .amounts import by_name, duration, headroom, limits, listed, percent, used_percent
+from .amounts import by_name, duration, headroom, limits, listed, percent, plain, used_percent
 
 if TYPE_CHECKING:
     from licorne.config.model import FilterConfig, RuleConfig
@@ -57,7 +57,8 @@ def partition(backend: Backend, found: Partition) -> objects.Partition:
         name=backend.shown_name(found),
         capacity=objects.Capacity(capacity=capacity, used_capacity=used, utilization=used_percent(capacity, used)),
         node_sorting_policy=objects.NodeSortingPolicy(
-            type=found.config.node_sort.policy, resource_weights=dict(sorted(found.config.node_sort.weights.items()))
+            type=found.config.node_sort.policy,
+            resource_weights={name: plain(weight) for name, weight in sorted(found.config.node_sort.weights.items())},
         ),
         preemption_enabled=found.config.preemption_enabled,
         quota_preemption_enabled=found.config.quota_preemption_enabled,
@@ -110,7 +111,7 @@ def queue(found: Queue, *, name: str = "") -> objects.Queue:
         parent="" if found.parent is None else found.parent.path,
         template=_template(found),
         child_names=[f"{found.path}.{child}" for child in sorted(found.children)],
-        abs_used_capacity=percent(maximum, allocated),
+        abs_used_capacity=used_percent(maximum, allocated),
         max_running_apps=found.max_apps,
         running_apps=found.running,
         current_priority=found.priority,
@@ -127,12 +128,13 @@ def queue(found: Queue, *, name: str = "") -> objects.Queue:
 
 
 def queue_state(found: Queue) -> tuple[object, ...]:
-    """All that may change of what `queue` reads, but for the names of children: where it is equal, so is the queue.
+    """All that may change of what `queue` reads: where it is equal, so is the queue.
 
     What comes from the configuration is replaced as a whole when it changes.
     """
     return (
         found.state,
+        list(found.children),
         found.settings,
         found.properties,
         found.template,
@@ -171,7 +173,6 @@ def _template(found: Queue) -> objects.Template | None:
 def subtree(found: Queue, *, name: str = "") -> objects.Queue:
     """A queue with all below it."""
     view = queue(found, name=name)
-    view.child_names = []
     view.children = [subtree(found.children[child]) for child in sorted(found.children)]
     return view
 
