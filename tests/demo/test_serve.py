@@ -83,6 +83,14 @@ def test_everything_that_can_be_asked_for_has_an_answer() -> None:
                 assert answer.text.strip() not in ("[]", "{}"), path
         health = client.get("/ws/v1/scheduler/healthcheck").json()
         assert health["Healthy"], health
+        (build,) = client.get("/ws/v1/clusters").json()[0]["rmBuildInformation"]
+        assert build["buildVersion"] == licorne.__version__
+        assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", build["buildDate"])
+        for node in client.get(f"{PARTITION}/nodes").json():
+            for pod in [*node.get("allocations", ()), *node.get("foreignAllocations", ())]:
+                tags = pod["allocationTags"]
+                assert tags["kubernetes.io/meta/podName"] == pod["allocationKey"]
+                assert tags["kubernetes.io/meta/namespace"]
         events = client.get("/ws/v1/events/batch").json()["EventRecords"]
         assert {2, 3, 4} <= {event["type"] for event in events}  # applications, nodes, queues
         with client.stream("GET", "/ws/v1/events/stream", params={"count": 5}) as stream:

@@ -114,8 +114,6 @@ partitions:
               max: {vcore: "120", memory: 480Gi}
             childtemplate:
               maxapplications: 6
-              properties:
-                application.sort.policy: fair
               resources:
                 max: {vcore: "40", memory: 160Gi}
 """

@@ -119,7 +119,10 @@ class Manager:
         if self.gangs.keeps(line):
             return
         self.books.ask(line)
-        self._allocations.append(requests.allocation(line))
+        self._allocations.append(self._request(line))
+
+    def _request(self, line: lines.Ask, node: str = "") -> v19.Allocation:
+        return requests.allocation(line, self.books.jobs[line.app].line, node)
 
     def _take_back(self, app: str) -> None:
         if self._forget(app):
@@ -262,8 +265,8 @@ class Manager:
         new = [requests.application(job.line, self._speed) for job in books.jobs.values()]
         to.update_application(v19.ApplicationRequest(rm_id=RM_ID, new=new))
         allocations = [requests.foreign(line) for line in books.foreign.values()]
-        allocations += [requests.allocation(pod.ask, pod.node) for pod in books.pods.values() if pod.node]
-        allocations += [requests.allocation(pod.ask) for pod in books.pods.values() if not pod.node]
+        allocations += [self._request(pod.ask, pod.node) for pod in books.pods.values() if pod.node]
+        allocations += [self._request(pod.ask) for pod in books.pods.values() if not pod.node]
         to.update_allocation(v19.AllocationRequest(rm_id=RM_ID, allocations=allocations))
 
 

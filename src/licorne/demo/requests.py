@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from licorne.si import v19
-from licorne.si.constants import FOREIGN_DEFAULT, KEY_FOREIGN
+from licorne.si.constants import (
+    DOMAIN_K8S,
+    FOREIGN_DEFAULT,
+    GROUP_META,
+    KEY_FOREIGN,
+    KEY_NAMESPACE,
+    KEY_POD_NAME,
+    TAG_NAMESPACE,
+)
 from licorne.sim import lines
 from licorne.sim.gangs import ATOMIC, TAG_GANG_SCHEDULING, TAG_TASK_GROUPS, placeholder_ask, task_groups
 
@@ -35,11 +43,12 @@ def application(line: lines.App, speed: float) -> v19.AddApplicationRequest:
     )
 
 
-def allocation(line: lines.Ask, node: str = "") -> v19.Allocation:
-    """An ask; with a node, a pod that runs there."""
+def allocation(line: lines.Ask, job: lines.App, node: str = "") -> v19.Allocation:
+    """An ask of this application; with a node, a pod that runs there."""
+    namespace = (job.tags or {}).get(TAG_NAMESPACE, job.user)
     return v19.Allocation(
         allocation_key=line.key,
-        allocation_tags=line.tags or {},
+        allocation_tags={**_shown_as(namespace, line.key), **(line.tags or {})},
         application_id=line.app,
         resource_per_alloc=line.res,
         priority=line.prio,
@@ -55,10 +64,16 @@ def foreign(line: lines.Foreign) -> v19.Allocation:
     """An allocation of another scheduler."""
     return v19.Allocation(
         allocation_key=line.key,
-        allocation_tags={KEY_FOREIGN: FOREIGN_DEFAULT},
+        allocation_tags={**_shown_as("kube-system", line.key), KEY_FOREIGN: FOREIGN_DEFAULT},
         resource_per_alloc=line.res,
         node_id=line.node,
     )
+
+
+def _shown_as(namespace: str, pod: str) -> dict[str, str]:
+    """The tags from which web pages make the name of a pod."""
+    meta = DOMAIN_K8S + GROUP_META
+    return {meta + KEY_NAMESPACE: namespace, meta + KEY_POD_NAME: pod}
 
 
 def release(

@@ -7,8 +7,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import licorne
 from licorne.client import DisconnectedError, SchedulerClient
 from licorne.core.api import RegistrationError
 from licorne.demo.configuration import CONFIGURATION, SETTINGS
@@ -102,7 +105,7 @@ class Demonstration:
         request = v19.RegisterResourceManagerRequest(
             rm_id=RM_ID,
             version="1",
-            build_info={"arch": "simulated"},
+            build_info=build_info(),
             config=CONFIGURATION,
             extra_config=dict(SETTINGS),
         )
@@ -150,6 +153,12 @@ class Demonstration:
             self._take_waiting()
             self._muted = False
             self._manager.report(client)
+
+
+def build_info() -> dict[str, str]:
+    """What web pages show of a resource manager: its version, and when it was built, here when its files were written."""
+    written = datetime.fromtimestamp(int(Path(licorne.__file__).stat().st_mtime), UTC)
+    return {"arch": "simulated", "buildVersion": licorne.__version__, "buildDate": f"{written:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def sights(rest: str, grpc: str, *, token: bool = False) -> str:
