@@ -82,6 +82,7 @@ TABLE: dict[str, Row] = {
     "licorne_loop_lag_seconds_max": ("gauge", {}, ""),
     "licorne_decision_gap_seconds": ("histogram", {}, LAGS),
     "licorne_decision_gap_seconds_max": ("gauge", {}, ""),
+    "licorne_clock_offset_seconds": ("gauge", {}, ""),
     "licorne_build_info": ("gauge", {"version": ANY, "python": ANY, "compiled": ANY}, ""),
 }
 OF_THE_PROCESS = ("process_", "python_")

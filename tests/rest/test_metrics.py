@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from licorne.service import metrics
+from licorne.service import metrics, queuefigures
 from licorne.service.metrictexts import QUEUE_CONTAINER_HELP
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
 from rest.world import World, busy, run
@@ -191,7 +192,7 @@ def test_what_was_shown_of_a_queue_is_zero_when_it_is_gone() -> None:
 
 
 def test_of_what_is_gone_only_so_much_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "ZEROS_MAX", 3)
+    monkeypatch.setattr(queuefigures, "ZEROS_MAX", 3)
     world = World().register().application("x", "root.other")
     for number in range(8):
         world.ask(f"k{number}", "x", **{f"type{number}": 1})
@@ -242,6 +243,9 @@ def test_what_the_original_lacks() -> None:
     assert value(found, "licorne_waiting_seconds_bucket", le="1", **waited) == 1
     assert value(found, "licorne_waiting_seconds_bucket", le="0.1", **waited) == 0
     assert value(found, SCHEDULER + "scheduling_cycle_milliseconds_count") == 2
+    offset = value(found, "licorne_clock_offset_seconds")
+    assert offset is not None
+    assert abs(offset - (time.time() - world.now / 1e9)) < 60
     assert value(found, "yunikorn_event_total_created") == world.monitor.ring.made
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,21 +21,19 @@ import licorne
 from licorne.core import compiled
 
 from .backend import full_name
-from .counts import WAIT_BUCKETS_S, Counts, Shown
+from .counts import WAIT_BUCKETS_S, Shown
 from .lag import LAG_BUCKETS_S
 from .latencies import BUCKETS_S
 from .metrictexts import HELP, QUEUE_CONTAINER_HELP, RANGES
 from .monitor import Monitor
+from .queuefigures import QueueFigures, add_amounts, figures_of, homes_of, keep_zeros
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
-    from licorne.core.queue import Queue
-    from licorne.core.states import ApplicationState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 SCHEDULER = "yunikorn_scheduler_"
 LIVE_STATES = ("running", "resuming", "failing", "completing")
-QUEUE_STATES = ("new", "accepted", "running", "failing", "resuming", "completing")
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_:]")
 
 Labels = tuple[str, ...]
@@ -48,12 +47,6 @@ def legal(name: str) -> str:
 def _label(bound: float) -> str:
     """A bucket's bound as the original writes it: `le="1"`, for queries compare texts."""
     return str(bound).removesuffix(".0")
-
-
-ZEROS_MAX = 100
-"""Of each queue, so many amounts are shown as 0 that were more when metrics were read before."""
-Homes = dict[tuple[str, str], "Partition"]
-"""Partitions by (resource manager, name)."""
 
 
 class Snapshot:
@@ -112,7 +105,7 @@ def snapshot(monitor: Monitor, *, old_queue_names: bool = False) -> Snapshot:
 def fill(found: Snapshot, monitor: Monitor, *, old_queue_names: bool = False) -> Iterator[None]:
     """The same in steps, between which the scheduler goes on. What must agree with each other is read in one of them."""
     partitions = list(monitor.backend.partitions())
-    figures = _figures(monitor, partitions)
+    figures = figures_of(monitor, partitions)
     _scheduler(found, monitor, partitions, figures)
     _latencies(found, monitor, partitions)
     _events(found, monitor)
@@ -151,7 +144,7 @@ class Metrics:
 
 
 def _scheduler(
-    found: Snapshot, monitor: Monitor, partitions: list[Partition], figures: dict[str, _QueueFigures]
+    found: Snapshot, monitor: Monitor, partitions: list[Partition], figures: dict[str, QueueFigures]
 ) -> None:
     counts = monitor.counts
     found.counter(
@@ -230,46 +223,15 @@ def _nodes(found: Snapshot, partitions: list[Partition]) -> Iterator[None]:
 # -- queues ----------------------------------------------------------------------------------------------
 
 
-class _QueueFigures:
-    """The sums of one path; of several partitions with queues of this path, those of all.
-
-    `states`: applications of the queue itself, empty if it is no leaf; `made`, `live`: allocations there and below.
-    """
-
-    def __init__(self) -> None:
-        self.states: dict[str, int] = {}
-        self.ended: dict[str, int] = {}
-        self.resources: dict[tuple[str, str], int] = {}
-        self.made = 0
-        self.live = 0
-
-    def add(self, state: str, resources: dict[str, int] | None) -> None:
-        for name, amount in (resources or {}).items():
-            self.resources[state, name] = self.resources.get((state, name), 0) + amount
-
-
-def _figures(monitor: Monitor, partitions: list[Partition]) -> dict[str, _QueueFigures]:
-    """What is counted by application, by path; at once, for what was released is the difference of two of them."""
-    figures: dict[str, _QueueFigures] = {}
-    for partition in partitions:
-        for queue in partition.tree.queues():
-            of = figures.setdefault(queue.path, _QueueFigures())
-            if queue.is_leaf:
-                of.states = of.states or dict.fromkeys(QUEUE_STATES, 0)
-        _applications(figures, partition)
-    _counted(figures, _homes(partitions), monitor.counts)
-    return figures
-
-
 def _queues(
-    found: Snapshot, partitions: list[Partition], figures: dict[str, _QueueFigures], shown: Shown, *, old_names: bool
+    found: Snapshot, partitions: list[Partition], figures: dict[str, QueueFigures], shown: Shown, *, old_names: bool
 ) -> Iterator[None]:
     for partition in partitions:
         for queue in partition.tree.queues():
             yield
             if queue.path in figures:
-                _one_queue(figures[queue.path], queue)
-    _zeros(figures, shown)
+                add_amounts(figures[queue.path], queue)
+    yield from keep_zeros(figures, shown)
     found.gauge("yunikorn_queue_app", ["queue", "state"], _app_rows(figures))
     ended = [
         ((path, state), number) for path, of in sorted(figures.items()) for state, number in sorted(of.ended.items())
@@ -287,77 +249,14 @@ def _queues(
             _old_names(found, legal(path), of)
 
 
-def _app_rows(figures: dict[str, _QueueFigures]) -> Iterator[tuple[Labels, float]]:
+def _app_rows(figures: dict[str, QueueFigures]) -> Iterator[tuple[Labels, float]]:
     for path in sorted(figures):
         of = figures[path]
         for state, number in (of.states | of.ended).items():
             yield (path, state), number
 
 
-def _one_queue(of: _QueueFigures, queue: Queue) -> None:
-    of.add("guaranteed", queue.guaranteed_resource())
-    of.add("max", queue.max_resource())
-    of.add("allocated", queue.allocated_resource())
-    of.add("pending", queue.pending_resource())
-    of.add("preempting", queue.preempting_resource())
-    if queue.max_apps or queue.managed:
-        of.add("maxRunningApps", {"apps": queue.max_apps})
-
-
-def _zeros(figures: dict[str, _QueueFigures], shown: Shown) -> None:
-    """An amount that was shown and is gone is 0 from now on, as in the original: no series ends while its queue is there."""
-    for path in [path for path in shown if path not in figures]:
-        del shown[path]
-    for path, of in figures.items():
-        known = shown.setdefault(path, {})
-        gone = [key for key in known if key not in of.resources]
-        for key in gone[: max(0, len(gone) - ZEROS_MAX)]:
-            del known[key]
-        known |= dict.fromkeys(of.resources)
-        of.resources = {key: of.resources.get(key, 0) for key in sorted(known)}
-
-
-def _applications(figures: dict[str, _QueueFigures], partition: Partition) -> None:
-    """Applications by state, at their own queue; their allocations, added up to root."""
-    leaves: dict[Queue, dict[ApplicationState, int]] = {}
-    live: dict[Queue, int] = {}
-    for app in partition.applications.values():
-        leaf = app.queue
-        states = leaves.setdefault(leaf, {})
-        states[app.state] = states.get(app.state, 0) + 1
-        live[leaf] = live.get(leaf, 0) + len(app.allocations)
-    for leaf, states in leaves.items():
-        for of in _lineage(figures, leaf.path):
-            of.live += live[leaf]
-        own = figures[leaf.path].states
-        for state, number in states.items():
-            name = str(state).lower()
-            if name in QUEUE_STATES:
-                own[name] = own.get(name, 0) + number
-
-
-def _counted(figures: dict[str, _QueueFigures], homes: Homes, counts: Counts) -> None:
-    """What was counted by queue since the start: allocations added up to root, applications at their own queue."""
-    for (rm_id, name, path), number in counts.by_queue.items():
-        if (rm_id, name) in homes:
-            for of in _lineage(figures, path):
-                of.made += number
-    for (rm_id, name, path), ended in counts.ended.items():
-        own = figures.get(path)
-        if (rm_id, name) in homes and own is not None:
-            for final, number in ended.items():
-                own.ended[final] = own.ended.get(final, 0) + number
-
-
-def _lineage(figures: dict[str, _QueueFigures], path: str) -> Iterator[_QueueFigures]:
-    while path:
-        of = figures.get(path)
-        if of is not None:
-            yield of
-        path = path.rpartition(".")[0]
-
-
-def _old_names(found: Snapshot, name: str, of: _QueueFigures) -> None:
+def _old_names(found: Snapshot, name: str, of: QueueFigures) -> None:
     app, resource = f"yunikorn_{name}_queue_app", f"yunikorn_{name}_queue_resource"
     states = of.states | of.ended
     if states:
@@ -403,7 +302,7 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.counter("licorne_preemption_searches", ["partition"], searches)
     reserved = [((full_name(partition),), len(partition.reservations)) for partition in partitions]
     found.gauge("licorne_reservations", ["partition"], reserved)
-    homes = _homes(partitions)
+    homes = homes_of(partitions)
     waits = [
         ((f"[{rm_id}]{name}", path), of.buckets, of.sum / 1e9)
         for (rm_id, name, path), of in sorted(monitor.counts.waits.items())
@@ -416,12 +315,10 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     messages = sorted(monitor.backend.messages().items())
     ways = [((rm, way), number) for rm, both in messages for way, number in zip(("in", "out"), both, strict=True)]
     found.counter("licorne_messages", ["rm", "way"], ways)
+    clock = (time.time_ns() - monitor.backend.clock()) / 1e9
+    found.gauge("licorne_clock_offset_seconds", [], [((), round(clock, 3))])
     info = (licorne.__version__, platform.python_version(), "true" if compiled else "false")
     found.gauge("licorne_build_info", ["version", "python", "compiled"], [(info, 1)])
-
-
-def _homes(partitions: list[Partition]) -> Homes:
-    return {(partition.owner, partition.name): partition for partition in partitions}
 
 
 __all__ = ["CONTENT_TYPE", "Metrics", "Snapshot", "snapshot"]
