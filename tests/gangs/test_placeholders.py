@@ -118,6 +118,17 @@ def test_without_placeholders_left_real_asks_are_asks_like_others() -> None:
     assert b.run() == "r2@n1"
 
 
+def test_a_real_ask_does_not_wait_for_a_placeholder_that_was_withdrawn_while_it_was_pending() -> None:
+    b = started(4, places=1)
+    b.places("p2", 3)  # there is no room for it
+    b.members("r1 r2", 2)
+    assert b.run() == ""
+    b.confirm("p1")
+    assert b.run() == ""  # r2 has room, and waits for p2
+    b.release("x", "p2")
+    assert b.run() == "r2@n1"
+
+
 def test_a_size_that_fitted_nowhere_is_compared_with_what_was_freed_though_only_a_waiting_ask_has_it() -> None:
     b = Gangs(4, settings={"reservation.enabled": "false"})
     b.node("n2", vcore=1)

@@ -299,6 +299,7 @@ def test_a_queue_that_was_made_for_an_application_that_was_then_rejected() -> No
 def test_a_partition_goes() -> None:
     b, listener = listening(partitions(partition("default", "a"), partition("other", "q")))
     b.send(NodeUpdate(node_id="n1", action=NodeAction.CREATE, partition="other", capacity={"vcore": 5}))
+    b.send(Allocation(key="f", node_id="n1", partition="other", resource={"vcore": 1}, tags={"foreign": "static"}))
     b.app("x", "root.q", partition="other")
     for key in ("k", "waits"):
         b.ask("x", key, vcore=3, partition="other")
@@ -315,6 +316,7 @@ def test_a_partition_goes() -> None:
         "APP x SET APP_FAILING PartitionRemoved",
         "NODE n1 REMOVE NODE_ALLOC k {vcore: 3}",
         "NODE n1 SET NODE_SCHEDULABLE schedulable: false",
+        "NODE n1 REMOVE NODE_ALLOC f {vcore: 1}",
         "NODE n1 REMOVE NODE_DECOMISSION Node removed from the scheduler",
         "QUEUE root.q REMOVE",
         "QUEUE root REMOVE",

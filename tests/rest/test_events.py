@@ -154,6 +154,21 @@ def test_a_stream_follows() -> None:
     run(story())
 
 
+def test_settings_that_belong_to_the_process_have_no_effect_in_extra_config() -> None:
+    async def story() -> None:
+        extra = {"event.ringBufferCapacity": "1", "event.RESTResponseSize": "1", "event.maxStreamsPerHost": "1"}
+        world = World().register(**extra).register("off", **{"event.trackingEnabled": "false"}).node("n", vcore=1)
+        streams = [Stream(world, "count=100"), Stream(world, "count=100")]
+        for stream in streams:
+            lines = await stream.until(8)  # all that is told of the one who did not switch it off
+            assert lines[-1]["message"] == "Node added to the scheduler"
+            assert stream.status == 200
+            stream.leave()
+            await asyncio.wait_for(stream.done.wait(), 5)
+
+    run(story())
+
+
 def test_a_stream_begins_with_the_past_without_gap_or_duplicate() -> None:
     async def story() -> None:
         world = World().register()
