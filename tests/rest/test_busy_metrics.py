@@ -177,6 +177,10 @@ class Story:
             )
             assert value(found, name, state="allocated") == len(below)
             assert value(found, name, state="released") == len(below) - live
+        states = Counter(str(app.state).lower() for app in partition.applications.values())
+        for state in ("running", "failing", "resuming", "completing"):
+            at_queues = sum(values(found, "yunikorn_queue_app", "queue", state=state).values())
+            assert at_queues == states[state] == value(found, SCHEDULER + "application_total", state=state)
         for queue, number in Counter(output.queue for output in made).items():
             assert value(found, "licorne_waiting_seconds_count", partition=HOME, queue=queue) == number
         tried = value(found, SCHEDULER + "trynode_evaluation_milliseconds_count")

@@ -306,8 +306,10 @@ def test_an_ask_that_its_queue_has_no_room_for_was_attempted() -> None:
 
 
 def test_weights_are_written_as_numbers_without_a_fraction() -> None:
-    text = WAITING.replace("queues:", "nodesortpolicy: {type: fair, resourceweights: {vcore: 1.5}}\n    queues:", 1)
-    for config, shown in ((WAITING, b'{"memory":1,"vcore":1}'), (text, b'"vcore":1.5')):
+    text = WAITING.replace(
+        "queues:", "nodesortpolicy: {type: fair, resourceweights: {vcore: 1.5, memory: 1e300}}\n    queues:", 1
+    )
+    for config, shown in ((WAITING, b'{"memory":1,"vcore":1}'), (text, b'{"memory":1e300,"vcore":1.5}')):
         assert shown in World().register(text=config).request("GET", "/ws/v1/partitions").content
 
 

@@ -61,7 +61,7 @@ def used_percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[s
 
 def plain(number: float) -> int | float:
     """The number as the original writes it: a whole one without a fraction, `1` and not `1.0`."""
-    return int(number) if number == int(number) else number
+    return int(number) if abs(number) < 1 << 53 and number.is_integer() else number
 
 
 def headroom(queue: Queue) -> dict[str, int]:
