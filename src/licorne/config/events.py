@@ -8,6 +8,10 @@ The other purpose is speed. ruamel looks for the next token several times for ea
 letter by letter; here a token that was found stays found, and blanks and words are taken whole by a regular
 expression. That is a third of the time of a large configuration, and the reason why three methods repeat work
 of their base class.
+
+ruamel's parts refer to each other. Here they are one object, which drops its references to itself when it is closed
+(`Events.close`): what was read is then freed at once, and does not wait for the garbage collector, which a service rarely
+runs in full.
 """
 
 from __future__ import annotations
@@ -61,13 +65,18 @@ class Events(Reader, Scanner, Parser):
     resolver: Any = None
 
     def __init__(self, text: str) -> None:
-        self.reader = self.scanner = self.resolver = self
         self._is_ready = False
-        Reader.__init__(self, text)
+        Reader.__init__(self, text)  # which may refuse the text
+        self.reader = self.scanner = self.resolver = self
         Scanner.__init__(self)
         Parser.__init__(self, None)
         # What ruamel wants to know of the object around it: no comments are kept; versions are noted here.
         self.loader = SimpleNamespace(comment_handling=None, doc_infos=[SimpleNamespace()])
+
+    def close(self) -> None:
+        """Read nothing more, and drop all references of this object to itself; the parser's states are methods of it."""
+        self.reader = self.scanner = self.resolver = self.state = None
+        self.states.clear()
 
     def __iter__(self) -> Events:
         return self

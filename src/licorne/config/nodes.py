@@ -8,6 +8,7 @@ in the original. Whatever the parser stumbles over becomes a fault with a line a
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
@@ -38,10 +39,11 @@ class Node:
     """A value of the document. `items` are a sequence's elements, or a mapping's keys and values in turn.
 
     `tag` is what was written, `!!int` for `tag:yaml.org,2002:int`, empty if nothing was; `plain` means a scalar
-    without quotes and not in block style. An alias has the node that it stands for as `target`.
+    without quotes and not in block style. An alias has the node that it stands for as `target`; if that contains the
+    alias, it is a weak reference, so that no node refers to itself.
     """
 
-    __slots__ = ("column", "items", "kind", "line", "plain", "tag", "target", "text")
+    __slots__ = ("__weakref__", "column", "items", "kind", "line", "plain", "tag", "target", "text")
 
     def __init__(self, kind: Kind, tag: str, text: str, plain: bool, line: int, column: int) -> None:
         self.kind: Kind = kind
@@ -94,9 +96,13 @@ def compose(text: str, notes: Notes) -> Node | None:
     except Exception as error:  # noqa: BLE001 - the parser is not ours, and no text may end in a traceback
         notes.fault("yaml-syntax", _error_spot(error, text, events), f"not YAML: {_error_text(error)}")
         return None
-    if root is not None:
-        _look_behind(events, notes)
-    return root
+    else:
+        if root is not None:
+            _look_behind(events, notes)
+        return root
+    finally:
+        if events is not None:
+            events.close()
 
 
 def _first_document(events: Iterator[Any]) -> Node | None:
@@ -115,6 +121,8 @@ def _first_document(events: Iterator[Any]) -> Node | None:
             node.target = anchors.get(node.text)
             if node.target is None:
                 raise _UnknownAnchorError(node)
+            if any(node.target is one for one in stack):
+                node.target = weakref.proxy(node.target)
         elif isinstance(event, MappingEndEvent | SequenceEndEvent):
             stack.pop()
             continue
