@@ -6,6 +6,10 @@ already taken. The session, or the service, ends a stream with a reason.
 
 gRPC's own buffers are bounded by its flow control: `write` returns when the message has left, and a request that is
 not read stays with its sender.
+
+The head of the answer (its initial metadata) is sent by itself, once, and that is never cancelled. gRPC would send it
+with the first message; where that was cancelled because the stream ended, the status that follows brought a second head,
+which gRPC refuses: the stream never ended for the client.
 """
 
 from __future__ import annotations
@@ -55,6 +59,7 @@ class Stream:
         self._more = asyncio.Event()
         self._finishing = False
         self._writer: asyncio.Task[None] | None = None
+        self._head: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
 
     def attach(self, session: Session) -> None:
@@ -62,6 +67,12 @@ class Stream:
         self.session = session
         self._box = session.boxes[self.kind]
         self._writer = asyncio.create_task(self._guarded(self._write))
+
+    async def begin(self) -> None:
+        """Send the head of the answer, which tells the client that its stream is taken; the first call does it."""
+        if self._head is None:
+            self._head = asyncio.create_task(self.context.send_initial_metadata(()))
+        await asyncio.shield(self._head)
 
     def wake(self) -> None:
         """There is something to write."""
@@ -89,6 +100,10 @@ class Stream:
             reader.cancel()
             if self._writer is not None:
                 self._writer.cancel()
+            if self._head is not None:
+                await asyncio.wait([self._head], timeout=LAST_WORDS_S)
+                if self._head.done() and not self._head.cancelled():
+                    self._head.exception()  # the stream is over in any case
         return end
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -104,8 +119,9 @@ class Stream:
             await asyncio.wait([self._writer], timeout=LAST_WORDS_S)
         try:
             async with asyncio.timeout(LAST_WORDS_S):
+                await self.begin()
                 await self.context.write(last)
-        except (TimeoutError, grpc.RpcError, asyncio.InvalidStateError, RuntimeError):
+        except (TimeoutError, grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError, RuntimeError):
             return  # the status that follows says the same
 
     async def _read(self, take: Take) -> None:
@@ -132,6 +148,8 @@ class Stream:
     async def _write(self) -> None:
         write, box, session = self.context.write, self._box, self.session
         while True:
+            if box and not self._ended.done():
+                await self.begin()
             while box and not self._ended.done():
                 data = box[0]
                 await write(data)

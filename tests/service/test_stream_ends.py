@@ -1,0 +1,77 @@
+"""A stream that ends while its first answer is being written ends for the client too, with its status.
+
+The long form (`-m long`) does it 20,000 times, in an order that a new seed gives, which is printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+from collections import Counter
+
+import grpc
+import pytest
+
+from licorne.service import Service
+from licorne.si import v19
+from service.peers import Peer, service
+
+ENDS = {
+    "another rmID": grpc.StatusCode.INVALID_ARGUMENT,
+    "no message": grpc.StatusCode.INVALID_ARGUMENT,
+    "registered again": grpc.StatusCode.ABORTED,
+    "stopped": grpc.StatusCode.FAILED_PRECONDITION,
+}
+
+
+def report(rm_id: str) -> v19.NodeRequest:
+    node = v19.NodeInfo(node_id="n1", action=v19.ActionFromRM.CREATE, schedulable_resource={"vcore": 1})
+    return v19.NodeRequest(rm_id=rm_id, nodes=[node])
+
+
+async def ended(serving: Service, peer: Peer, how: str, wait_s: float) -> grpc.StatusCode:
+    """Open a stream, and at once, or a little later, let it end in this way; the status that the client gets."""
+    await peer.register()
+    await peer.send("node", report(peer.rm_id))
+    if wait_s:
+        await asyncio.sleep(wait_s)
+    if how == "another rmID":
+        await peer.send("node", report("another"))
+    elif how == "no message":
+        await peer.send("node", b"\xff\xff")
+    elif how == "registered again":
+        async with Peer(serving.addresses[0], peer.rm_id) as again:
+            await again.register()
+    else:
+        serving.sessions.stop(serving.sessions.by_id[peer.rm_id], "for a test", resync=True)
+    return (await asyncio.wait_for(peer.ending("node"), 10))[0]
+
+
+async def story(count: int, rng: random.Random) -> Counter[str]:
+    found: Counter[str] = Counter()
+    async with service() as serving:
+        for number in range(count):
+            how = sorted(ENDS)[number % len(ENDS)]
+            async with Peer(serving.addresses[0], f"rm{number}") as peer:
+                code = await ended(serving, peer, how, rng.choice((0.0, 0.0, 0.0005, 0.001, 0.002, 0.006)))
+            # A stream that is not bound yet when its resource manager is over is told to register again.
+            assert code in (ENDS[how], grpc.StatusCode.FAILED_PRECONDITION), (number, how, code)
+            found[how] += 1
+        await asyncio.sleep(0)
+        assert not serving._streams
+    return found
+
+
+def test_it_ends_with_a_status() -> None:
+    assert asyncio.run(story(120, random.Random(1))).total() == 120
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_it_ends_with_a_status_very_often(capsys: pytest.CaptureFixture[str]) -> None:
+    seed = int(os.environ.get("LICORNE_STREAMS_SEED", random.SystemRandom().randrange(2**32)))
+    with capsys.disabled():
+        sys.stdout.write(f"\nstreams that end: seed {seed} (again with LICORNE_STREAMS_SEED={seed})\n")
+    assert asyncio.run(story(20_000, random.Random(seed))).total() == 20_000
