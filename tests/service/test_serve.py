@@ -178,6 +178,38 @@ def test_tls_with_certificates_of_clients(certificates: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("certificate", "key", "authority", "complaint"),
+    [
+        ("server.pem", "client.key", "", "the key does not belong to the certificate"),
+        ("server.pem", "locked.key", "", "the key is encrypted"),
+        ("server.key", "server.key", "", "they are no PEM files"),
+        ("server.pem", "server.key", "server.key", "the certificate of the clients' authority cannot be used"),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_refused_in_one_line(
+    certificates: Path, certificate: str, key: str, authority: str, complaint: str
+) -> None:
+    folder = certificates
+    locked = ["openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", "server.key", "-out", "locked.key"]
+    subprocess.run(locked, cwd=folder, check=True, capture_output=True)
+    words = ["--grpc", "127.0.0.1:0", "--tls-cert", str(folder / certificate), "--tls-key", str(folder / key)]
+    if authority:
+        words += ["--tls-client-ca", str(folder / authority)]
+    command = [sys.executable, "-m", "licorne.cli", "serve", *words]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("licorne: ")
+    assert complaint in ended.stderr
+    assert ended.stderr.count("\n") == 1  # and nothing of the libraries below
+
+
+def test_insecure_is_warned_of() -> None:
+    with serving("--rest", "0.0.0.0:0", "--insecure", address="0.0.0.0:0") as running:
+        wait_for(lambda: len(running.events("open to everybody, as insecure was said")) == 2)
+        assert all(one["level"] == "warning" for one in running.events("open to everybody, as insecure was said"))
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (("--grpc", "0.0.0.0:0"), "beyond loopback: give TLS"),
@@ -191,7 +223,10 @@ def test_tls_with_certificates_of_clients(certificates: Path) -> None:
         (("--policy-group", "x"), "--policy-group: 'x': is written NAME=FILE"),
         (("--token-file", "{}/empty"), "a token is a line"),
         (("--tls-cert", "{}/bad"), "both a certificate and its key"),
-        (("--tls-cert", "{}/bad", "--tls-key", "{}/bad"), "cannot listen"),
+        (("--tls-cert", "{}/bad", "--tls-key", "{}/bad"), "they are no PEM files"),
+        (("--tls-cert", "{}/empty", "--tls-key", "{}/empty"), "empty: is empty; give a certificate"),
+        (("--tls-cert", "{}/empty", "--tls-key", "{}/empty", "--insecure"), "empty: is empty; give a certificate"),
+        (("--tls-cert", "{}/bad", "--tls-key", "{}/none"), "none: no such file"),
     ],
 )
 def test_what_it_refuses(

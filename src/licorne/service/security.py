@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import ssl
+import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -41,23 +44,73 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
             raise SecurityError("TLS needs both a certificate and its key")
         if self.client_ca and not self.certificate:
             raise SecurityError("certificates of clients can only be checked where the service has one itself")
-        beyond = [address for address in addresses if not is_local(address)]
-        if not beyond or self.insecure:
+        exposed = self.exposed(addresses, tokens=bool(self.token))
+        if not exposed or self.insecure:
             return
         if not self.certificate:
-            raise SecurityError(f"{beyond[0]} is beyond loopback: give TLS a certificate and a key, or say insecure")
-        if not (self.client_ca or self.token):
-            raise SecurityError(
-                f"{beyond[0]} is beyond loopback: ask for certificates of clients or a token, or say insecure"
-            )
+            raise SecurityError(f"{exposed[0]} is beyond loopback: give TLS a certificate and a key, or say insecure")
+        raise SecurityError(
+            f"{exposed[0]} is beyond loopback: ask for certificates of clients or a token, or say insecure"
+        )
+
+    def exposed(self, addresses: Sequence[str], *, tokens: bool) -> list[str]:
+        """The addresses that strangers reach, without TLS or a way to know the client. `tokens`: one is asked for."""
+        if self.certificate and (self.client_ca or tokens):
+            return []
+        return [address for address in addresses if not is_local(address)]
+
+    def context(self) -> ssl.SSLContext | None:
+        """What a server of Python's own needs for TLS; None without TLS.
+
+        Raises:
+            SecurityError: a certificate or key that cannot be used; the text says why.
+        """
+        if not self.certificate:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            with tempfile.TemporaryDirectory() as folder:  # the library reads files only
+                certificate, key = Path(folder, "certificate"), Path(folder, "key")
+                certificate.write_bytes(self.certificate)
+                key.touch(0o600)
+                key.write_bytes(self.key)
+                context.load_cert_chain(certificate, key, password=_no_passphrase)
+        except (OSError, ValueError) as error:
+            raise SecurityError(_why_not(error)) from None
+        if self.client_ca:
+            try:
+                context.load_verify_locations(cadata=self.client_ca.decode())
+            except (OSError, ValueError) as error:
+                raise SecurityError(
+                    f"the certificate of the clients' authority cannot be used: it is no PEM certificate ({error})"
+                ) from None
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
 
     def credentials(self) -> grpc.ServerCredentials | None:
-        """What a port with TLS needs; None without TLS."""
-        if not self.certificate:
+        """What a port of gRPC with TLS needs; None without TLS.
+
+        Raises:
+            SecurityError: as `context`. gRPC itself would only say that it cannot listen.
+        """
+        if self.context() is None:
             return None
         return grpc.ssl_server_credentials(
             [(self.key, self.certificate)], self.client_ca or None, require_client_auth=bool(self.client_ca)
         )
+
+
+def _no_passphrase() -> str:
+    raise ValueError("the key is encrypted, and there is nobody to ask for its passphrase")
+
+
+def _why_not(error: Exception) -> str:
+    """What is wrong with a pair of certificate and key, of which the library says it in its own words."""
+    told = str(error)
+    if "KEY_VALUES_MISMATCH" in told:
+        return "the key does not belong to the certificate"
+    what = "the certificate or its key cannot be used"
+    return f"{what}: they are no PEM files" if "PEM" in told else f"{what}: {told}"
 
 
 def grpc_address(address: str) -> str:

@@ -158,6 +158,8 @@ class Service:
         for name in ("", SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         self.log.info("listening", addresses=self.addresses, tls=credentials is not None)
+        if exposed := self.security.exposed(self.addresses, tokens=bool(self.security.token)):
+            self.log.warning("open to everybody, as insecure was said", addresses=exposed)
         if self.web is not None:
             try:
                 await self.web.start()

@@ -11,8 +11,6 @@ import contextlib
 import errno
 import os
 import socket
-import ssl
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -27,7 +25,7 @@ from .log import Log
 from .monitor import Monitor
 from .rest import Access, Limits, make_app
 from .ring import CAPACITY
-from .security import Security, SecurityError, grpc_address, is_local
+from .security import Security, SecurityError, grpc_address
 
 DEFAULT_ADDRESS = "127.0.0.1:9080"
 CONNECTIONS = 1000
@@ -90,15 +88,14 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SecurityError: an address beyond loopback without TLS and a token.
         """
-        for address in self.addresses:
-            if is_local(address) or security.insecure:
-                continue
-            if not security.certificate:
-                raise SecurityError(f"{address} is beyond loopback: give TLS a certificate and a key, or say insecure")
-            if not (self.access.wanted or security.client_ca):
-                raise SecurityError(
-                    f"{address} is beyond loopback: ask for tokens or certificates of clients, or say insecure"
-                )
+        exposed = security.exposed(self.addresses, tokens=self.access.wanted)
+        if not exposed or security.insecure:
+            return
+        if not security.certificate:
+            raise SecurityError(f"{exposed[0]} is beyond loopback: give TLS a certificate and a key, or say insecure")
+        raise SecurityError(
+            f"{exposed[0]} is beyond loopback: ask for tokens or certificates of clients, or say insecure"
+        )
 
 
 class _Server(uvicorn.Server):
@@ -166,7 +163,7 @@ class WebServer:
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
         config.load()
-        config.ssl = _tls(self._security)
+        config.ssl = self._security.context()
         sockets = _sockets(self._web.addresses)
         self.addresses = [_shown(one, given) for one, given in zip(sockets, self._web.addresses, strict=True)]
         self._server = _Server(config)
@@ -181,6 +178,8 @@ class WebServer:
         if not self._server.started:
             raise SecurityError(f"{', '.join(self._web.addresses)}: cannot listen there")
         self._log.info("listening for REST", addresses=self.addresses, tls=config.ssl is not None)
+        if exposed := self._security.exposed(self.addresses, tokens=self.wants_token):
+            self._log.warning("open to everybody, as insecure was said", addresses=exposed)
 
     def retune(self, settings: WebSettings, request_s: float) -> None:
         """Other settings, while it runs."""
@@ -265,25 +264,6 @@ def _shown(one: socket.socket, given: str) -> str:
     if address.startswith("unix:"):
         return address
     return f"{address.rpartition(':')[0]}:{one.getsockname()[1]}"
-
-
-def _tls(security: Security) -> ssl.SSLContext | None:
-    if not security.certificate:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        with tempfile.TemporaryDirectory() as folder:  # the library reads files only
-            certificate, key = Path(folder, "certificate"), Path(folder, "key")
-            certificate.write_bytes(security.certificate)
-            key.touch(0o600)
-            key.write_bytes(security.key)
-            context.load_cert_chain(certificate, key)
-        if security.client_ca:
-            context.load_verify_locations(cadata=security.client_ca.decode())
-            context.verify_mode = ssl.CERT_REQUIRED
-    except (OSError, ValueError) as error:
-        raise SecurityError(f"the certificate or its key cannot be used: {error}") from None
-    return context
 
 
 __all__ = ["DEFAULT_ADDRESS", "Web", "WebServer", "WebSettings", "web_settings"]

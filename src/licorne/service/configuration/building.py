@@ -40,7 +40,7 @@ def security(values: Values) -> Security:
     """Who may speak to it by gRPC; reads the files.
 
     Raises:
-        SettingError: a file that cannot be read, or holds no token.
+        SettingError: a file that cannot be read, is empty, or holds no token.
     """
     return Security(
         certificate=_bytes(values, "licorne.tls-cert", "a certificate"),
@@ -75,7 +75,12 @@ def set_levels(levels: Levels, values: Values) -> None:
 
 def _bytes(values: Values, key: str, what: str) -> bytes:
     name = values.get(key)
-    return read_bounded(Path(name), what).encode() if name else b""
+    if not name:
+        return b""
+    found = read_bounded(Path(name), what).encode()
+    if not found.strip():  # as it may be while a certificate is renewed; without it there would be no TLS
+        raise SettingError(f"{name}: is empty; give {what}")
+    return found
 
 
 def _tokens(values: Values, key: str) -> tuple[str, ...]:
