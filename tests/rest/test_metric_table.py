@@ -77,6 +77,7 @@ TABLE: dict[str, Row] = {
     "licorne_preemption_searches_total": ("counter", {"partition": PARTITION}, ""),
     "licorne_reservations": ("gauge", {"partition": PARTITION}, ""),
     "licorne_waiting_seconds": ("histogram", {"partition": PARTITION, "queue": {"root.a", "root.other"}}, WAITS),
+    "licorne_log_lines_dropped_total": ("counter", {}, ""),
     "licorne_messages_total": ("counter", {"rm": {"mycluster"}, "way": {"in", "out"}}, ""),
     "licorne_loop_lag_seconds": ("histogram", {}, LAGS),
     "licorne_loop_lag_seconds_max": ("gauge", {}, ""),

@@ -20,14 +20,15 @@ from cyclopts import Parameter
 
 from licorne.cli.common import CommandError, pairs, print_json
 
-os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # read when gRPC is first imported; its own log is not ours
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported; its own lines are no part of the log
 
 from licorne.cli.demo import Demo
-from licorne.service import SecurityError, Service, SettingError, make_log
+from licorne.service import SecurityError, Service, SettingError
 from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Setting, building, kinds, load_all, show
 from licorne.service.configuration.queues import Groups
-from licorne.service.log import Levels
+from licorne.service.log import Levels, Log
 from licorne.service.notify import READY, STOPPING, notify
+from licorne.service.processlog import process_log
 
 SWITCH_S = 0.001
 """How long a thread that reads a configuration may keep the loop waiting at a time."""
@@ -86,10 +87,14 @@ def _show(loaded: Loaded, *, json: bool) -> None:
 
 async def _serve(loaded: Loaded, demo: Demo) -> int:
     """Serve until a signal, or until the scheduler fails."""
-    values = loaded.values
     levels = Levels()
-    building.set_levels(levels, values)
-    log = make_log(sys.stderr, form=values.get("licorne.log-format"), levels=levels)
+    building.set_levels(levels, loaded.values)
+    with process_log(sys.stderr, form=loaded.values.get("licorne.log-format"), levels=levels) as log:
+        return await _logged(loaded, demo, levels, log)
+
+
+async def _logged(loaded: Loaded, demo: Demo, levels: Levels, log: Log) -> int:
+    values = loaded.values
     groups = Groups(loaded.sources)
     service = Service(
         values.get("licorne.grpc"),

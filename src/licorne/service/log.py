@@ -17,6 +17,8 @@ from typing import Any, Literal, TextIO
 
 import structlog
 
+from .logwriter import LogWriter
+
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 Log = structlog.typing.FilteringBoundLogger
@@ -70,10 +72,12 @@ class Levels:
         return event
 
 
-def make_log(stream: TextIO, *, form: Format = "text", level: Level = "info", levels: Levels | None = None) -> Log:
+def make_log(stream: TextIO | LogWriter, *, form: Format = "text", level: Level = "info", levels: Levels | None = None) -> Log:
     """A log that writes to `stream`. Nothing global is configured, so a program may have several.
 
-    `levels`: of its loggers, to be changed later; without it, all have `level`.
+    `levels`: of its loggers, to be changed later; without it, all have `level`. A line that cannot be written is dropped
+    and counted (`dropped_of`): what it tells of has happened. A stream that makes its writer wait makes the service wait;
+    `licorne.service.logwriter` has one that does not.
     """
     last: Any = (
         structlog.processors.JSONRenderer()
@@ -91,10 +95,37 @@ def make_log(stream: TextIO, *, form: Format = "text", level: Level = "info", le
         last,
     ]
     return structlog.wrap_logger(  # type: ignore[no-any-return]
-        structlog.PrintLogger(stream),
+        _Sink(stream),
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
     )
+
+
+class _Sink:
+    """Where finished lines go (a logger of structlog, by its methods' names)."""
+
+    def __init__(self, stream: TextIO | LogWriter) -> None:
+        self._stream = stream
+        self._failed = 0
+
+    def msg(self, line: str) -> None:
+        try:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):  # the disk is full, nobody reads any more, it is closed
+            self._failed += 1
+
+    debug = info = warning = error = critical = exception = msg
+
+    @property
+    def dropped(self) -> int:
+        return self._failed + (self._stream.dropped if isinstance(self._stream, LogWriter) else 0)
+
+
+def dropped_of(log: Log) -> int:
+    """How many lines of a log were not written."""
+    sink = getattr(log, "_logger", None)
+    return sink.dropped if isinstance(sink, _Sink) else 0
 
 
 def named(log: Log, name: str) -> Log:

@@ -317,6 +317,7 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     found.counter("licorne_messages", ["rm", "way"], ways)
     clock = (time.time_ns() - monitor.backend.clock()) / 1e9
     found.gauge("licorne_clock_offset_seconds", [], [((), round(clock, 3))])
+    found.counter("licorne_log_lines_dropped", [], [((), monitor.log_dropped())])
     info = (licorne.__version__, platform.python_version(), "true" if compiled else "false")
     found.gauge("licorne_build_info", ["version", "python", "compiled"], [(info, 1)])
 

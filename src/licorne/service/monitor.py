@@ -61,6 +61,8 @@ class Monitor:
         self.ring = EventRing(uuid, max(event_capacity, 1))
         self.log_level: Callable[[], str] = lambda: "INFO"
         """What is logged at least, as its host has it."""
+        self.log_dropped: Callable[[], int] = lambda: 0
+        """Lines of its host's log that were not written."""
         self.tracks_events = event_capacity > 0
         self.history = History(backend.clock())
         self.health: health.Health | None = None

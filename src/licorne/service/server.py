@@ -22,7 +22,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_
 from .backend import Backend
 from .engine import Engine, steady_clock
 from .groups import GroupSettings, Resolver
-from .log import Log, level_of, named, no_log
+from .log import Log, dropped_of, level_of, named, no_log
 from .memory import Memory
 from .monitor import Monitor
 from .prepared import Prepared
@@ -117,6 +117,7 @@ class Service:
         )
         self.monitor.tracks_events = settings.tracks_events
         self.monitor.log_level = lambda: level_of(self.log)
+        self.monitor.log_dropped = lambda: dropped_of(self.log)
         self.web = WebServer(web, self.monitor, self.security, settings, named(self.log, "core.rest"))
         self.engine.waiting = self.web.waiting
 

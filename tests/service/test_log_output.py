@@ -1,0 +1,207 @@
+"""A log that cannot be written, or that nobody reads, stops nothing; what libraries say is structured too."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from licorne.service import make_log
+from licorne.service import logwriter
+from licorne.service.log import Levels, dropped_of
+from licorne.service.logwriter import LogWriter
+from licorne.service.processlog import Bridge, process_log
+from service.peers import Peer
+from service.test_serve import wait_for
+
+
+def missing(count: int) -> str:
+    return f"missing {count}\n"
+
+
+@contextmanager
+def pipe() -> Iterator[tuple[int, int]]:
+    """A pipe of 4 kB."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    try:
+        yield reading, writing
+    finally:
+        os.close(writing)
+        os.close(reading)
+
+
+def test_who_writes_never_waits_and_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logwriter, "WAITING_CHARS", 10_000)
+    with pipe() as (reading, writing):
+        writer = LogWriter(writing, missing)
+        lines = [f"{number:08d}\n" for number in range(5_000)]
+        began = time.monotonic()
+        for line in lines:
+            writer.write(line)
+        assert time.monotonic() - began < 5
+        assert writer.dropped > 2_000
+        lost = writer.dropped
+        found = b""
+        while found.count(b"\n") < len(lines) - lost:
+            found += os.read(reading, 65_536)
+        writer.write("the end\n")
+        writer.close(5)
+        found += os.read(reading, 65_536)
+    kept = [line.strip() for line in lines[: len(lines) - lost]]  # the oldest ones, in order
+    assert found.decode().splitlines() == [*kept, f"missing {lost}", "the end"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_is_told_of_when_it_has_room_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(logwriter, "RETRY_S", 0.01)
+    target = os.open("/dev/full", os.O_WRONLY)
+    writer = LogWriter(target, missing)
+    for number in range(3):
+        writer.write(f"{number}\n")
+    wait_for(lambda: writer.dropped == 3)
+    room = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(room, target)
+    writer.write("3\n")
+    wait_for(lambda: (tmp_path / "log").read_text() == "missing 3\n3\n")
+    writer.close(5)
+    os.close(room)
+    os.close(target)
+
+
+def test_a_line_that_was_cut_is_brought_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logwriter, "RETRY_S", 0.01)
+    written, room = bytearray(), [7]
+
+    def write(_descriptor: int, data: bytes) -> int:
+        some = data[: room[0]]
+        if not some:
+            raise OSError("full")
+        room[0] -= len(some)
+        written.extend(some)
+        return len(some)
+
+    monkeypatch.setattr(os, "write", write)
+    writer = LogWriter(0, missing)
+    writer.write("abc\n")
+    writer.write("defg\n")  # cut behind its third letter
+    wait_for(lambda: bytes(written) == b"abc\ndef")
+    room[0] = 10_000
+    writer.write("h\n")
+    wait_for(lambda: bytes(written) == b"abc\ndefg\nh\n")
+    assert writer.dropped == 0
+    writer.close(5)
+
+
+def test_a_stream_that_fails_costs_a_line_and_nothing_else() -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    log = make_log(Full())
+    log.info("registered", rm="x")
+    assert dropped_of(log) == 1
+    assert dropped_of(log.bind(a=1)) == 1
+
+
+def test_what_libraries_say_becomes_events() -> None:
+    out = io.StringIO()
+    with process_log(out, form="json", levels=Levels()):
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+        for number in range(50):
+            logging.getLogger("asyncio").error("it failed %d times", number)
+        logging.getLogger("uvicorn.error").info("not of interest")
+        try:
+            raise ValueError("a reason")
+        except ValueError:
+            logging.getLogger("grpc").exception("it broke\x1b[2J")
+        failing = threading.Thread(target=lambda: 1 // 0)
+        failing.start()
+        failing.join()
+    events = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(one["event"], one["logger"]) for one in events[:3]] == [
+        ("Invalid HTTP request received.", "core.rest"),
+        ("it failed 0 times", "core"),  # once a second
+        ("it broke\x1b[2J", "core.rmproxy"),
+    ]
+    assert "ValueError: a reason" in events[2]["exception"]
+    assert events[3]["event"] == "a thread failed"
+    assert "ZeroDivisionError" in events[3]["exception"]
+    assert len(events) == 4
+
+
+def test_what_is_said_often_is_counted() -> None:
+    out, now = io.StringIO(), [0.0]
+    bridge = Bridge(make_log(out, form="json"), lambda: now[0])
+    record = logging.LogRecord("asyncio", logging.ERROR, "", 1, "again", (), None)
+    for _ in range(7):
+        bridge.emit(record)
+    now[0] = 1.0
+    bridge.emit(record)
+    events = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [one.get("repeated") for one in events] == [None, 6]
+
+
+@contextmanager
+def unread(folder: Path, stderr: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A service whose log goes there, with unix sockets `grpc` and `rest`."""
+    command = [sys.executable, "-m", "licorne.cli", "serve", "--grpc", f"unix:{folder}/grpc"]
+    process = subprocess.Popen([*command, "--rest", f"unix:{folder}/rest", "--log-level", "debug"], stderr=stderr)
+    try:
+        wait_for(lambda: (folder / "rest").exists())
+        yield process
+    finally:
+        process.kill()
+        process.wait(20)
+
+
+def metrics(folder: Path) -> str:
+    transport = httpx.HTTPTransport(uds=str(folder / "rest"))
+    with httpx.Client(transport=transport, base_url="http://x", timeout=10) as client:
+        return client.get("/ws/v1/metrics").text
+
+
+def test_decisions_go_on_while_nobody_reads_the_log(tmp_path: Path) -> None:
+    with pipe() as (_, writing), unread(tmp_path, writing) as process:
+
+        async def story() -> None:
+            async with Peer(f"unix:{tmp_path}/grpc") as peer:
+                for _ in range(60):  # some 10 kB of lines
+                    await peer.register(version="v" * 80)
+            async with Peer(f"unix:{tmp_path}/grpc", "other") as peer:
+                await peer.running()
+                await peer.asks("a")
+                assert await peer.allocations(1) == {"a": "n1"}
+
+        asyncio.run(asyncio.wait_for(story(), 30))
+        assert "licorne_decisions_total 1.0\n" in metrics(tmp_path)
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_registrations_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full, unread(tmp_path, full.fileno()) as process:
+
+        async def story() -> None:
+            async with Peer(f"unix:{tmp_path}/grpc") as peer:
+                await peer.running()
+
+        asyncio.run(asyncio.wait_for(story(), 30))
+        lines = [line for line in metrics(tmp_path).splitlines() if line.startswith("licorne_log_lines_dropped_total ")]
+        assert float(lines[0].split()[1]) >= 1
+        process.terminate()
+        assert process.wait(10) == 0
