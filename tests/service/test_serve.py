@@ -122,7 +122,8 @@ def test_what_may_be_secret_is_not_logged() -> None:
         asyncio.run(run())
         assert running.end() == 0
         assert running.events("registered")
-        assert running.events("registration refused")
+        (refused,) = running.events("registration refused")
+        assert (refused["reason"], refused["rule"], refused["line"]) == ("its configuration", "yaml-type", 1)
         assert running.events("request refused")
         assert secret not in "".join(running.lines)
 

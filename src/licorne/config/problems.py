@@ -61,6 +61,12 @@ class ConfigError(ValueError):
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
 
+    def fields(self) -> dict[str, object]:
+        """The place of the decisive fault, its rule, and how many faults there are: what a log may say, for it has no value."""
+        first = self.problems[0]
+        place = {"line": first.line, "column": first.column, "path": first.path[:200]}
+        return {**place, "rule": first.rule, "faults": len(self.problems)}
+
 
 class Notes:
     """Where the checks write down what they find.

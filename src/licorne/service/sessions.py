@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 
+from licorne.config import ConfigError
 from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.core.manager import Manager
 from licorne.si import WireError, adapt_seed, adapt_v19, seed, v19, wire
@@ -78,20 +79,18 @@ class Sessions:
         try:
             request = wire.decode(v19.RegisterResourceManagerRequest, data)
         except WireError as error:
+            self.log.warning("registration refused", peer=peer, reason="no such message", bytes=len(data))
             raise Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
-        most = self.settings.name_chars
-        if len(request.rm_id) > most:
-            text = f"registration of RM failed: rmID: has {len(request.rm_id)} characters, at most {most} are allowed"
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, text)
         old = self.by_id.get(request.rm_id)
-        if old is None and len(self.by_id) >= self.settings.managers:
-            text = f"registration of RM failed: there are {len(self.by_id)} resource managers, and no more are allowed"
-            raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         before = self.api.cluster.managers.get(request.rm_id)
         try:
+            self._check_room(request.rm_id, old)
             self.api.register_resource_manager(request)
+        except Refused as refusal:
+            self.log.warning("registration refused", rm=request.rm_id[:80], peer=peer, reason=refusal.details)
+            raise
         except RegistrationError as error:
-            self.log.warning("registration refused", rm=request.rm_id, peer=peer)
+            self.log.warning("registration refused", rm=request.rm_id, peer=peer, **_reason(error))
             raise Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
         if before is not None:
             self.gone(before)
@@ -119,6 +118,15 @@ class Sessions:
             again=session.again,
         )
         return session
+
+    def _check_room(self, rm_id: str, old: Session | None) -> None:
+        most = self.settings.name_chars
+        if len(rm_id) > most:
+            text = f"registration of RM failed: rmID: has {len(rm_id)} characters, at most {most} are allowed"
+            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, text)
+        if old is None and len(self.by_id) >= self.settings.managers:
+            text = f"registration of RM failed: there are {len(self.by_id)} resource managers, and no more are allowed"
+            raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
     def _take_over(self, old: Session) -> None:
         old.cancel_timer()
@@ -341,6 +349,14 @@ class Sessions:
         """Tell the core whether to decide for it."""
         self.api.pause(session.rm_id, paused=session.held)
         self.wake.set()
+
+
+def _reason(error: RegistrationError) -> dict[str, object]:
+    """Why a registration is refused, as far as a log may say it: no values of a configuration, nor of settings."""
+    cause = error.__cause__
+    if isinstance(cause, ConfigError):
+        return {"reason": "its configuration", **cause.fields()}
+    return {"reason": str(error) if cause is None else "its settings"}
 
 
 def registered_text(data: bytes) -> str:

@@ -171,9 +171,7 @@ def _again(label: str, path: Path | None, text: str, most: int, old: Source | No
     try:
         found: Configuration = read_queues(text, most, file=label)
     except ConfigError as error:
-        first = error.problems[0]
-        fields = {"line": first.line, "column": first.column, "path": first.path, "rule": first.rule}
-        raise _RefusedError(Refusal(label, str(error), {**fields, "faults": len(error.problems)})) from None
+        raise _RefusedError(Refusal(label, str(error), error.fields())) from None
     if not found.partitions:
         raise _RefusedError(Refusal(label, "has no partition", {"rule": "has no partition"}))
     return Source(label, path, found)
