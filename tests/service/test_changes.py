@@ -307,9 +307,9 @@ def test_half_a_file_is_not_taken(tmp_path: Path) -> None:
         async with running(options={"licorne.config": str(file)}) as made:
             load: Callable[..., Any] = made.changes._load
 
-            def watch(old: Any) -> Any:
+            def watch(old: Any, read: Any) -> Any:
                 taken.append(file.read_text())
-                return load(old)
+                return load(old, read)
 
             made.changes._load = watch
             marks = made.changes._marks

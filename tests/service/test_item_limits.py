@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import threading
 from typing import Any
 
 import grpc
@@ -14,10 +13,9 @@ import pytest
 
 from licorne.config import ConfigError, load
 from licorne.service import ServiceSettings, Web, make_log
-from licorne.service import prepared as preparing
 from licorne.service.bounds import enforce
 from licorne.service.log import Levels, level_of, named, no_log, parse_level
-from licorne.service.prepared import Prepared, count_queues
+from licorne.service.queuetexts import count_queues, read_counted
 from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
 from licorne.si._common import AddApplicationRequest, UserGroupInformation
 from licorne.si.adapt import Translation
@@ -168,7 +166,7 @@ def test_queues_are_counted_also_those_of_aliases() -> None:
     assert count_queues(load(queues(7))) == 8
     assert count_queues(load(ALIASES)) == 9
     with pytest.raises(ConfigError, match="has 9 queues, and at most 8 are allowed"):
-        Prepared(lambda: 8).read(ALIASES)
+        read_counted(ALIASES, 8)
 
 
 def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
@@ -190,52 +188,31 @@ def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
     asyncio.run(story())
 
 
-def test_a_long_configuration_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is read, the loop answers; each text is read once."""
-    reading: list[tuple[int, threading.Thread]] = []
-    go = threading.Event()
-
-    def slow(text: str, *, file: str = "") -> Any:
-        reading.append((len(text), threading.current_thread()))
-        assert go.wait(20)
-        return load(text)
+def test_a_long_configuration_is_read_elsewhere() -> None:
+    """While it is read, the loop answers."""
 
     async def story() -> None:
-        web = Web(addresses=("127.0.0.1:0",))
-        async with service(web=web) as made, Peer(made.addresses[0], "a") as a, Peer(made.addresses[0], "b") as b:
-            monkeypatch.setattr(preparing, "load", slow)
-            long = queues(200)
-            registering = asyncio.create_task(a.register(config=long))
-            await eventually(lambda: reading)
-            monkeypatch.setattr(preparing, "load", load)  # the one that waits goes on waiting
+        async with service() as made, Peer(made.addresses[0], "a") as a, Peer(made.addresses[0], "b") as b:
+            registering = asyncio.create_task(a.register(config=queues(3_000)))
+            await eventually(lambda: made.checks._busy)
             await b.running()
             await b.asks("k")
             assert await b.allocations(1) == {"k": "n1"}
             assert not registering.done()
-            go.set()
             await registering
-            assert [size for size, _ in reading] == [len(long)]
-            assert reading[0][1] is not threading.main_thread()
-            assert made.api.cluster.partition("a").tree.find("root.q199") is not None
+            assert made.api.cluster.partition("a").tree.find("root.q2999") is not None
 
     asyncio.run(story())
 
 
-def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    go = threading.Event()
-
-    def slow(text: str, *, file: str = "") -> Any:
-        go.wait(20)
-        return load(text)
-
+def test_a_call_that_takes_too_long() -> None:
     async def story() -> None:
         async with service(settings={"request_s": 0.2}) as made, Peer(made.addresses[0]) as peer:
-            monkeypatch.setattr(preparing, "load", slow)
             with pytest.raises(grpc.aio.AioRpcError, match=r"took longer than 0\.2 s") as refusal:
-                await peer.register(config=queues(200))
+                await peer.register(config=queues(3_000))
             assert refusal.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             assert made.sessions.by_id == {}
-            go.set()
+            await eventually(lambda: not made.checks._busy)  # its process has been ended
 
     asyncio.run(story())
 

@@ -19,8 +19,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from licorne.service import make_log
-from licorne.service import logwriter
+from licorne.service import logwriter, make_log
 from licorne.service.log import Levels, dropped_of
 from licorne.service.logwriter import LogWriter
 from licorne.service.processlog import Bridge, process_log
@@ -125,7 +124,7 @@ def test_what_libraries_say_becomes_events() -> None:
             logging.getLogger("asyncio").error("it failed %d times", number)
         logging.getLogger("uvicorn.error").info("not of interest")
         try:
-            raise ValueError("a reason")
+            int("a reason")
         except ValueError:
             logging.getLogger("grpc").exception("it broke\x1b[2J")
         failing = threading.Thread(target=lambda: 1 // 0)
@@ -137,7 +136,7 @@ def test_what_libraries_say_becomes_events() -> None:
         ("it failed 0 times", "core"),  # once a second
         ("it broke\x1b[2J", "core.rmproxy"),
     ]
-    assert "ValueError: a reason" in events[2]["exception"]
+    assert "a reason" in events[2]["exception"]
     assert events[3]["event"] == "a thread failed"
     assert "ZeroDivisionError" in events[3]["exception"]
     assert len(events) == 4
@@ -161,7 +160,7 @@ def unread(folder: Path, stderr: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "licorne.cli", "serve", "--grpc", f"unix:{folder}/grpc"]
     process = subprocess.Popen([*command, "--rest", f"unix:{folder}/rest", "--log-level", "debug"], stderr=stderr)
     try:
-        wait_for(lambda: (folder / "rest").exists())
+        wait_for((folder / "rest").exists)
         yield process
     finally:
         process.kill()

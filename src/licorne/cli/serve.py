@@ -7,10 +7,8 @@ become a service.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +18,9 @@ from cyclopts import Parameter
 
 from licorne.cli.common import CommandError, pairs, print_json
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported; its own lines are no part of the log
+os.environ.setdefault(
+    "GRPC_VERBOSITY", "NONE"
+)  # read when gRPC is first imported; its own lines are no part of the log
 
 from licorne.cli.demo import Demo
 from licorne.service import SecurityError, Service, SettingError
@@ -29,6 +29,7 @@ from licorne.service.configuration.queues import Groups
 from licorne.service.log import Levels, Log
 from licorne.service.notify import READY, STOPPING, notify
 from licorne.service.processlog import process_log
+from licorne.service.signals import signals
 
 SWITCH_S = 0.001
 """How long a thread that reads a configuration may keep the loop waiting at a time."""
@@ -108,13 +109,8 @@ async def _logged(loaded: Loaded, demo: Demo, levels: Levels, log: Log) -> int:
     )
     changes = Changes(service, loaded, groups, levels, log)
     ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    with contextlib.suppress(NotImplementedError, AttributeError):  # where there are no such signals
-        loop.add_signal_handler(signal.SIGTERM, ended.set)
-        loop.add_signal_handler(signal.SIGINT, ended.set)
-        loop.add_signal_handler(signal.SIGHUP, changes.again)
     sys.setswitchinterval(SWITCH_S)
-    with service.memory.running():
+    with signals(ended, changes.again, log), service.memory.running():
         await _until(ended, service, changes, demo)
     return 1 if service.failed.is_set() else 0
 

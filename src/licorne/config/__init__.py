@@ -6,8 +6,8 @@ or surely not meant. Nothing here reads a file or a clock.
 
 from __future__ import annotations
 
-from licorne.config.check import DEFAULT_CONFIGURATION, check, load
+from licorne.config.check import DEFAULT_CONFIGURATION, check, examine, load
 from licorne.config.model import Configuration
 from licorne.config.problems import ConfigError, Problem, Report
 
-__all__ = ["DEFAULT_CONFIGURATION", "ConfigError", "Configuration", "Problem", "Report", "check", "load"]
+__all__ = ["DEFAULT_CONFIGURATION", "ConfigError", "Configuration", "Problem", "Report", "check", "examine", "load"]

@@ -48,15 +48,24 @@ def load(text: str, *, file: str = "<config>") -> Configuration:
 
 def check(text: str, *, file: str = "<config>") -> Report:
     """All faults for which `load` would refuse the text, and warnings. Never raises."""
+    return examine(text, file=file)[0]
+
+
+def examine(text: str, *, file: str = "<config>") -> tuple[Report, Configuration | None]:
+    """What `check` says, and what `load` gives, from one reading; None if the text is refused. Never raises."""
     notes = Notes(file)
+    configuration: Configuration | None = None
     try:
         found = _read(text, notes)
         if found is not None:
-            config, roots, _ = found
+            config, roots, quantities = found
+            if not notes.fault_count:
+                configuration = build(config, roots, quantities, text)
             lint(config, roots, notes)
     except RecursionError:
         _note_depth(notes)
-    return notes.report()
+    report = notes.report()
+    return report, None if report.faults else configuration
 
 
 def _read(text: str, notes: Notes) -> _Read | None:

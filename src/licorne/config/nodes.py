@@ -91,7 +91,7 @@ def compose(text: str, notes: Notes) -> Node | None:
     except _UnknownAnchorError as error:
         notes.fault("yaml-anchor", error.node.spot(""), f"no anchor '{error.node.text}' stands before this alias")
         return None
-    except RecursionError:
+    except (RecursionError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - the parser is not ours, and no text may end in a traceback
         notes.fault("yaml-syntax", _error_spot(error, text, events), f"not YAML: {_error_text(error)}")

@@ -16,13 +16,17 @@ takes a lock, and what takes long gives the loop back every few milliseconds.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
+from licorne.config import Report, check
 from licorne.core.api import SchedulerAPI
 from licorne.core.cluster import Cluster
 from licorne.core.manager import Manager
 from licorne.core.nodechanges import full_name
 from licorne.core.partition import Partition
+
+from .lookups import COMMON
 
 Clock = Callable[[], int]
 BuildInfo = Callable[[str], Mapping[str, str]]
@@ -39,6 +43,11 @@ def no_figures() -> Mapping[str, tuple[int, int]]:
     return {}
 
 
+async def check_in_thread(text: str) -> Report:
+    """A configuration is checked in a thread, which cannot be ended."""
+    return await COMMON.run(partial(check, text, file="<body>"))
+
+
 async def no_preparation(_text: str) -> None:
     """A configuration is read when it is applied."""
 
@@ -51,7 +60,8 @@ class Backend:
         clock: the time in nanoseconds since 1970; never goes back.
         build_info: what a resource manager said of its build at registration (`buildInfo`), by its id.
         messages: messages (in, out) by resource manager since its registration, for metrics.
-        prepare: reads a long configuration in a thread, before it is applied.
+        prepare: reads a long configuration elsewhere, before it is applied.
+        check: finds all that is wrong with a configuration, or surely not meant.
         changed: called after a configuration was changed from here, so that the engine looks for work.
     """
 
@@ -64,12 +74,14 @@ class Backend:
         messages: Figures = no_figures,
         changed: Callable[[], None] = lambda: None,
         prepare: Callable[[str], Awaitable[None]] = no_preparation,
+        check: Callable[[str], Awaitable[Report]] = check_in_thread,
     ) -> None:
         self.api = api
         self.clock = clock
         self.build_info = build_info
         self.messages = messages
         self.prepare = prepare
+        self.check = check
         self.started_ns = clock()
         self._changed = changed
 

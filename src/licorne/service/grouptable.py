@@ -20,6 +20,7 @@ from licorne.config.problems import Notes
 from licorne.config.values import behind, is_null
 
 from .log import Log, no_log
+from .regular import NoFileError, regular_bytes
 from .settings import SettingError
 
 LOOK_S = 1.0
@@ -78,8 +79,9 @@ class Table:
 
     def _text(self) -> str:
         try:
-            with self.path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
+            data = regular_bytes(self.path)
+        except NoFileError:
+            raise SettingError(f"group table {self.path}: is no regular file") from None
         except OSError as error:
             raise SettingError(f"group table {self.path}: {error.strerror}") from None
         if len(data) > MAX_BYTES:

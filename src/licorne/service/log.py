@@ -72,7 +72,9 @@ class Levels:
         return event
 
 
-def make_log(stream: TextIO | LogWriter, *, form: Format = "text", level: Level = "info", levels: Levels | None = None) -> Log:
+def make_log(
+    stream: TextIO | LogWriter, *, form: Format = "text", level: Level = "info", levels: Levels | None = None
+) -> Log:
     """A log that writes to `stream`. Nothing global is configured, so a program may have several.
 
     `levels`: of its loggers, to be changed later; without it, all have `level`. A line that cannot be written is dropped

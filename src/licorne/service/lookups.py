@@ -1,7 +1,7 @@
-"""Threads for calls that may hang: few, and none of them keeps the process from ending.
+"""Threads for calls that may hang, or take long: few, and none of them keeps the process from ending.
 
-The pool of `asyncio.to_thread` is waited for when the program ends, and a call to a directory service that never comes
-back would hold it for ever. These threads are let go. A call that is given up before a thread took it is forgotten.
+The pool of `asyncio.to_thread` is waited for when the program ends, and a call to a directory service or a file system
+that never comes back would hold it for ever. These threads are let go. A call that is given up before a thread took it is forgotten.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class Threads:
-    """At most `most` calls at once; further ones wait. For the loop that owns it."""
+    """At most `most` calls at once; further ones wait."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
@@ -91,4 +91,7 @@ class Threads:
                 job.set_result(result)
 
 
-__all__ = ["Threads"]
+COMMON = Threads(6, "licorne-work")
+"""For work of the service's own that takes a while, and surely comes to its end."""
+
+__all__ = ["COMMON", "Threads"]

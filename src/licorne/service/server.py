@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self
 
 import grpc
@@ -20,6 +21,7 @@ from licorne.core.api import PolicyGroups, SchedulerAPI
 from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_ID, SERVICE, Kind
 
 from .backend import Backend
+from .checks import Checks
 from .engine import Engine, steady_clock
 from .groups import GroupSettings, Resolver
 from .log import Log, dropped_of, level_of, named, no_log
@@ -71,7 +73,10 @@ class Service:
         self.api = SchedulerAPI(
             policy_groups=policy_groups, settings=scheduler_settings, clock=clock, on_output=self._told
         )
-        self.prepared = Prepared(lambda: self.settings.queues)
+        self.checks = Checks(
+            lambda: self.settings.request_s, lambda: self.settings.queues, named(self.log, "core.config")
+        )
+        self.prepared = Prepared(lambda: self.settings.queues, self.checks)
         self.api.cluster.read = self.prepared.read
         self.groups = Resolver(groups, log=named(self.log, "core.security"))
         self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"), self.groups)
@@ -106,6 +111,7 @@ class Service:
             messages=lambda: {rm_id: (one.messages_in, one.messages_out) for rm_id, one in sessions.by_id.items()},
             changed=sessions.wake.set,
             prepare=self.prepared.prepare,
+            check=partial(self.checks.report, file="<body>"),
         )
         settings = web_settings(texts)
         self.monitor = self.engine.monitor = Monitor(
@@ -130,7 +136,7 @@ class Service:
         self.settings = self.sessions.settings = self.engine.settings = settings
         self.api.settings = dict(texts)
         if self.web is not None:
-            self.web.retune(web_settings(texts), settings.request_s)
+            self.web.retune(web_settings(texts), settings.request_s, settings.body_bytes)
 
     # -- start and end ---------------------------------------------------------------------------------
 
@@ -220,7 +226,7 @@ class Service:
                 task.cancel()
         self.groups.close()
         self._server = None
-        self.prepared.close()
+        self.checks.close()
         self.log.info("ended", allocations=self.engine.decided)
 
     async def wait(self) -> None:

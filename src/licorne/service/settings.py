@@ -27,7 +27,8 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     nothing is decided for it. `streams`, `managers`: how many at once, of all together. `name_chars`: length of an rmID.
     `names`: length of any other name, in characters: of an application, ask, node, queue, user, group, task group, tag,
     attribute or type of resource. `tags`: how many of them one item may have (tags, attributes, groups, types of
-    resources). `queues`: how many one configuration may have. `request_s`: how long an answer to a call may take.
+    resources). `queues`: how many one configuration may have. `body_bytes`: the longest body of a request by REST, which is a
+    configuration: 10,000 queues with their quotas take 0.8 MB. `request_s`: how long an answer to a call may take.
     `keepalive_s`: how long a connection may be silent before the other end is asked whether it is still there.
     `grace_s`: how long calls under way may take when the service ends.
     """
@@ -44,6 +45,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     names: int = 1024
     tags: int = 1000
     queues: int = 10_000
+    body_bytes: int = MIB
     request_s: float = 30.0
     keepalive_s: float = 20.0
     grace_s: float = 2.0

@@ -181,9 +181,10 @@ class WebServer:
         if exposed := self._security.exposed(self.addresses, tokens=self.wants_token):
             self._log.warning("open to everybody, as insecure was said", addresses=exposed)
 
-    def retune(self, settings: WebSettings, request_s: float) -> None:
+    def retune(self, settings: WebSettings, request_s: float, body_bytes: int) -> None:
         """Other settings, while it runs."""
-        self._app.limits = msgspec.structs.replace(_limits(self._web, settings), request_s=request_s)
+        limits = _limits(self._web, settings)
+        self._app.limits = msgspec.structs.replace(limits, request_s=request_s, body_bytes=body_bytes)
         self._monitor.retune(
             health_interval_s=settings.health_interval_s,
             event_capacity=settings.event_capacity,

@@ -26,6 +26,7 @@ def service_settings(values: Values) -> ServiceSettings:
         names=values.get("licorne.max-name"),
         tags=values.get("licorne.max-tags"),
         queues=values.get("licorne.max-queues"),
+        body_bytes=values.get("licorne.max-body"),
         request_s=values.get("licorne.request-time"),
     )
 
@@ -63,7 +64,7 @@ def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
     return Web(
         addresses=addresses,
         access=access,
-        limits=Limits(request_s=values.get("licorne.request-time")),
+        limits=Limits(request_s=values.get("licorne.request-time"), body_bytes=values.get("licorne.max-body")),
         old_queue_names=values.get("licorne.old-queue-metrics"),
     )
 

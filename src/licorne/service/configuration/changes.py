@@ -13,16 +13,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from licorne.core.api import ConfigurationError
 from licorne.service.log import Levels, Log, named
+from licorne.service.lookups import Threads
 from licorne.si import v19
 
 from . import building
 from .files import Mark, mark
-from .loaded import Loaded, load_again
+from .loaded import Loaded, Read, load_again
 from .queues import EVERYBODY, Groups
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Changes:
         log: Log,
         *,
         interval_s: float = INTERVAL_S,
-        load: Callable[[Loaded], Loaded] = load_again,
+        load: Callable[[Loaded, Read], Loaded] = load_again,
     ) -> None:
         self.loaded = loaded
         self._service = service
@@ -61,6 +63,7 @@ class Changes:
         self._interval_s = interval_s
         self._load = load
         self._asked = asyncio.Event()
+        self._files = Threads(1, "licorne-files")  # a file system that hangs does not keep the service from ending
         service.prepared.pin(source.configuration for source in loaded.sources.values())
         for warning in loaded.values.warnings:
             self._log.warning("setting ignored", reason=warning)
@@ -92,12 +95,12 @@ class Changes:
 
     async def _marks(self) -> dict[Path, Mark]:
         files = self.loaded.files()
-        return await asyncio.to_thread(lambda: {file: mark(file) for file in files}) if files else {}
+        return await self._files.run(lambda: {file: mark(file) for file in files}) if files else {}
 
     async def look(self) -> None:
         """Read everything, and apply what has changed."""
         old = self.loaded
-        new = await asyncio.to_thread(self._load, old)
+        new = await self._files.run(partial(self._load, old, self._service.checks.read_queues))
         for refusal in new.refused:
             reason = {} if refusal.fields else {"reason": refusal.text.replace("\n", "; ")}
             self._log.warning(

@@ -18,6 +18,7 @@ import msgspec
 from licorne.config.nodes import MAX_BYTES, Node, compose
 from licorne.config.problems import Notes
 from licorne.config.values import behind
+from licorne.service.regular import NoFileError, regular_bytes
 from licorne.service.settings import SettingError
 
 _MANIFEST = frozenset(("apiVersion", "kind", "metadata", "data", "binaryData", "immutable"))
@@ -56,12 +57,13 @@ def read_bounded(path: Path, what: str) -> str:
 
 def _bytes_of(path: Path, what: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = regular_bytes(path)
     except FileNotFoundError:
         raise SettingError(f"{path}: no such file; give the path of {what}") from None
     except IsADirectoryError:
         raise SettingError(f"{path}: is a folder; give the path of {what}") from None
+    except NoFileError:
+        raise SettingError(f"{path}: is no regular file; give the path of {what}") from None
     except OSError as error:
         raise SettingError(f"{path}: {error.strerror or error}") from None
     if len(data) > MAX_BYTES:

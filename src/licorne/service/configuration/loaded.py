@@ -10,17 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from licorne.config import ConfigError, Configuration
 from licorne.core.settings import SettingsError, read_settings
-from licorne.service.prepared import read_queues
+from licorne.service.queuetexts import read_queues
 from licorne.service.settings import SettingError
 
 from .files import Mark, mark, read_bounded
 from .queues import EVERYBODY, Source
 from .values import Given, Value, Values, read_values
+
+
+class Read(Protocol):
+    """Makes a configuration of a text: see `licorne.service.queuetexts.read_queues`."""
+
+    def __call__(self, text: str, most: int, *, file: str) -> Configuration:
+        """What the text means; raises ConfigError."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -66,18 +74,17 @@ def load_all(given: Given) -> Loaded:
     return Loaded(given=given, values=values, sources=sources, marks=marks)
 
 
-def load_again(old: Loaded) -> Loaded:
-    """Read everything again; what is refused stays as it was."""
+def load_again(old: Loaded, read: Read = read_queues) -> Loaded:
+    """Read everything again; what is refused stays as it was. `read` makes a configuration of a text, as `read_queues`."""
     refused: list[Refusal] = []
     restart: list[str] = []
     values = old.values
     inline: dict[str, Source] = {}
     try:
-        read = _read(old.given)
-        values, restart = _kept(read, old.values)
+        values, restart = _kept(_read(old.given), old.values)
         most = values.get("licorne.max-queues")
         for name, label, path, text in _wanted(values, files=False):
-            inline[name] = _known(inline, label, text) or _again(label, path, text, most, old.sources.get(name))
+            inline[name] = _known(inline, label, text) or _again(label, path, text, most, old.sources.get(name), read)
     except _RefusedError as error:  # a part of the settings file: nothing of the file is taken
         refused.append(error.refusal)
         values, restart, inline = old.values, [], {}
@@ -89,7 +96,7 @@ def load_again(old: Loaded) -> Loaded:
         if source.path is not None:
             try:
                 text = read_bounded(source.path, "a queue configuration")
-                sources[name] = _again(source.label, source.path, text, most, source)
+                sources[name] = _again(source.label, source.path, text, most, source, read)
             except _RefusedError as error:
                 refused.append(error.refusal)
             except SettingError as error:
@@ -160,7 +167,7 @@ class _RefusedError(Exception):
         self.refusal = refusal
 
 
-def _again(label: str, path: Path | None, text: str, most: int, old: Source | None) -> Source:
+def _again(label: str, path: Path | None, text: str, most: int, old: Source | None, read: Read) -> Source:
     """A configuration that may have changed; one without partitions is legal, and surely not meant.
 
     Raises:
@@ -169,7 +176,7 @@ def _again(label: str, path: Path | None, text: str, most: int, old: Source | No
     if old is not None and old.text == text and old.path == path:
         return old
     try:
-        found: Configuration = read_queues(text, most, file=label)
+        found = read(text, most, file=label)
     except ConfigError as error:
         raise _RefusedError(Refusal(label, str(error), error.fields())) from None
     if not found.partitions:

@@ -113,6 +113,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     _own("max-streams", kinds.COUNT, "Streams at once, of all resource managers together.", _D.streams),
     _own("max-managers", kinds.COUNT, "Resource managers at once.", _D.managers, "at once"),
+    _own("max-body", kinds.COUNT, "Bytes of the body of a REST request.", _D.body_bytes, "at once"),
     _own("max-queues", kinds.COUNT, "Queues of a configuration.", _D.queues, "at once"),
     _own("max-name", kinds.COUNT, "Characters of the name of anything.", _D.names, "at once"),
     _own(

@@ -52,14 +52,14 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What a request may take.
 
-    `body_bytes`: the longest body; `request_s`: the time until an answer begins; `path_chars`: the longest path and query;
+    `body_bytes`: the longest body, which is a configuration: 10,000 queues with their quotas take 0.8 MB; `request_s`: the time until an answer begins; `path_chars`: the longest path and query;
     `streams`, `streams_per_host`: open streams of events, in all and per Host header (`event.maxStreams`,
     `event.maxStreamsPerHost`); `send_s`: the time that a client may take to receive a piece of a stream;
     `batch`: the most events of a batch (`event.RESTResponseSize`); `checks`: configurations that are checked at once;
     `keep_s`: the longest that an answer which took long is given again though what it shows has changed, 0: never.
     """
 
-    body_bytes: int = 4 << 20
+    body_bytes: int = 1 << 20
     request_s: float = 30.0
     path_chars: int = 16_384
     streams: int = 100

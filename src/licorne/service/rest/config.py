@@ -12,7 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from licorne.config import check as check_text
+from licorne.config import Report
 from licorne.config.nodes import compose
 from licorne.config.problems import Notes, Problem
 from licorne.config.raw import (
@@ -38,9 +38,8 @@ DEADLOCK = {"DeadlockDetectionEnabled": False, "DeadlockTimeoutSeconds": 60}
 """What the original watches its locks with; there is no lock here to watch."""
 
 
-def verdict(text: str) -> objects.ConfigVerdict:
-    """Whether a configuration would be taken."""
-    report = check_text(text, file="<body>")
+def verdict(report: Report) -> objects.ConfigVerdict:
+    """Whether a configuration would be taken of which this was found."""
     return objects.ConfigVerdict(
         allowed=not report.faults,
         reason=str(report.faults[0]) if report.faults else "",

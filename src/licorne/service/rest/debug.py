@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 
 import licorne
 from licorne.core import compiled
+from licorne.service.lookups import COMMON
 
 from . import objects
 from .answers import json_response
@@ -41,7 +42,7 @@ async def version(_: Handlers, _call: Call) -> Response:
 
 async def stack(_: Handlers, _call: Call) -> Response:
     """The stacks of all threads and tasks."""
-    return PlainTextResponse(await asyncio.to_thread(_text, _stacks()))
+    return PlainTextResponse(await COMMON.run(partial(_text, _stacks())))
 
 
 async def pprof(_: Handlers, call: Call) -> Response:

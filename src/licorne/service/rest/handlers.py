@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,7 @@ from licorne.core.placement_rules import INVALID_QUEUE_NAME, legal_queue_name
 from licorne.core.queue import Queue
 from licorne.core.states import ApplicationState
 from licorne.service import metrics
+from licorne.service.lookups import COMMON
 from licorne.service.monitor import Monitor
 from licorne.service.pace import paced
 from licorne.service.ring import record
@@ -47,8 +49,6 @@ from .stream import StreamResponse
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
 SENT_STATUSES = (*ACTIVE_STATUSES, "starting")
-MAYBE_TOO_MANY = 50_000
-"""Characters from which on a configuration may have too many queues, as well as with anchors."""
 _HOST = re.compile(r"[^\x21-\x7e]")
 
 
@@ -279,7 +279,7 @@ class Handlers:
         found = metrics.Snapshot()
         async for _ in paced(metrics.fill(found, self.monitor, old_queue_names=self._old_queue_names)):
             pass
-        text = await asyncio.to_thread(self._metrics.text, found)
+        text = await COMMON.run(partial(self._metrics.text, found))
         return Response(text, headers={"Content-Type": metrics.CONTENT_TYPE})
 
     # -- configuration ---------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class Handlers:
         shown = await self._running(self.manager(call))
         if call.request.headers.get("accept", "") == "application/json":
             return json_response(shown)
-        text = await asyncio.to_thread(configs.as_yaml, shown)
+        text = await COMMON.run(partial(configs.as_yaml, shown))
         return Response(text, headers={"Content-Type": "application/x-yaml; charset=UTF-8"})
 
     async def _running(self, manager: Manager | None) -> configs.Map:
@@ -299,7 +299,7 @@ class Handlers:
         key = (manager.configuration.checksum, tuple(sorted(extra.items())))
         known = self._shown.get(manager.rm_id)
         if known is None or known[0] != key:
-            known = key, await asyncio.to_thread(configs.running, manager, extra)
+            known = key, await COMMON.run(partial(configs.running, manager, extra))
             if len(self._shown) > 1000:
                 self._shown.clear()
             self._shown[manager.rm_id] = known
@@ -307,16 +307,12 @@ class Handlers:
 
     async def validate_conf(self, call: Call) -> Response:
         """Whether a configuration would be taken."""
-        found = await self._checked(call)
-        text = call.body.decode("utf-8", "replace")
-        if found.allowed and (len(text) > MAYBE_TOO_MANY or "&" in text):
-            found = await self._read(text, found)
-        return json_response(found)
+        return json_response(await self._checked(call))
 
     async def _checked(self, call: Call) -> objects.ConfigVerdict:
         text = call.body.decode("utf-8", "replace")
         async with self._checks:
-            return await asyncio.to_thread(configs.verdict, text)
+            return configs.verdict(await self.backend.check(text))
 
     async def _read(self, text: str, found: objects.ConfigVerdict) -> objects.ConfigVerdict:
         """A verdict on a configuration that is legal: has it too many queues for this service?"""

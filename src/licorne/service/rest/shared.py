@@ -17,10 +17,12 @@ import gzip
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.responses import Response
 
+from licorne.service.lookups import COMMON
 from licorne.service.pace import SLICE_S
 
 from .answers import JSON, in_pieces
@@ -160,7 +162,7 @@ class Shared:
         body, busy_s = begun.body(), begun.busy_s
         compressed = compress and len(body) >= GZIP_MIN
         if compressed:
-            body, packing_s = await asyncio.to_thread(_packed, body)
+            body, packing_s = await COMMON.run(partial(_packed, body))
             busy_s += packing_s
         lasts = min(busy_s * FACTOR, self._keep_s())
         lasts_until = time.monotonic() + lasts if lasts >= SHORTEST_S else 0.0

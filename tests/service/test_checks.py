@@ -1,0 +1,283 @@
+"""Configurations are checked where that can be ended: when it takes too long, when nobody waits, when the service ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import licorne.cli
+from licorne.config import ConfigError, Configuration, check, load
+from licorne.service import Web, checks
+from licorne.service.checks import Checks
+from licorne.service.settings import MIB
+from service.peers import Peer, eventually, service
+from service.processes import Serving, resident_kb, serving
+from service.test_item_limits import queues
+from service.test_serve import wait_for
+
+ENDLESS = "- a\n" * (1 << 18)
+"""1 MiB that means nothing and takes many seconds to read."""
+
+
+def made(limit_s: float = 30.0, most: int = 10_000, **given: Any) -> Checks:
+    return Checks(lambda: limit_s, lambda: most, **given)
+
+
+TEXTS = {
+    "legal": queues(100),
+    "short": queues(2),
+    "refused": queues(100) + "unknown: 1\n",
+    "deep": "[" * 3_000,
+    "aliases": "partitions:\n  - &p {name: default}\n  - *p\n",
+}
+
+
+async def result(reading: Awaitable[Configuration]) -> object:
+    try:
+        return await reading
+    except ConfigError as error:
+        return error.problems
+
+
+def test_what_is_found_is_what_the_reader_finds() -> None:
+    async def story() -> None:
+        found = made()
+        for text in TEXTS.values():
+            assert await found.report(text, "x") == check(text, file="x")
+            try:
+                expected: object = load(text)
+            except ConfigError as error:
+                expected = error.problems
+            for read in (found.read, partial(asyncio.to_thread, found.read_queues, most=10_000)):
+                assert await result(read(text)) == expected
+        assert (await made(most=7).report(queues(100), "x")).faults[0].rule == "queues-too-many"
+        assert (await made(most=7).report(queues(9), "x")).faults[0].rule == "queues-too-many"
+        found.close()
+
+    asyncio.run(story())
+
+
+def test_one_process_does_one_job_after_the_other_and_ends_when_it_has_none() -> None:
+    async def story() -> None:
+        found = made(idle_s=0.3)
+        await found.report(queues(100), "x")
+        (process,) = found._idle
+        pid = process._process.pid
+        await found.report(queues(101), "x")
+        assert [one._process.pid for one in found._idle] == [pid]
+        await eventually(lambda: not found._idle)
+        await eventually(lambda: process._process.returncode is not None)
+        await found.report(queues(100), "x")
+        assert found._idle[0]._process.pid != pid
+        found.close()
+
+    asyncio.run(story())
+
+
+def test_what_takes_too_long_is_ended_and_so_is_what_nobody_waits_for() -> None:
+    async def story() -> None:
+        found = made(limit_s=1.0)
+        (fault,) = (await found.report(ENDLESS, "x")).faults
+        assert (fault.rule, fault.message) == ("check-ended", "took longer than 1 s to check, or too much memory")
+        patient = made()
+        work = asyncio.create_task(patient.report(ENDLESS, "x"))
+        await eventually(lambda: patient._busy)
+        (process,) = patient._busy
+        work.cancel()
+        await eventually(lambda: process._process.returncode is not None)
+        assert (await patient.report(queues(100), "x")).faults == ()
+        found.close()
+        patient.close()
+
+    asyncio.run(story())
+
+
+def test_a_process_that_dies_costs_its_job_only() -> None:
+    async def story() -> None:
+        found = made()
+        await found.report(queues(100), "x")
+        os.kill(found._idle[0]._process.pid, signal.SIGKILL)
+        answers = [await found.report(queues(100), "x") for _ in range(2)]
+        assert answers[1].faults == ()
+        found.close()
+
+    asyncio.run(story())
+
+
+def test_without_a_process_it_is_checked_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+
+    async def story() -> None:
+        found = made()
+        assert await found.report(queues(100), "x") == check(queues(100), file="x")
+        found.close()
+
+    asyncio.run(story())
+
+
+def test_memory_of_a_check_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "import licorne.service.checkprocess as c; c.MEMORY_BYTES = 48 << 20; c.main()"
+    monkeypatch.setattr(checks, "_COMMAND", lines)
+
+    async def story() -> None:
+        found = made()
+        began = time.monotonic()
+        (fault,) = (await found.report(ENDLESS, "x")).faults
+        assert fault.rule == "check-ended"
+        assert time.monotonic() - began < 29  # it was not the time
+        found.close()
+
+    asyncio.run(story())
+
+
+# -- in a service ------------------------------------------------------------------------------------------
+
+
+def rest(running: Serving) -> str:
+    wait_for(lambda: running.events("listening for REST"))
+    return f"http://{running.events('listening for REST')[0]['addresses'][0]}"
+
+
+def ask_in_thread(base: str, body: str) -> threading.Thread:
+    def ask() -> None:
+        try:
+            httpx.post(f"{base}/ws/v1/validate-conf", content=body, timeout=60)
+        except httpx.HTTPError:
+            return  # the service has ended
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_signal_ends_it_while_checks_run() -> None:
+    with serving("--rest", "127.0.0.1:0") as running:
+        base = rest(running)
+        asking = [ask_in_thread(base, ENDLESS) for _ in range(4)]
+        time.sleep(2.0)
+        began = time.monotonic()
+        assert httpx.get(f"{base}/ws/v1/metrics", timeout=10).status_code == 200
+        assert running.end() == 0
+        assert time.monotonic() - began < 12
+        for thread in asking:
+            thread.join(20)
+
+
+def test_refused_texts_leave_nothing_in_memory() -> None:
+    with serving("--rest", "127.0.0.1:0") as running, httpx.Client(base_url=rest(running), timeout=30) as client:
+
+        def ask(count: int) -> int:
+            for _ in range(count):
+                answer = client.post("/ws/v1/validate-conf", content="[" * 100_000)
+                assert answer.json()["problems"][0]["rule"] == "yaml-depth"
+            return resident_kb(running.process.pid)
+
+        before = ask(5)
+        assert ask(25) - before < 3_000  # it was 280 kB for each
+        assert running.end() == 0
+
+
+def test_a_body_is_as_long_as_a_legal_configuration_may_be() -> None:
+    async def story() -> None:
+        async with service(web=Web(addresses=("127.0.0.1:0",))) as running:
+            assert running.web is not None
+            async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=20) as client:
+                for method, path in (("POST", "/ws/v1/validate-conf"), ("PUT", "/ws/v1/config")):
+                    answer = await client.request(method, path, content=b"#" * (MIB + 1))
+                    assert answer.status_code == 413
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
+def test_what_is_no_file_is_refused_and_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    path = tmp_path / "queues.yaml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = Path("/dev/zero")
+    else:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(path))
+    for option in ("--config", "--settings", "--token-file", "--group-table"):
+        assert licorne.cli.run(["serve", "--grpc", "127.0.0.1:0", option, str(path)]) == 1
+        told = capsys.readouterr().err
+        assert "is no regular file" in told or "No such device or address" in told
+
+
+def test_a_configuration_that_becomes_a_pipe_stops_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(queues(3))
+    with serving("--config", str(path)) as running:
+        path.unlink()
+        os.mkfifo(path)
+        running.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: running.events("configuration refused, the old one stays"))
+        assert "is no regular file" in running.events("configuration refused, the old one stays")[0]["reason"]
+        path.unlink()
+        path.write_text(queues(4))
+        wait_for(lambda: running.events("queue configuration applied"))
+
+        async def story() -> None:
+            async with Peer(running.address) as peer:
+                await peer.register()
+                assert (await peer.node()).accepted
+
+        asyncio.run(story())
+        assert running.end() == 0
+
+
+STUCK = """
+import sys, time
+import licorne.service.configuration.changes as changes
+import licorne.service.signals as signals
+import licorne.cli
+signals.ENDS_IN_S = 1.0
+signals.signals.__wrapped__.__kwdefaults__["ends_in_s"] = 1.0
+def mark(path):
+    sys.stderr.write("{}\\n")
+    sys.stderr.flush()
+    if sys.argv[1] == "file":
+        time.sleep(1000)
+if sys.argv[1] == "file":
+    changes.mark = mark
+else:
+    import licorne.service.server as server
+    server.Service.stop = lambda self: time.sleep(1000)
+sys.exit(licorne.cli.run(["serve", "--grpc", "127.0.0.1:0", "--config", sys.argv[2], "--log-format", "json"]))
+"""
+
+
+@pytest.mark.parametrize(("what", "status"), [("file", 0), ("loop", 1)])
+def test_a_signal_ends_it_whatever_hangs(tmp_path: Path, what: str, status: int) -> None:
+    """A file system that never answers, and a loop that never goes on."""
+    path = tmp_path / "queues.yaml"
+    path.write_text(queues(3))
+    process = subprocess.Popen([sys.executable, "-c", STUCK, what, str(path)], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            if ('"listening"' in line and what == "loop") or line == "{}\n":
+                break
+        time.sleep(0.5)
+        process.terminate()
+        assert process.wait(12) == status
+    finally:
+        process.kill()
+        process.wait(20)
+        process.stderr.close()
