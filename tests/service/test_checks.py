@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +60,8 @@ def test_what_is_found_is_what_the_reader_finds() -> None:
                 expected: object = load(text)
             except ConfigError as error:
                 expected = error.problems
-            for read in (found.read, partial(asyncio.to_thread, found.read_queues, most=10_000)):
-                assert await result(read(text)) == expected
+            assert await result(found.read(text)) == expected
+            assert await result(asyncio.to_thread(found.read_queues, text, 10_000)) == expected
         assert (await made(most=7).report(queues(100), "x")).faults[0].rule == "queues-too-many"
         assert (await made(most=7).report(queues(9), "x")).faults[0].rule == "queues-too-many"
         found.close()

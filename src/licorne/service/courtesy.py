@@ -6,6 +6,9 @@ an answer that is made in a millisecond would take 30.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 TURNS = 3
@@ -33,4 +36,14 @@ class Waiting:
             self.count -= 1
 
 
-__all__ = ["TURNS", "Waiting"]
+def quiet(app: ASGIApp) -> ASGIApp:
+    """The application, but that a request which is cancelled ends without an error: the server ends, and that is no fault."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await app(scope, receive, send)
+
+    return answer
+
+
+__all__ = ["TURNS", "Waiting", "quiet"]

@@ -87,7 +87,8 @@ class Listener:
 
     def __init__(self, history: Past) -> None:
         self.cut = False
-        """It was too slow; nothing more comes."""
+        """Nothing more comes: it was too slow, or there is another `reason`."""
+        self.reason = ""
         self.waiting = 0
         """Events that are not taken yet, without those of the past."""
         self._history = history
@@ -108,6 +109,12 @@ class Listener:
         else:
             self._records.append(happened)
             self.waiting += happened.count
+        self._news.set()
+
+    def end(self, reason: str) -> None:
+        """Nothing more comes, for this reason."""
+        self.cut = True
+        self.reason = self.reason or reason
         self._news.set()
 
     async def take(self) -> Iterator[Event]:
@@ -205,6 +212,11 @@ class EventRing:
         listener = Listener(self._past(start, self._next) if start < self._next else NOTHING)
         self.listeners[listener] = host
         return listener
+
+    def end_all(self, reason: str) -> None:
+        """All streams end, with what waits for them and this reason."""
+        for listener in self.listeners:
+            listener.end(reason)
 
     def leave(self, listener: Listener) -> None:
         """The stream is over."""

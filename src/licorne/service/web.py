@@ -19,11 +19,12 @@ import uvicorn
 
 from licorne.config.properties import parse_duration_ns
 
-from .courtesy import Waiting
-from .http import Protocol
+from .courtesy import Waiting, quiet
+from .http import Connections, Protocol
 from .log import Log
 from .monitor import Monitor
 from .rest import Access, Limits, make_app
+from .rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 from .ring import CAPACITY
 from .security import Security, SecurityError, grpc_address
 
@@ -99,16 +100,41 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to who runs the loop."""
+    """Leaves signals to who runs the loop, and knows its connections."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._connections = connections
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
-        await super().startup(sockets)
+        """Listen. uvicorn's own way has no time limit for the beginning of TLS."""
+        config, loop = self.config, asyncio.get_running_loop()
+        await self.lifespan.startup()
+
+        def connected() -> Protocol:
+            return Protocol(config, self.server_state, self.lifespan.state, loop, all_connections=self._connections)
+
+        limit_s = self._connections.head_s if config.ssl else None
+        self.servers = [
+            await loop.create_server(
+                connected, sock=one, backlog=config.backlog, ssl=config.ssl, ssl_handshake_timeout=limit_s
+            )
+            for one in sockets or ()
+        ]
+        self.started = True
         self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening; answers under way have a moment."""
+        cutting = asyncio.get_running_loop().call_later(GRACE_S, self._cut)
+        await super().shutdown(sockets)
+        cutting.cancel()
+
+    def _cut(self) -> None:
+        for one in list(self.server_state.connections):
+            assert isinstance(one, Protocol)
+            one.cut()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -129,6 +155,7 @@ class WebServer:
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
         self._counted = Waiting(self._app)
+        self.connections = Connections(CONNECTIONS)
         self._web = web
         self.wants_token = web.access.wanted
         self._monitor = monitor
@@ -150,8 +177,8 @@ class WebServer:
             SecurityError: an address that cannot be listened on, a certificate that cannot be used.
         """
         config = uvicorn.Config(
-            self._counted,
-            http=Protocol,
+            quiet(self._counted),
+            http=Protocol,  # made by `_Server.startup`
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -159,14 +186,14 @@ class WebServer:
             proxy_headers=False,
             ws="none",
             limit_concurrency=CONNECTIONS,
-            timeout_graceful_shutdown=GRACE_S,
+            timeout_graceful_shutdown=GRACE_S + 1,
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
         config.load()
         config.ssl = self._security.context()
         sockets = _sockets(self._web.addresses)
         self.addresses = [_shown(one, given) for one, given in zip(sockets, self._web.addresses, strict=True)]
-        self._server = _Server(config)
+        self._server = _Server(config, self.connections)
         self._tasks = [
             asyncio.create_task(self._server.serve(sockets=sockets)),
             asyncio.create_task(self._monitor.run()),
@@ -190,6 +217,8 @@ class WebServer:
             event_capacity=settings.event_capacity,
             tracks_events=settings.tracks_events,
         )
+        if not settings.tracks_events:
+            self._monitor.ring.end_all(TRACKING_DISABLED)
 
     def _watch_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
@@ -200,6 +229,7 @@ class WebServer:
         if self._server is None:
             return
         self._tasks[1].cancel()
+        self._monitor.ring.end_all(SHUTTING_DOWN)
         self._server.should_exit = True
         await asyncio.wait(self._tasks)
         for address in self.addresses:

@@ -15,6 +15,7 @@ MISSING = "Missing parameters"
 TRACKING_DISABLED = "Event tracking is disabled"
 NO_HISTORY = "Internal metrics collection is not enabled."
 TOO_MANY_STREAMS = "Too many streaming connections"
+SHUTTING_DOWN = "The scheduler is shutting down"
 STREAM_CLOSED = "Event stream was closed by the producer"
 
 

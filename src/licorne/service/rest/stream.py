@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from licorne.service.http import CUT
 from licorne.service.ring import EventRing, Listener, record
 from licorne.si.events import Event
 
@@ -38,8 +39,10 @@ class StreamResponse(Response):
             await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._lines(send, [encode(EventStream(instance_uuid=self._ring.uuid))])
             await self._follow(send, gone)
-        except (TimeoutError, OSError):
-            pass  # it does not read, or is gone
+        except (TimeoutError, OSError):  # it does not read, or is gone
+            cut: Callable[[], None] | None = scope.get("state", {}).get(CUT)
+            if cut is not None:
+                cut()
         finally:
             self._ring.leave(self._listener)
             gone.cancel()
@@ -58,7 +61,8 @@ class StreamResponse(Response):
                 news.cancel()
             await self._events(send, events)
             if self._listener.cut and not self._listener.waiting:
-                last = Failure(status_code=500, message=STREAM_CLOSED, description=STREAM_CLOSED)
+                why = self._listener.reason or STREAM_CLOSED
+                last = Failure(status_code=500, message=why, description=why)
                 await self._lines(send, [encode(last)], more=False)
                 return
 
