@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deployment.places import DEPLOY, here, program, tool, unit
-from licorne.service.notify import READY, STOPPING, notify
+from licorne.service.notify import READY, STOPPING, WATCHDOG, notify, watchdog_s
 
 TEXT = (DEPLOY / "licorne.service").read_text(encoding="utf-8")
 SERVICE = unit(TEXT)["Service"]
@@ -89,6 +89,34 @@ def test_the_command_for_other_machines_names_options_that_there_are() -> None:
     found = subprocess.run(words, capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert "${CREDENTIALS_DIRECTORY}/tls.crt: no such file" in found.stderr
+
+
+def test_it_says_that_it_is_alive(tmp_path: Path) -> None:
+    assert float(SERVICE["WatchdogSec"]) > 0
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(tmp_path / "notify"))
+        told.settimeout(60)
+        words = here(
+            program(SERVICE["ExecStart"], LICORNE), {"/etc/licorne": str(DEPLOY), ":3333": ":0", ":9080": ":0"}
+        )
+        given = environment(tmp_path) | {"WATCHDOG_USEC": "300000"}
+        with subprocess.Popen(words, env=given, stderr=subprocess.DEVNULL) as process:
+            try:
+                said = [told.recv(100).decode() for _ in range(5)]
+                assert sorted(set(said)) == [READY, WATCHDOG]
+                assert said.count(WATCHDOG) >= 4
+            finally:
+                process.kill()
+
+
+def test_a_watchdog_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WATCHDOG_PID", raising=False)
+    for wanted, seconds in (("", 0.0), ("30000000", 30.0), ("soon", 0.0)):
+        monkeypatch.setenv("WATCHDOG_USEC", wanted)
+        assert watchdog_s() == seconds
+    monkeypatch.setenv("WATCHDOG_USEC", "30000000")
+    monkeypatch.setenv("WATCHDOG_PID", "1")
+    assert watchdog_s() == 0.0
 
 
 def test_nobody_has_to_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

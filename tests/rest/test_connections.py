@@ -20,7 +20,7 @@ import pytest
 
 from licorne.service import Security, Service, Web
 from licorne.service.http import Connections
-from licorne.service.log import Levels
+from licorne.service.log import Levels, Log
 from licorne.service.processlog import process_log
 from licorne.service.web import HEADER_BYTES
 from service.peers import eventually, service
@@ -75,7 +75,7 @@ def test_a_connection_without_a_request_is_closed(what: str) -> None:
     asyncio.run(story())
 
 
-def test_a_beginning_of_tls_without_an_end_is_closed(tmp_path: Path) -> None:
+def test_a_beginning_of_tls_without_an_end_is_closed_and_one_that_fails_is_told(tmp_path: Path) -> None:
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     try:
         subprocess.run([*command, "-keyout", "key", "-out", "crt"], cwd=tmp_path, check=True, capture_output=True)
@@ -83,13 +83,21 @@ def test_a_beginning_of_tls_without_an_end_is_closed(tmp_path: Path) -> None:
         pytest.skip("openssl is not here: it makes the certificate")
     security = Security(certificate=(tmp_path / "crt").read_bytes(), key=(tmp_path / "key").read_bytes())
 
-    async def story() -> None:
-        async with listening(security=security) as (_, address):
+    async def story(log: Log) -> None:
+        async with listening(security=security, log=log) as (_, address):
             reader, writer = await asyncio.open_connection(*address)
             assert 0.3 < await ended(reader) < 5
             writer.close()
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(GET)
+            await ended(reader)
+            writer.close()
 
-    asyncio.run(story())
+    out = io.StringIO()
+    with process_log(out, form="json", levels=Levels()) as log:
+        asyncio.run(story(log))
+    (told,) = [one for one in map(json.loads, out.getvalue().splitlines()) if one["event"] == "access refused"]
+    assert (told["peer"], told["reason"]) == ("TLS", "http request")
 
 
 def test_half_heads_lock_nobody_out() -> None:
@@ -122,7 +130,7 @@ def test_one_address_has_so_many_quiet_connections() -> None:
             for _, writer in silent:
                 writer.close()
             assert made.web is not None
-            await eventually(lambda: not made.web.connections._quiet)  # type: ignore[union-attr]
+            await eventually(lambda: not made.web.connections._quiet)
             assert made.web.connections._by_address == {}
 
     asyncio.run(story())

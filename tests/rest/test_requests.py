@@ -226,6 +226,15 @@ def test_roles(header: str, method: str, path: str, status: int) -> None:
         assert answer.json()["status_code"] == status
 
 
+@pytest.mark.parametrize("path", ["/debug/stack", "/debug/pprof/cmdline", "/debug/fullstatedump"])
+def test_pages_of_other_servers_may_not_read_of_the_process(path: str) -> None:
+    for method in ("GET", "OPTIONS"):
+        headers = World().register().request(method, path).headers
+        assert not any(name.startswith("access-control") for name in headers)
+    with_token = World(ACCESS).register().request("GET", path, headers={"authorization": "Bearer reader"})
+    assert with_token.headers["access-control-allow-origin"] == "*"
+
+
 def test_a_page_of_another_server_changes_nothing() -> None:
     headers = {"origin": "http://elsewhere", "content-type": "text/plain"}
     for method in ("PUT", "POST"):

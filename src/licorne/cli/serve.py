@@ -27,7 +27,7 @@ from licorne.service import SecurityError, Service, SettingError
 from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Setting, building, kinds, load_all, show
 from licorne.service.configuration.queues import Groups
 from licorne.service.log import Levels, Log
-from licorne.service.notify import READY, STOPPING, notify
+from licorne.service.notify import READY, STOPPING, notify, stay_alive
 from licorne.service.processlog import process_log
 from licorne.service.signals import signals
 
@@ -118,6 +118,7 @@ async def _logged(loaded: Loaded, demo: Demo, levels: Levels, log: Log) -> int:
 async def _until(ended: asyncio.Event, service: Service, changes: Changes, demo: Demo) -> None:
     await service.start()
     watching = asyncio.create_task(changes.run())
+    alive = asyncio.create_task(stay_alive())
     waiting = [asyncio.create_task(ended.wait()), asyncio.create_task(service.failed.wait()), watching]
     try:
         async with demo.beside(service):
@@ -128,6 +129,7 @@ async def _until(ended: asyncio.Event, service: Service, changes: Changes, demo:
         for task in waiting:
             task.cancel()
         await service.stop()
+        alive.cancel()
     if watching.done() and not watching.cancelled() and (error := watching.exception()) is not None:
         raise error
 

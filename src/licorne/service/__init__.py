@@ -9,7 +9,7 @@ memory      the garbage collector
 courtesy    whether somebody waits for an answer of REST
 lag         how long the loop keeps its own waiting
 engine      decisions in slices, and deadlines
-security    addresses, TLS, token
+security    addresses, TLS, token; `guesses`: who is refused
 groups      which groups a user is in (`osgroups`, `grouptable`), found in threads of its own (`lookups`)
 settings    limits and times; `bounds`: those of the items of a request
 prepared    long configurations, read when the scheduler wants them; `checks`: in processes of their own (`checkprocess`),

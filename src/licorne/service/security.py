@@ -7,6 +7,7 @@ show a certificate or a token; or to everybody, if that is said by name (`insecu
 from __future__ import annotations
 
 import hmac
+import inspect
 import ipaddress
 import ssl
 import tempfile
@@ -16,6 +17,8 @@ from typing import Any
 
 import grpc
 import msgspec
+
+from .guesses import Guesses
 
 HEALTH = "/grpc.health.v1.Health/"
 """Calls that need no token: probes have none."""
@@ -59,8 +62,8 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
             return []
         return [address for address in addresses if not is_local(address)]
 
-    def context(self) -> ssl.SSLContext | None:
-        """What a server of Python's own needs for TLS; None without TLS.
+    def context(self, guesses: Guesses | None = None) -> ssl.SSLContext | None:
+        """What a server of Python's own needs for TLS; None without TLS. `guesses` is told of clients that are refused.
 
         Raises:
             SecurityError: a certificate or key that cannot be used; the text says why.
@@ -68,6 +71,8 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         if not self.certificate:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        if guesses is not None:
+            context.sslobject_class = _telling(guesses)
         try:
             with tempfile.TemporaryDirectory() as folder:  # the library reads files only
                 certificate, key = Path(folder, "certificate"), Path(folder, "key")
@@ -98,6 +103,20 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         return grpc.ssl_server_credentials(
             [(self.key, self.certificate)], self.client_ca or None, require_client_auth=bool(self.client_ca)
         )
+
+
+def _telling(guesses: Guesses) -> type[ssl.SSLObject]:
+    class Told(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError as error:  # asyncio closes the connection, and says nothing
+                guesses.refused("TLS", str(error.reason or error).lower().replace("_", " "))
+                raise
+
+    return Told
 
 
 def _no_passphrase() -> str:
@@ -146,27 +165,57 @@ def is_local(address: str) -> bool:
 
 
 class TokenCheck(grpc.aio.ServerInterceptor):
-    """Lets through who knows the token."""
+    """Lets through who knows the token; told of who does not is `guesses`."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, guesses: Guesses) -> None:
         self._wanted = f"Bearer {token}".encode()
+        self._guesses = guesses
 
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """Answer the call, or refuse it."""
+        """The call's handler, behind a look at its token: only there it is known from where it comes."""
         details: Any = handler_call_details
-        if details.method.startswith(HEALTH):
-            return await continuation(handler_call_details)
+        handler: Any = await continuation(handler_call_details)
+        if handler is None or details.method.startswith(HEALTH):
+            return handler
+        given = b""
         for key, value in details.invocation_metadata or ():
             if key == "authorization":
                 given = value if isinstance(value, bytes) else value.encode()
-                if hmac.compare_digest(given, self._wanted):
-                    return await continuation(handler_call_details)
-        return grpc.stream_stream_rpc_method_handler(_deny)
+        answer: Any
+        if handler.unary_unary is not None:
 
+            async def answer(request: Any, context: Any) -> Any:
+                await self._look(given, context)
+                return await handler.unary_unary(request, context)
 
-async def _deny(_requests: object, context: Any) -> None:
-    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token is needed: authorization: Bearer TOKEN")
+            return grpc.unary_unary_rpc_method_handler(
+                answer, handler.request_deserializer, handler.response_serializer
+            )
+        if inspect.isasyncgenfunction(handler.stream_stream):
+
+            async def answer(requests: Any, context: Any) -> Any:
+                await self._look(given, context)
+                async for one in handler.stream_stream(requests, context):
+                    yield one
+
+        else:
+
+            async def answer(requests: Any, context: Any) -> Any:
+                await self._look(given, context)
+                await handler.stream_stream(requests, context)
+
+        return grpc.stream_stream_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
+
+    async def _look(self, given: bytes, context: Any) -> None:
+        """Refuse the call unless its token is right."""
+        address: str = context.peer().rpartition(":")[0]
+        if given and not await self._guesses.pause(address):
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many wrong tokens came from this address")
+        if hmac.compare_digest(given, self._wanted):
+            return
+        self._guesses.refused(address, "a wrong token" if given else "no token", wrong=bool(given))
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token is needed: authorization: Bearer TOKEN")

@@ -24,6 +24,7 @@ from .backend import Backend
 from .checks import Checks
 from .engine import Engine, steady_clock
 from .groups import GroupSettings, Resolver
+from .guesses import Guesses
 from .log import Log, dropped_of, level_of, named, no_log
 from .memory import Memory
 from .monitor import Monitor
@@ -84,6 +85,7 @@ class Service:
         self.memory = Memory(self.api.cluster, self.engine.idle_s)
         """For who owns the process: `with service.memory.running(): ...`"""
         self.sessions.gone = self.memory.gone
+        self.guesses = Guesses(named(self.log, "core.security"))
         self.monitor: Monitor | None = None
         self.web: WebServer | None = None
         if web is not None:
@@ -124,7 +126,7 @@ class Service:
         self.monitor.tracks_events = settings.tracks_events
         self.monitor.log_level = lambda: level_of(self.log)
         self.monitor.log_dropped = lambda: dropped_of(self.log)
-        self.web = WebServer(web, self.monitor, self.security, settings, named(self.log, "core.rest"))
+        self.web = WebServer(web, self.monitor, self.security, settings, named(self.log, "core.rest"), self.guesses)
         self.engine.waiting = self.web.waiting
 
     def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:
@@ -146,7 +148,7 @@ class Service:
         Raises:
             SecurityError: an address that cannot be listened on.
         """
-        interceptors = [TokenCheck(self.security.token)] if self.security.token else []
+        interceptors = [TokenCheck(self.security.token, self.guesses)] if self.security.token else []
         calls = self.settings.streams + 100  # a registration may hold a whole message while it waits for a thread
         server = grpc.aio.server(interceptors=interceptors, options=self._options(), maximum_concurrent_rpcs=calls)
         server.add_generic_rpc_handlers((self._handlers(),))

@@ -20,6 +20,7 @@ import uvicorn
 from licorne.config.properties import parse_duration_ns
 
 from .courtesy import Waiting, quiet
+from .guesses import Guesses
 from .http import Connections, Protocol
 from .log import Log
 from .monitor import Monitor
@@ -145,12 +146,15 @@ class _Server(uvicorn.Server):
 class WebServer:
     """Serves REST until it is stopped."""
 
-    def __init__(self, web: Web, monitor: Monitor, security: Security, settings: WebSettings, log: Log) -> None:
+    def __init__(
+        self, web: Web, monitor: Monitor, security: Security, settings: WebSettings, log: Log, guesses: Guesses
+    ) -> None:
         web.check(security)
         self._app = make_app(
             monitor,
             access=web.access,
             limits=_limits(web, settings),
+            guesses=guesses,
             old_queue_names=web.old_queue_names,
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
         )
@@ -160,6 +164,7 @@ class WebServer:
         self.wants_token = web.access.wanted
         self._monitor = monitor
         self._security = security
+        self._guesses = guesses
         self._log = log
         self._tasks: list[asyncio.Task[None]] = []
         self._server: _Server | None = None
@@ -190,7 +195,7 @@ class WebServer:
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
         config.load()
-        config.ssl = self._security.context()
+        config.ssl = self._security.context(self._guesses)
         sockets = _sockets(self._web.addresses)
         self.addresses = [_shown(one, given) for one, given in zip(sockets, self._web.addresses, strict=True)]
         self._server = _Server(config, self.connections)

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from licorne.service.guesses import Guesses
 from licorne.service.monitor import Monitor
 
 from .access import Access, Limits
@@ -23,6 +24,7 @@ from .errors import RestError
 from .handlers import Handlers
 from .routing import Call, Endpoint, Match, Routes, decoded
 
+DEBUG = "/debug/"
 STREAM_PATH = "/ws/v1/events/stream"
 GZIP_MIN = 1400
 OnError = Callable[[str, Exception], None]
@@ -37,6 +39,7 @@ def make_app(
     *,
     access: Access | None = None,
     limits: Limits | None = None,
+    guesses: Guesses | None = None,
     old_queue_names: bool = False,
     on_error: OnError = ignore,
 ) -> RestApp:
@@ -46,19 +49,21 @@ def make_app(
         monitor: who watches the scheduler; its `run` must be running for history, health and rates.
         access: tokens; without them everybody may do everything.
         limits: what a request may take.
+        guesses: told of who is refused, and slows down who guesses.
         old_queue_names: whether metrics have also the names of releases up to 1.3.
         on_error: told of an endpoint's failure (path, exception), which is a bug; the client sees a plain 500.
     """
     handlers = Handlers(monitor, limits or Limits(), old_queue_names=old_queue_names)
-    return RestApp(handlers, Application(handlers, access or Access(), on_error))
+    return RestApp(handlers, Application(handlers, access or Access(), guesses or Guesses(), on_error))
 
 
 class Application:
     """Answers requests."""
 
-    def __init__(self, handlers: Handlers, access: Access, on_error: OnError) -> None:
+    def __init__(self, handlers: Handlers, access: Access, guesses: Guesses, on_error: OnError) -> None:
         self._handlers = handlers
         self._access = access
+        self._guesses = guesses
         self._on_error = on_error
         self._routes = Routes(ENDPOINTS)
 
@@ -94,15 +99,14 @@ class Application:
             return _plain("Method Not Allowed\n", 405, {"Allow": match.allow})
         response = await self._guarded(request, endpoint, match)
         if response.status_code != 301:  # a redirect has none of them in the original, and what it leads to has
-            for name, value in cors(match.allow).items():
+            for name, value in self._cors(raw_path, match.allow).items():
                 response.headers.setdefault(name, value)
         return response
 
     async def _guarded(self, request: Request, endpoint: Endpoint, match: Match) -> Response:
         limits = self._handlers.limits
         try:
-            headers = request.headers
-            self._access.check(headers.get("authorization", ""), endpoint.role, origin="origin" in headers)
+            await self._check(request, endpoint)
             pairs = {name: decoded(part) for name, part in match.raw.items()}
             call = Call(request, {n: both[0] for n, both in pairs.items()}, {n: both[1] for n, both in pairs.items()})
             async with asyncio.timeout(limits.request_s if endpoint.limited else None):
@@ -121,6 +125,23 @@ class Application:
         except Exception as error:  # noqa: BLE001  a bug: the client learns that there is one, and no more
             self._on_error(endpoint.path, error)
             return failure(500, "Internal error")
+
+    async def _check(self, request: Request, endpoint: Endpoint) -> None:
+        """Refuse who may not."""
+        headers, address = request.headers, request.client.host if request.client else "unix"
+        token = headers.get("authorization", "") if self._access.wanted else ""
+        if token and not await self._guesses.pause(address):
+            raise RestError(429, "Too many wrong tokens came from this address", {"Retry-After": "1"})
+        try:
+            self._access.check(token, endpoint.role, origin="origin" in headers)
+        except RestError as error:
+            why = ("a wrong token" if token else "no token") if error.status == 401 else error.message
+            self._guesses.refused(address, why, wrong=bool(token) and error.status == 401)
+            raise
+
+    def _cors(self, path: str, methods: str) -> dict[str, str]:
+        """The original lets any page read. What tells of the process and all of its state is for such pages only with a token."""
+        return {} if path.startswith(DEBUG) and not self._access.wanted else cors(methods)
 
 
 class RestApp:

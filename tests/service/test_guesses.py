@@ -1,0 +1,99 @@
+"""Who is refused stands in the log, once a second; who guesses tokens has few of them in a second."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import time
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+
+from licorne.service import Security, Web, guesses, make_log
+from licorne.service.guesses import FREE, Guesses
+from licorne.service.rest import Access
+from service.peers import Peer, service
+
+
+def told(out: io.StringIO) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    return [line for line in lines if line["event"] == "access refused"]
+
+
+def test_refusals_are_told_once_a_second_and_counted() -> None:
+    out, now = io.StringIO(), [100.0]
+    found = Guesses(make_log(out, form="json"), clock=lambda: now[0])
+    for _ in range(10):
+        found.refused("a", "no token")
+    found.refused("b", "no token")
+    now[0] += 1
+    found.refused("a", "a wrong token", wrong=True)
+    assert [(one["peer"], one["reason"], one["refusals"]) for one in told(out)] == [
+        ("a", "no token", 1),
+        ("b", "no token", 1),
+        ("a", "a wrong token", 10),
+    ]
+
+
+def test_a_right_token_waits_too_where_wrong_ones_came_from() -> None:
+    async def story() -> None:
+        now = [100.0]
+        found = Guesses(pause_s=0.2, clock=lambda: now[0])
+        for _ in range(FREE):
+            assert await found.pause("a")
+            found.refused("a", "a wrong token", wrong=True)
+        began = time.monotonic()
+        waiting = [asyncio.create_task(found.pause("a")) for _ in range(guesses.WAITING_MAX + 3)]
+        assert await found.pause("b")
+        assert time.monotonic() - began < 0.2
+        assert sum(await asyncio.gather(*waiting)) == guesses.WAITING_MAX
+        assert time.monotonic() - began >= 0.2
+        now[0] += guesses.REMEMBERED_S
+        began = time.monotonic()
+        assert await found.pause("a")
+        assert time.monotonic() - began < 0.2
+
+    asyncio.run(story())
+
+
+def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guesses, "ADDRESSES_MAX", 3)
+    found = Guesses()
+    for number in range(10):
+        found.refused(str(number), "no token")
+    assert list(found._addresses) == ["7", "8", "9"]
+
+
+def test_both_doors_tell_and_slow_down() -> None:
+    out = io.StringIO()
+
+    async def story() -> None:
+        security, access = Security(token="open"), Access(read_tokens=("read",))  # noqa: S106
+        web = Web(addresses=("127.0.0.1:0",), access=access)
+        async with service(security=security, web=web, log=make_log(out, form="json")) as made:
+            assert made.web is not None
+            made.guesses._pause_s = 0.3
+            async with Peer(made.addresses[0], metadata=(("authorization", "Bearer open"),)) as peer:
+                await peer.running()
+            for metadata in ((), (("authorization", "Bearer wrong"),)):
+                async with Peer(made.addresses[0], metadata=metadata) as peer:
+                    with pytest.raises(grpc.aio.AioRpcError, match="a token is needed"):
+                        await peer.register()
+                    assert (await peer.ending("node"))[0] is grpc.StatusCode.UNAUTHENTICATED
+            async with httpx.AsyncClient(base_url=f"http://{made.web.addresses[0]}", timeout=20) as client:
+                wrong, right = ({"authorization": f"Bearer {one}"} for one in ("wrong", "read"))
+                for _ in range(FREE):
+                    assert (await client.get("/ws/v1/clusters", headers=wrong)).status_code == 401
+                began = time.monotonic()
+                assert (await client.get("/ws/v1/clusters", headers=right)).status_code == 200
+                assert time.monotonic() - began >= 0.3
+                assert (await client.put("/ws/v1/config", headers=right)).status_code == 403
+
+    asyncio.run(story())
+    found = {(one["peer"], one["reason"]) for one in told(out)}
+    assert ("ipv4:127.0.0.1", "no token") in found
+    assert ("127.0.0.1", "a wrong token") in found
+    assert all(one["level"] == "warning" for one in told(out))
