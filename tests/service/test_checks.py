@@ -55,15 +55,15 @@ def test_what_is_found_is_what_the_reader_finds() -> None:
     async def story() -> None:
         found = made()
         for text in TEXTS.values():
-            assert await found.report(text, "x") == check(text, file="x")
+            assert await found.report(text, file="x") == check(text, file="x")
             try:
                 expected: object = load(text)
             except ConfigError as error:
                 expected = error.problems
             assert await result(found.read(text)) == expected
             assert await result(asyncio.to_thread(found.read_queues, text, 10_000)) == expected
-        assert (await made(most=7).report(queues(100), "x")).faults[0].rule == "queues-too-many"
-        assert (await made(most=7).report(queues(9), "x")).faults[0].rule == "queues-too-many"
+        assert (await made(most=7).report(queues(100), file="x")).faults[0].rule == "queues-too-many"
+        assert (await made(most=7).report(queues(9), file="x")).faults[0].rule == "queues-too-many"
         found.close()
 
     asyncio.run(story())
@@ -72,14 +72,14 @@ def test_what_is_found_is_what_the_reader_finds() -> None:
 def test_one_process_does_one_job_after_the_other_and_ends_when_it_has_none() -> None:
     async def story() -> None:
         found = made(idle_s=0.3)
-        await found.report(queues(100), "x")
+        await found.report(queues(100), file="x")
         (process,) = found._idle
         pid = process._process.pid
-        await found.report(queues(101), "x")
+        await found.report(queues(101), file="x")
         assert [one._process.pid for one in found._idle] == [pid]
         await eventually(lambda: not found._idle)
         await eventually(lambda: process._process.returncode is not None)
-        await found.report(queues(100), "x")
+        await found.report(queues(100), file="x")
         assert found._idle[0]._process.pid != pid
         found.close()
 
@@ -89,15 +89,15 @@ def test_one_process_does_one_job_after_the_other_and_ends_when_it_has_none() ->
 def test_what_takes_too_long_is_ended_and_so_is_what_nobody_waits_for() -> None:
     async def story() -> None:
         found = made(limit_s=1.0)
-        (fault,) = (await found.report(ENDLESS, "x")).faults
+        (fault,) = (await found.report(ENDLESS, file="x")).faults
         assert (fault.rule, fault.message) == ("check-ended", "took longer than 1 s to check, or too much memory")
         patient = made()
-        work = asyncio.create_task(patient.report(ENDLESS, "x"))
+        work = asyncio.create_task(patient.report(ENDLESS, file="x"))
         await eventually(lambda: patient._busy)
         (process,) = patient._busy
         work.cancel()
         await eventually(lambda: process._process.returncode is not None)
-        assert (await patient.report(queues(100), "x")).faults == ()
+        assert (await patient.report(queues(100), file="x")).faults == ()
         found.close()
         patient.close()
 
@@ -107,9 +107,9 @@ def test_what_takes_too_long_is_ended_and_so_is_what_nobody_waits_for() -> None:
 def test_a_process_that_dies_costs_its_job_only() -> None:
     async def story() -> None:
         found = made()
-        await found.report(queues(100), "x")
+        await found.report(queues(100), file="x")
         os.kill(found._idle[0]._process.pid, signal.SIGKILL)
-        answers = [await found.report(queues(100), "x") for _ in range(2)]
+        answers = [await found.report(queues(100), file="x") for _ in range(2)]
         assert answers[1].faults == ()
         found.close()
 
@@ -121,7 +121,7 @@ def test_without_a_process_it_is_checked_in_a_thread(monkeypatch: pytest.MonkeyP
 
     async def story() -> None:
         found = made()
-        assert await found.report(queues(100), "x") == check(queues(100), file="x")
+        assert await found.report(queues(100), file="x") == check(queues(100), file="x")
         found.close()
 
     asyncio.run(story())
@@ -134,7 +134,7 @@ def test_memory_of_a_check_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         found = made()
         began = time.monotonic()
-        (fault,) = (await found.report(ENDLESS, "x")).faults
+        (fault,) = (await found.report(ENDLESS, file="x")).faults
         assert fault.rule == "check-ended"
         assert time.monotonic() - began < 29  # it was not the time
         found.close()
@@ -171,8 +171,27 @@ def test_a_signal_ends_it_while_checks_run() -> None:
         assert httpx.get(f"{base}/ws/v1/metrics", timeout=10).status_code == 200
         assert running.end() == 0
         assert time.monotonic() - began < 12
+        assert not any('"library"' in line for line in running.lines)
         for thread in asking:
             thread.join(20)
+
+
+def test_what_is_to_be_applied_does_not_wait_behind_checks() -> None:
+    async def story() -> None:
+        async with service(web=Web(addresses=("127.0.0.1:0",))) as running, Peer(running.addresses[0]) as peer:
+            await peer.register()
+            assert running.web is not None
+            async with httpx.AsyncClient(base_url=f"http://{running.web.addresses[0]}", timeout=60) as client:
+                endless = [asyncio.create_task(client.post("/ws/v1/validate-conf", content=ENDLESS)) for _ in range(4)]
+                await eventually(lambda: len(running.checks._busy) == 2)
+                assert (await client.put("/ws/v1/config", content=queues(100))).status_code == 200
+                await peer.register(config=queues(120))
+                assert not any(one.done() for one in endless)
+                for one in endless:
+                    one.cancel()
+                await eventually(lambda: not running.checks._busy)
+
+    asyncio.run(story())
 
 
 def test_refused_texts_leave_nothing_in_memory() -> None:

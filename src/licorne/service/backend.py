@@ -43,7 +43,7 @@ def no_figures() -> Mapping[str, tuple[int, int]]:
     return {}
 
 
-async def check_in_thread(text: str) -> Report:
+async def check_in_thread(text: str, _to_apply: bool) -> Report:
     """A configuration is checked in a thread, which cannot be ended."""
     return await COMMON.run(partial(check, text, file="<body>"))
 
@@ -61,7 +61,7 @@ class Backend:
         build_info: what a resource manager said of its build at registration (`buildInfo`), by its id.
         messages: messages (in, out) by resource manager since its registration, for metrics.
         prepare: reads a long configuration elsewhere, before it is applied.
-        check: finds all that is wrong with a configuration, or surely not meant.
+        check: finds all that is wrong with a configuration, or surely not meant; told whether it is to be applied.
         changed: called after a configuration was changed from here, so that the engine looks for work.
     """
 
@@ -74,7 +74,7 @@ class Backend:
         messages: Figures = no_figures,
         changed: Callable[[], None] = lambda: None,
         prepare: Callable[[str], Awaitable[None]] = no_preparation,
-        check: Callable[[str], Awaitable[Report]] = check_in_thread,
+        check: Callable[[str, bool], Awaitable[Report]] = check_in_thread,
     ) -> None:
         self.api = api
         self.clock = clock

@@ -2,8 +2,9 @@
 
 4 MiB of text that means nothing keep the reader busy for 20 seconds and take a gigabyte. In a process it is ended when
 its time is up, when nobody waits for it any more, or when the service ends; its memory is bounded, and the scheduler's
-loop shares no lock with it. There are at most two; each is started when it is wanted (a fifth of a second), does one
-job after the other, and ends after half a minute without any. Short texts are read on the spot, for that is quicker.
+loop shares no lock with it. There are at most two for texts that are only checked, and two more for those that are to be
+applied, which so never wait behind the others. Each is started when it is wanted (a fifth of a second), does one job after
+the other, and ends after half a minute without any. Short texts are read within the service, for that is quicker.
 
 Where no process can be started, the text is read in a thread, as well as that goes: a configuration that is legal must
 not be refused for that. The thread is one that the end of the service does not wait for.
@@ -26,11 +27,11 @@ from licorne.config import ConfigError, Configuration, Problem, Report
 
 from .checkprocess import Answer, Job, Kind, done, receive, send
 from .log import Log, no_log
-from .lookups import Threads
+from .lookups import COMMON, Threads
 from .queuetexts import is_short
 
 AT_ONCE = 2
-"""Processes at once; further jobs wait."""
+"""Processes at once, of each of the two kinds; further jobs wait."""
 IDLE_S = 30.0
 """A process without a job ends after so long."""
 CHECK_ENDED = "check-ended"
@@ -60,7 +61,8 @@ class Checks:
         self._most = most
         self._log = log or no_log()
         self._idle_s = idle_s
-        self._threads = Threads(AT_ONCE, "licorne-checks")
+        self._only_checked = Threads(AT_ONCE, "licorne-checks")
+        self._to_apply = Threads(AT_ONCE, "licorne-configurations")
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
@@ -72,11 +74,14 @@ class Checks:
         Raises:
             ConfigError: it is refused.
         """
-        return _configuration(await self._run("counted", text, "<config>"))
+        return _configuration(await self._run("counted", text, "<config>", self._to_apply))
 
-    async def report(self, text: str, file: str) -> Report:
-        """All that is wrong with a text, or surely not meant. To cancel this ends the work."""
-        found = await self._run("report", text, file)
+    async def report(self, text: str, to_apply: bool = False, *, file: str = "<body>") -> Report:  # noqa: FBT002
+        """All that is wrong with a text, or surely not meant. To cancel this ends the work.
+
+        `to_apply`: it does not wait behind texts that are only checked.
+        """
+        found = await self._run("report", text, file, self._to_apply if to_apply else self._only_checked)
         assert isinstance(found, Report)
         return found
 
@@ -88,11 +93,11 @@ class Checks:
         """
         return _configuration(self._work(Job("queues", text, most, file, self._limit_s()), threading.Event()))
 
-    async def _run(self, kind: Kind, text: str, file: str) -> Found:
+    async def _run(self, kind: Kind, text: str, file: str, threads: Threads) -> Found:
         given_up = threading.Event()
         job = Job(kind, text, self._most(), file, self._limit_s())
         try:
-            return await self._threads.run(partial(self._work, job, given_up))
+            return await (COMMON if is_short(text) else threads).run(partial(self._work, job, given_up))
         except asyncio.CancelledError:
             given_up.set()
             with self._lock:
@@ -108,7 +113,8 @@ class Checks:
             for process in self._busy:
                 process.kill()
         self._retire(0.0)
-        self._threads.close()
+        self._only_checked.close()
+        self._to_apply.close()
 
     # -- in threads ------------------------------------------------------------------------------------
 

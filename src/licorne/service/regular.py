@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -24,9 +25,9 @@ def regular_bytes(path: Path) -> bytes:
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
-            raise IsADirectoryError(path)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
-            raise NoFileError(path)
+            raise NoFileError(errno.EINVAL, "is no regular file", str(path))
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(MAX_BYTES + 1)
     finally:

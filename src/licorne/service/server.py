@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Self
 
 import grpc
@@ -113,7 +112,7 @@ class Service:
             messages=lambda: {rm_id: (one.messages_in, one.messages_out) for rm_id, one in sessions.by_id.items()},
             changed=sessions.wake.set,
             prepare=self.prepared.prepare,
-            check=partial(self.checks.report, file="<body>"),
+            check=self.checks.report,
         )
         settings = web_settings(texts)
         self.monitor = self.engine.monitor = Monitor(

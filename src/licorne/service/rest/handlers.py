@@ -45,7 +45,7 @@ from .pieces import (
 )
 from .routing import Call
 from .shared import Make, Pieces, Shared, State, unknown
-from .stream import StreamResponse
+from .stream import StreamResponse, unless_gone
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
 SENT_STATUSES = (*ACTIVE_STATUSES, "starting")
@@ -307,12 +307,12 @@ class Handlers:
 
     async def validate_conf(self, call: Call) -> Response:
         """Whether a configuration would be taken."""
-        return json_response(await self._checked(call))
-
-    async def _checked(self, call: Call) -> objects.ConfigVerdict:
-        text = call.body.decode("utf-8", "replace")
         async with self._checks:
-            return configs.verdict(await self.backend.check(text))
+            checked = self._checked(call, to_apply=False)
+            return json_response(await unless_gone(call.request.receive, checked))
+
+    async def _checked(self, call: Call, *, to_apply: bool) -> objects.ConfigVerdict:
+        return configs.verdict(await self.backend.check(call.body.decode("utf-8", "replace"), to_apply))
 
     async def _read(self, text: str, found: objects.ConfigVerdict) -> objects.ConfigVerdict:
         """A verdict on a configuration that is legal: has it too many queues for this service?"""
@@ -326,7 +326,7 @@ class Handlers:
     async def change_config(self, call: Call) -> Response:
         """Apply another configuration, checked whole, or change nothing."""
         manager = self.manager(call) or refuse(404, "No resource manager is registered")
-        found = await self._checked(call)
+        found = await self._checked(call, to_apply=True)
         if not found.allowed:
             return json_response(found, 409)
         text = call.body.decode()

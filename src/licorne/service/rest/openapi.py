@@ -24,6 +24,7 @@ _REASONS = {
     413: "The body is too long",
     414: "The path is too long",
     500: "Not available",
+    429: "Too many wrong tokens came from this address",
     503: "Busy",
 }
 _PART = "[a-zA-Z0-9_:#/@-]{1,64}"
@@ -110,7 +111,7 @@ def _responses(endpoint: Endpoint, of_type: dict[str, Map]) -> Map:
         shape = of_type[repr(endpoint.result)]
         found["409"] = {"description": _REASONS[409], "content": {"application/json": {"schema": shape}}}
     failure = {"application/json": {"schema": of_type[repr(objects.Failure)]}}
-    for status in sorted({*endpoint.statuses, 401, 403, 414, 503}):
+    for status in sorted({*endpoint.statuses, 401, 403, 414, 429, 503}):
         found[str(status)] = {"description": _REASONS[status], "content": failure}
     return found
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from itertools import islice
+from typing import Any, TypeVar
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -18,6 +20,7 @@ from .answers import JSON, encode
 from .errors import STREAM_CLOSED
 from .objects import EventStream, Failure
 
+Result = TypeVar("Result")
 CHUNK = 100
 """Events that are sent together."""
 
@@ -34,7 +37,7 @@ class StreamResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the client is gone, or too slow."""
-        gone = asyncio.create_task(_gone(receive))
+        gone = asyncio.create_task(client_gone(receive))
         try:
             await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._lines(send, [encode(EventStream(instance_uuid=self._ring.uuid))])
@@ -80,9 +83,27 @@ class StreamResponse(Response):
             await send(message)
 
 
-async def _gone(receive: Receive) -> None:
+async def client_gone(receive: Receive) -> None:
+    """Wait until the client has gone; its request was read before."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-__all__ = ["StreamResponse"]
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of some work, which is cancelled when the client has gone.
+
+    Raises:
+        ClientDisconnect: it has.
+    """
+    working, gone = asyncio.create_task(work), asyncio.create_task(client_gone(receive))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        gone.cancel()
+
+
+__all__ = ["StreamResponse", "client_gone", "unless_gone"]
