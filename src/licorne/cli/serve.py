@@ -51,7 +51,10 @@ def serve(**options: Any) -> int:
         if options.get("print_config"):
             _show(loaded, json=bool(options.get("json")))
             return 0
-        return asyncio.run(_serve(loaded, _demo(**options)))
+        levels = Levels()
+        building.set_levels(levels, loaded.values)
+        with process_log(sys.stderr, form=loaded.values.get("licorne.log-format"), levels=levels) as log:
+            return asyncio.run(_serve(loaded, _demo(**options), levels, log))
     except (SecurityError, SettingError) as error:
         raise CommandError(str(error)) from None
 
@@ -86,15 +89,8 @@ def _show(loaded: Loaded, *, json: bool) -> None:
         print("\n".join(show.lines(loaded)))
 
 
-async def _serve(loaded: Loaded, demo: Demo) -> int:
+async def _serve(loaded: Loaded, demo: Demo, levels: Levels, log: Log) -> int:
     """Serve until a signal, or until the scheduler fails."""
-    levels = Levels()
-    building.set_levels(levels, loaded.values)
-    with process_log(sys.stderr, form=loaded.values.get("licorne.log-format"), levels=levels) as log:
-        return await _logged(loaded, demo, levels, log)
-
-
-async def _logged(loaded: Loaded, demo: Demo, levels: Levels, log: Log) -> int:
     values = loaded.values
     groups = Groups(loaded.sources)
     service = Service(
