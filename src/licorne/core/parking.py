@@ -55,6 +55,10 @@ class Parking(Sleepers):
     `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off. `stirred`:
     something has happened that may let a stuck replacement run. What has failed, shapes and `Need.failed`, has no room on
     any node but the candidates, and those that are `freed` or `opened`.
+
+    An ask that waits for a node is reached by three minima: of its block, of its application, and `least`. `park` alone
+    lets an ask begin to wait, and adds it to all three, each time. None of them says anything about the others: each may
+    still hold asks that are gone, or lower bounds of several, and is made exact at another moment.
     """
 
     now: cython.longlong
@@ -97,8 +101,8 @@ class Parking(Sleepers):
         app: Application = cython.cast(Application, ask.app)
         if app.place < 0:
             self.waiting[app] = None
-        if app.requests.park(ask, NO_NODE):
-            self.least.add(ask.shape.amounts)
+        app.requests.park(ask, NO_NODE)
+        self.least.add(ask.shape.amounts)
         self._await_age(ask)
 
     @cython.cfunc
@@ -327,19 +331,30 @@ class Parking(Sleepers):
                 self.retry(ask)
 
     def validate(self, apps: Iterable[Application]) -> None:
-        """Prove that those who wait for a node can be found."""
+        """Prove that all who wait can be found by what is to wake them."""
         app: Application
         ask: Ask
+        for app in self.roused:
+            assert app.place >= 0, f"application {app.id} is asleep, but counts as awake for a candidate"
         for app in apps:
-            if app.requests.waits == 0:
-                continue
-            if app.place < 0:
-                assert app in self.waiting, f"application {app.id} sleeps"
-            else:
-                assert app.restless or app in self.roused, f"application {app.id} is awake"
+            if app.requests.waits:
+                if app.place < 0:
+                    assert app in self.waiting, f"application {app.id} sleeps"
+                else:
+                    assert app.restless or app in self.roused, f"application {app.id} is awake"
             for ask in app.requests.in_order():
                 if ask.parked == NO_NODE:
                     assert self.least.reach(ask.shape.amounts), f"minima of the partition at {ask.key}"
+                elif ask.shape.failed and self.reserve_after_ns == NEVER:  # else there are no candidates
+                    assert ask.shape in self.candidates.strays, f"{ask.key} does not wait for a node: a stray"
+                if not ask.parked and app.place < 0:
+                    assert self._is_found(app), f"application {app.id} sleeps, and nothing wakes it for {ask.key}"
+
+    def _is_found(self, app: Application) -> bool:
+        """Will something wake the application, which sleeps with an ask that waits for no node?"""
+        blocked = [tracker.blocked for tracker in app.trackers]
+        blocked += [queue.blocked for queue in app.queue.lineage()]
+        return not app.queue.serves or app.backoff_until > self.now or any(app in those for those in blocked)
 
     def _wake_required(self, node: Node) -> None:
         ask: Ask

@@ -159,8 +159,7 @@ class Replacement:
         for group in gang.groups.values():
             if group.waiting and group.has_place():
                 found += group.waiting
-        found.sort(key=request_order)
-        return found
+        return sorted(found, key=request_order)
 
     @cython.cfunc
     def _place_for(self, group: TaskGroup, ask: Ask, own_node: cython.bint) -> Ask | None:
@@ -312,6 +311,7 @@ class Replacement:
         real.replaced_ns = place.created
         if node is place.node and place.shape.amounts.same(real.shape.amounts):
             self._swap(app, node, place, real)
+            self.parking.reserved_stale = True  # unlike the placeholder it may be evicted
         else:
             self._off_node(real)
             self.books.give_back(app, place)

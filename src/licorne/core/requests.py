@@ -196,19 +196,18 @@ class Requests:
         ask.block = None
 
     @cython.cfunc
-    def park(self, ask: Ask, why: cython.int) -> cython.bint:
-        """Take the ask out of the search. Is it one that waits for a node, and smaller than those before in some type?"""
+    def park(self, ask: Ask, why: cython.int) -> cython.void:
+        """Take the ask out of the search. To let it wait for a node is for `Parking.park` alone."""
         block: AskBlock = cython.cast(AskBlock, ask.block)
         if ask.parked == NO_NODE:
             self.waits -= 1
         elif not ask.parked:
             block.live -= 1
         ask.parked = why
-        if why != NO_NODE:
-            return False
-        self.waits += 1
-        block.waiting.add(ask.shape.amounts)
-        return self.waiting.add(ask.shape.amounts)
+        if why == NO_NODE:
+            self.waits += 1
+            block.waiting.add(ask.shape.amounts)
+            self.waiting.add(ask.shape.amounts)
 
     @cython.ccall
     def unpark(self, ask: Ask) -> cython.void:

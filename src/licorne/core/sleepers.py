@@ -131,6 +131,10 @@ class Sleepers:
         for app in apps:
             app.restless = app.restless and app.place >= 0
             self.restless += app.restless
+            if app.place < 0:  # it may be the tree that has put it to sleep, as nobody serves its queue
+                self.roused.pop(app, None)
+                if app.requests.waits:
+                    self.waiting[app] = None
         for node in self.candidates.nodes:
             self.freed[node] = None  # as if it were only now: others may be awake for it than should be
         self.candidates.clear()

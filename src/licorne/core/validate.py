@@ -185,7 +185,7 @@ def _application_state(app: Application) -> None:
 
 
 def _queue(partition: Partition, queue: Queue) -> None:
-    if queue.is_leaf:
+    if queue.is_leaf and not queue.children:  # a reload may have made a leaf of a parent, whose children are draining
         _expect(queue.allocated.same(_sum_of(queue, "allocated", "placeholders")), 3, f"allocated of {queue.path}")
         _expect(queue.pending.same(_sum_of(queue, "pending")), 3, f"pending of {queue.path}")
         victims = _sum(a for app in queue.apps.values() for a in app.allocations.values() if a.preempted)

@@ -1,0 +1,112 @@
+"""What the comparison has found in the product, each as small as it goes: somebody would have waited for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.bench import Bench, config, limit, parent
+from licorne.si.messages import AddApplication, Allocation, Termination
+
+OFF = {"reservation.enabled": "false"}
+PARKING = pytest.mark.parametrize("parking", ["true", "false"])
+
+
+@PARKING
+def test_an_ask_as_large_as_one_that_waited_once(parking: str) -> None:
+    """The application may still know the minima of asks that are gone, when those of the partition have been made anew."""
+    b = Bench(
+        config(f"a resources: {{max: {{vcore: 14m}}}}, limits: [{limit(users='u', vcore=5)}]", "b"),
+        settings={**OFF, "scheduler.parking": parking},
+    )
+    for number, size in enumerate((7, 5, 6, 7), 1):
+        b.node(f"n{number}", vcore=size)
+    b.app("a1", "root.a")
+    b.app("b0", "root.b")
+    for app, key, size in (("b0", "k1", 5), ("a1", "k4", 5), ("b0", "k5", 5), ("b0", "k6", 5), ("a1", "k7", 3)):
+        b.seconds += 1
+        b.ask(app, key, vcore=size)
+    b.run(after=1)
+    b.ask("b0", "k8", vcore=3, priority=5)
+    b.run(after=1)
+    b.release("b0", "k6")
+    b.run(after=1)
+    b.ask("b0", "k11", vcore=5, priority=5)
+    b.run(after=1)
+    assert "k11" in b.application("b0").asks
+    for app, key in (("a1", "k4"), ("b0", "k1"), ("b0", "k5"), ("b0", "k8"), ("a1", "k7")):
+        if key in b.application(app).allocations:
+            b.release(app, key)
+        b.run(after=1)
+    assert "k11" in b.application("b0").allocations
+
+
+@PARKING
+def test_more_sizes_than_the_minima_of_an_application_hold(parking: str) -> None:
+    """Two sizes are kept as their common lower bound: that reaches an ask which those of the partition do not."""
+    b = Bench(config("a"), settings={**OFF, "scheduler.parking": parking})
+    b.node("n1", vcore=60, memory=60)
+    for number in range(8):  # quotas are no cause to wait: the cluster is large, but in small pieces
+        b.node(f"s{number}", vcore=1 if number % 2 else 9, memory=9 if number % 2 else 1)
+    for app in ("full", "small", "many"):
+        b.app(app)
+    b.ask("full", "rest", vcore=51, memory=51)
+    b.ask("full", "piece", vcore=9, memory=9)
+    assert b.run(after=1) == "rest@n1 piece@n1"
+    for vcore, memory in ((10, 2), (2, 10)):
+        b.ask("small", f"s{vcore}", vcore=vcore, memory=memory)
+    b.run(after=1)
+    for vcore in (*range(29, 14, -1), 30, 2):  # no two of which are one above the other
+        b.ask("many", f"m{vcore}", vcore=vcore, memory=32 - vcore)
+    b.run(after=1)
+    b.ask("many", "k", vcore=9, memory=9)
+    b.run(after=1)
+    b.release("full", "piece")
+    assert b.run(after=1) == "k@n1"
+
+
+@PARKING
+def test_room_comes_while_nobody_serves_the_queue(parking: str) -> None:
+    """An application that a reload puts to sleep waits for nodes like others."""
+    leaf, upper = config("a", "b"), config(parent("a", "x"), "b")
+    b = Bench(leaf, settings={**OFF, "scheduler.parking": parking})
+    b.node("n1", vcore=4)
+    for number in range(4):  # the cluster is large enough, no node is
+        b.node(f"s{number}", vcore=1)
+    b.app("full", "root.b")
+    b.ask("full", "f1", vcore=2)
+    b.ask("full", "f2", vcore=2)
+    b.ask("full", "f3", vcore=2)
+    b.run(after=1)
+    b.app("app", "root.a")
+    b.ask("app", "k1", vcore=1)  # awake for this one, it gets one that is known to fit no node
+    b.ask("app", "k2", vcore=2)
+    b.reload(upper)
+    b.release("full", "f3")
+    b.release("full", "f1")
+    assert b.run(after=1) == ""
+    b.reload(leaf)
+    assert b.run(after=1) == "k1@s0 k2@n1"
+
+
+@PARKING
+def test_a_placeholder_that_was_replaced_makes_room_for_a_daemon(parking: str) -> None:
+    """A placeholder that is on its way out cannot be evicted; what takes its place can."""
+    b = Bench(config("a", "b"), settings={"scheduler.parking": parking})
+    b.node("n1", vcore=3)
+    b.node("n2", vcore=3)
+    b.send(
+        AddApplication(
+            application_id="gang", queue="root.a", user="u", placeholder_ask={"vcore": 3}, execution_timeout_ms=600_000
+        )
+    )
+    b.ask("gang", "place", vcore=3, placeholder=True)
+    b.run(after=1)
+    b.send(Allocation(key="real", application_id="gang", resource={"vcore": 3}, task_group="group", allow_preempt_self=True))
+    b.run(after=1)
+    b.app("app", "root.b")
+    b.ask("app", "daemon", vcore=1, priority=5, required="n1")
+    b.run(after=1)
+    assert b.reserved() == "daemon@n1"
+    assert b.hear(after=1) == []
+    b.release("gang", "place", termination=Termination.PLACEHOLDER_REPLACED)
+    assert any(line.startswith("released real PREEMPTED") for line in b.hear(after=1))
