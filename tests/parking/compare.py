@@ -14,8 +14,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from licorne.config import load
-from licorne.core import cluster as product
 from licorne.core.validate import InvariantError, validate
 from licorne.core.vectors import UNLIMITED
 from licorne.si.messages import NewAllocation, Released, Termination
@@ -33,15 +31,14 @@ ROUNDS = 400
 
 
 class Comparison:
-    """A scenario on its way. `alone`: the product that parks, by itself; laws and `validate` are all that is checked."""
+    """A scenario on its way. `validated`: `validate` is asked as well, which may notice before anything is decided."""
 
-    def __init__(self, seed: int, situations: Situations, *, alone: bool = False) -> None:
+    def __init__(self, seed: int, situations: Situations, *, validated: bool = True) -> None:
         self.seed = seed
         self.situations = situations
+        self.validated = validated
         self.parks = Product({})
-        self.products = {"with parking": self.parks}
-        if not alone:
-            self.products["without parking"] = Product({"scheduler.parking": "false"})
+        self.products = {"with parking": self.parks, "without parking": Product({"scheduler.parking": "false"})}
         self.scenario = Scenario(seed, situations, lambda: list(self.parks.cluster.partitions()))
         self.steps: list[str] = []
         self.mood = 0
@@ -104,17 +101,19 @@ class Comparison:
                 partition._inspection_ns = moment
 
     def _empty(self) -> None:
-        """Everything that runs ends, a few at a time, and what waits may run."""
+        """Everything that runs ends, a few at a time, and what waits may run; at first some more comes."""
         scenario, rng = self.scenario, self.scenario.rng
         self.do(("mood", 0))
         self.do(("schedule", None))
         idle = 0
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
             ended = scenario.confirm_all()
             for partition in scenario.partitions():
                 running = scenario.running(partition)
                 chosen = rng.sample(running, min(len(running), rng.randint(1, 3)))
                 ended += [scenario.release(partition.name, a.app.id, a, Termination.STOPPED_BY_RM) for a in chosen]
+                if number < scenario.refills and rng.random() < 0.4:
+                    ended += scenario.asks(partition)
             if ended:
                 self.do(("submit", RM, ended))
                 if rng.random() < 0.3:
@@ -166,7 +165,7 @@ class Comparison:
 
     def _validate(self) -> None:
         try:
-            for each in self.products.values():
+            for each in self.products.values() if self.validated else ():
                 for partition in each.cluster.partitions():
                     validate(partition)
         except InvariantError as error:
@@ -179,13 +178,13 @@ class Comparison:
         raise DisagreementError("\n".join(lines))
 
 
-def run(seed: int, situations: Situations, *, alone: bool = False) -> None:
+def run(seed: int, situations: Situations, *, validated: bool = True) -> None:
     """One scenario.
 
     Raises:
         DisagreementError: it decides otherwise without parking, or something waits for nothing.
     """
-    Comparison(seed, situations, alone=alone).run()
+    Comparison(seed, situations, validated=validated).run()
 
 
 def main(first: int, count: int) -> int:

@@ -7,7 +7,7 @@ import random
 from functools import cache
 from typing import Any
 
-from licorne.core.cluster import load
+from licorne.config import load
 from reference.trees import Trees
 
 SHARED_BY = 25

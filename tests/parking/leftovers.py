@@ -38,14 +38,15 @@ def _application_waits(partition: Any, app: Any) -> bool:
             return True
         if any(not tracker.may_run(app) for tracker in app.trackers):
             return True
-    if app.queue.stateaware and app.state in (ApplicationState.ACCEPTED, ApplicationState.STARTING):
-        if sum(bool(peer.asks) for peer in app.queue.apps.values()) > 1:
-            return True
+    rivals = sum(bool(peer.asks) for peer in app.queue.apps.values()) > 1
+    if app.queue.stateaware and rivals and app.state in (ApplicationState.ACCEPTED, ApplicationState.STARTING):
+        return True
     if app.atomic is not None:
         return not _whole_fits(partition, app)
     if not app.queue.backoff:
         return False  # else whoever stands behind asks that fit no node is never reached
-    return sum(_no_node(partition, ask, _sized(ask)) for ask in app.asks.values()) >= app.queue.backoff
+    hopeless = sum(_no_node(partition, ask, _sized(ask)) for ask in app.asks.values())
+    return bool(hopeless >= app.queue.backoff)
 
 
 def _whole_fits(partition: Any, app: Any) -> bool:
@@ -56,14 +57,16 @@ def _whole_fits(partition: Any, app: Any) -> bool:
             total[name] = total.get(name, 0) + amount * ask.repeats
     counts = [sum(a.repeats for a in app.asks.values() if a.task_group == name) for name in app.atomic.needs]
     enough = all(count >= need for count, need in zip(counts, app.atomic.needs.values(), strict=True))
-    fits = any(all(_takes(partition, node, ask, total) for ask in app.asks.values()) for node in partition.nodes.values())
+    fits = any(
+        all(_takes(partition, node, ask, total) for ask in app.asks.values()) for node in partition.nodes.values()
+    )
     return enough and fits and _allowed(app, total)
 
 
 def _ask_waits(partition: Any, app: Any, ask: Any) -> bool:
-    if app.gang is not None and ask.task_group in app.gang.groups and not ask.placeholder:
-        if app.gang.groups[ask.task_group].live() > 0:
-            return True
+    group = app.gang.groups.get(ask.task_group) if app.gang is not None and not ask.placeholder else None
+    if group is not None and group.live() > 0:
+        return True
     return not _allowed(app, _sized(ask)) or _no_node(partition, ask, _sized(ask))
 
 

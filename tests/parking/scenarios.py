@@ -31,6 +31,7 @@ from reference.model import SECOND_NS
 from reference.trees import USERS
 
 RM = "rm"
+NODES = [f"n{number}" for number in range(40)]
 WANTED_BY_SCHEDULER = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
 Draw = Callable[[Any], list[Input]]
 
@@ -44,6 +45,7 @@ class Kind:
         self.apps = rng.choice([2, 3, 4, 12])
         self.nodes = rng.choice([2, 3, 4, 6, 20])
         self.constraints = rng.choice([0.0, 0.0, 0.2, 0.5])
+        self.required = rng.choice([0.0, 0.02, 0.15])
         self.gangs = rng.choice(["", "", "placeholders", "whole", "both"])
         self.reloads = rng.choice([0, 0, 1])
         self.predicates = rng.random() < 0.1
@@ -82,7 +84,8 @@ class Scenario:
         )
         self.partitions = partitions
         self.ending: list[tuple[str, Released]] = []  # what the scheduler wants ended, with its partition
-        self.steps_left = self.rng.choice([20, 40, 60])
+        self.steps_left = self.rng.choice([10, 30, 60])
+        self.refills = self.rng.choice([0, 10, 30])  # in so many turns asks still come while everything ends
         self.now_ns = START_NS + self.rng.randrange(SECOND_NS)
         self.count = 0
 
@@ -91,7 +94,8 @@ class Scenario:
     def beginning(self) -> Iterator[Step]:
         """The first nodes and applications of every partition."""
         for partition in self.partitions():
-            messages: list[Input] = [self._node_add(partition) for _ in range(self.rng.randint(1, self.kind.nodes))]
+            nodes = NODES[: self.rng.randint(1, self.kind.nodes)]
+            messages: list[Input] = [self._node_add(partition, name) for name in nodes]
             messages += [add for _ in range(self.kind.apps) for add in self._app(partition)]
             yield ("submit", RM, messages)
 
@@ -99,7 +103,7 @@ class Scenario:
         """The next one."""
         rng, kind = self.rng, self.kind
         draws: list[tuple[float, Draw | str]] = [
-            (7, self._asks),
+            (7, self.asks),
             (5, self._ends),
             (1.5, self._withdrawals),
             (2, self._confirmations),
@@ -182,8 +186,8 @@ class Scenario:
         tags: dict[str, str] = {}
         if rng.random() < self.kind.constraints:
             tags[TAG_NODE_CONSTRAINTS] = json.dumps(rng.choice(CONSTRAINTS))
-        if rng.random() < 0.04 and partition.nodes:
-            tags[TAG_REQUIRED_NODE] = rng.choice(list(partition.nodes))
+        if rng.random() < self.kind.required and partition.nodes:
+            tags[TAG_REQUIRED_NODE] = rng.choice([*partition.nodes, *partition.nodes, self._node_id(partition)])
         if rng.random() < 0.06:
             tags["creationTime"] = str(self.now_ns // SECOND_NS - rng.randint(-1, 50))
         said = {
@@ -199,7 +203,8 @@ class Scenario:
             application_id=app, partition=partition.name, resource=dict(amounts), **{**said, **more}
         )  # fmt: skip
 
-    def _asks(self, partition: Any) -> list[Input]:
+    def asks(self, partition: Any) -> list[Input]:
+        """Some asks of one or two applications; often several that are alike."""
         rng = self.rng
         found: list[Input] = []
         for app in self._some(partition.applications, 2):
@@ -313,9 +318,13 @@ class Scenario:
         large = self.kind.many_sizes
         return {"vcore": self.rng.choice([20, 40] if large else [3, 5, 6, 7, 10]), "memory": 40 if large else 12}
 
-    def _node_add(self, partition: Any) -> Input:
+    def _node_id(self, partition: Any) -> str:
+        """Of a node that is not there; it may have been, and an ask that requires it may be waiting."""
+        return self.rng.choice([name for name in NODES if name not in partition.nodes])
+
+    def _node_add(self, partition: Any, name: str) -> Input:
         return NodeUpdate(
-            node_id=self.name("n"),
+            node_id=name,
             action=NodeAction.CREATE,
             partition=partition.name,
             capacity=self._capacity(),
@@ -324,13 +333,15 @@ class Scenario:
 
     def _node(self, partition: Any) -> list[Input]:
         rng = self.rng
-        if not partition.nodes or rng.random() < 0.2:
-            return [self._node_add(partition)]
+        if not partition.nodes or (rng.random() < 0.2 and len(partition.nodes) < len(NODES) - 1):
+            return [self._node_add(partition, self._node_id(partition))]
         node = rng.choice(list(partition.nodes.values()))
         if not node.schedulable and rng.random() < 0.7:
             action = NodeAction.DRAIN_TO_SCHEDULABLE
         else:
-            action = rng.choice([NodeAction.DRAIN_NODE, NodeAction.DRAIN_NODE, NodeAction.UPDATE, NodeAction.DECOMISSION])
+            action = rng.choice(
+                [NodeAction.DRAIN_NODE, NodeAction.DRAIN_NODE, NodeAction.UPDATE, NodeAction.DECOMISSION]
+            )
         update = NodeUpdate(node_id=node.id, action=action, partition=partition.name, strict=self.kind.seed_dialect)
         if action is NodeAction.UPDATE and rng.random() < 0.6:
             update.capacity = self._capacity()

@@ -101,7 +101,11 @@ def test_a_placeholder_that_was_replaced_makes_room_for_a_daemon(parking: str) -
     )
     b.ask("gang", "place", vcore=3, placeholder=True)
     b.run(after=1)
-    b.send(Allocation(key="real", application_id="gang", resource={"vcore": 3}, task_group="group", allow_preempt_self=True))
+    b.send(
+        Allocation(
+            key="real", application_id="gang", resource={"vcore": 3}, task_group="group", allow_preempt_self=True
+        )
+    )
     b.run(after=1)
     b.app("app", "root.b")
     b.ask("app", "daemon", vcore=1, priority=5, required="n1")

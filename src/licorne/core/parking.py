@@ -56,9 +56,9 @@ class Parking(Sleepers):
     something has happened that may let a stuck replacement run. What has failed, shapes and `Need.failed`, has no room on
     any node but the candidates, and those that are `freed` or `opened`.
 
-    An ask that waits for a node is reached by three minima: of its block, of its application, and `least`. `park` alone
-    lets an ask begin to wait, and adds it to all three, each time. None of them says anything about the others: each may
-    still hold asks that are gone, or lower bounds of several, and is made exact at another moment.
+    An ask that waits for a node is reached by three minima: of its block, of its application, and `least`, where there
+    may be candidates. `park` alone lets an ask begin to wait, and adds it to all of them, each time. None of them says
+    anything about the others: each may hold asks that are gone, or lower bounds of several, and is tightened by itself.
     """
 
     now: cython.longlong
@@ -102,8 +102,10 @@ class Parking(Sleepers):
         if app.place < 0:
             self.waiting[app] = None
         app.requests.park(ask, NO_NODE)
-        self.least.add(ask.shape.amounts)
-        self._await_age(ask)
+        if self.reserve_after_ns == NEVER:  # else there are no candidates
+            self.least.add(ask.shape.amounts)
+        else:
+            self._await_age(ask)
 
     @cython.cfunc
     def _await_age(self, ask: Ask) -> cython.void:
@@ -343,11 +345,17 @@ class Parking(Sleepers):
                 else:
                     assert app.restless or app in self.roused, f"application {app.id} is awake"
             for ask in app.requests.in_order():
-                if ask.parked == NO_NODE:
+                if self.reserve_after_ns != NEVER:
+                    pass  # there are no candidates
+                elif ask.parked == NO_NODE:
                     assert self.least.reach(ask.shape.amounts), f"minima of the partition at {ask.key}"
-                elif ask.shape.failed and self.reserve_after_ns == NEVER:  # else there are no candidates
+                elif ask.shape.failed:
                     assert ask.shape in self.candidates.strays, f"{ask.key} does not wait for a node: a stray"
-                if not ask.parked and app.place < 0:
+                if ask.parked == REFUSED:
+                    assert ask in self.refused, f"a predicate refused {ask.key}, and is not asked again"
+                elif ask.parked == AWAITS_NODE:
+                    assert ask in self.on_node.get(ask.required, {}), f"{ask.key} awaits its node"
+                elif not ask.parked and app.place < 0:
                     assert self._is_found(app), f"application {app.id} sleeps, and nothing wakes it for {ask.key}"
 
     def _is_found(self, app: Application) -> bool:

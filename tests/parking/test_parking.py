@@ -1,0 +1,85 @@
+"""With parking and without the same is decided, at every step, and in the end nothing waits that could run.
+
+By default the same scenarios each time, as many as LICORNE_PARKING_SCENARIOS says, from LICORNE_PARKING_SEED on. The long form
+takes 30,000 from a new seed, which it prints; a disagreement prints its seed, and `python -m parking.compare SEED` every step.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from parking.compare import run
+from parking.faults import FAULTS
+from parking.situations import Situations
+from reference.compare import DisagreementError
+
+SCENARIOS = int(os.environ.get("LICORNE_PARKING_SCENARIOS", "250"))
+SEED = int(os.environ.get("LICORNE_PARKING_SEED", "1"))
+ENOUGH = 250
+"""From this many scenarios on every situation must have been met."""
+PARTS, PART = 15, 2000
+"""The long form, in parts that may run at the same time."""
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.mark.timeout(max(300, SCENARIOS))
+def test_the_same_is_decided_with_parking_and_without() -> None:
+    situations = _compare(SEED, SCENARIOS)
+    if SCENARIOS >= ENOUGH:
+        assert not situations.missing(), f"never met: {', '.join(situations.missing())}"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("_part", range(PARTS))
+def test_thousands_more(_part: int) -> None:
+    _compare(_new_seed(), PART)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_an_ask_that_waits_for_ever_is_caught_from_any_seed() -> None:
+    """By what is decided alone, in two thousand scenarios, with the fault because of which this comparison was made."""
+    _caught("the partition hears of few asks", str(_new_seed()))
+
+
+def _new_seed() -> int:
+    return random.SystemRandom().randrange(10**12)
+
+
+def _compare(first: int, count: int) -> Situations:
+    """So many scenarios, from a seed on."""
+    sys.stdout.write(f"to run this again: LICORNE_PARKING_SEED={first} LICORNE_PARKING_SCENARIOS={count}\n")
+    situations = Situations()
+    differ: list[str] = []
+    for seed in range(first, first + count):
+        try:
+            run(seed, situations)
+        except DisagreementError as error:
+            differ.append(str(error))
+    sys.stdout.write(situations.report())
+    firsts = [text.split("\n", 1)[0] for text in differ]
+    assert not differ, "\n".join([f"{len(differ)} scenarios differ", *firsts, differ[0]])
+    return situations
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_lost_wake_up_is_caught(name: str) -> None:
+    _caught(name)
+
+
+def _caught(name: str, *seed: str) -> None:
+    """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
+    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
+    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
+    program = [sys.executable, "-m", "parking.faults", name, *seed]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    sys.stdout.write(f"{name}, from {' '.join(seed) or 'a seed that is known'} on: {done.stdout}\n")
+    assert done.stdout.startswith("caught after"), done.stdout
