@@ -94,7 +94,7 @@ class Books:
             ask.next.prior = ask
         shape.first = ask
         if shape.waiting == 0:
-            shape.need.waiting += 1
+            self.keep_need(shape.need)
         shape.waiting += 1
         if app.atomic is not None:
             app.requests.park(ask, AWAITS_GANG)
@@ -129,6 +129,8 @@ class Books:
             self._forget_shape(shape)
         if ask.parked:
             self._forget_parked(ask)
+        if ask.deadline is not None:
+            self._forget_deadline(ask)
         self._count(app, ask, -1)
         self._remove_priority(app, ask.priority)
         if app.asks_pending == 0:
@@ -139,7 +141,25 @@ class Books:
     def _forget_shape(self, shape: Shape) -> cython.void:
         if shape.failed:
             self.parking.not_failed(shape)
-        shape.need.waiting -= 1
+        self.let_go_of_need(shape.need)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def keep_need(self, need: Need) -> cython.void:
+        """A shape of pending asks has this need, or an ask in flight that may be pending again: it keeps its mark."""
+        need.waiting += 1
+
+    @cython.ccall
+    def let_go_of_need(self, need: Need) -> cython.void:
+        """Undo `keep_need`."""
+        need.waiting -= 1
+        if need.waiting == 0:
+            self.parking.forget_need(need)
+
+    @cython.cfunc
+    def _forget_deadline(self, ask: Ask) -> cython.void:
+        self.parking.timers.cancel(ask.deadline)
+        ask.deadline = None
 
     @cython.cfunc
     def _forget_parked(self, ask: Ask) -> cython.void:
@@ -271,6 +291,8 @@ class Books:
             self.index.fetch_target()
         if alloc.preempted:
             self._unpreempt(app.queue, amounts)
+        if alloc.deadline is not None:
+            self._forget_deadline(alloc)
         if alloc.placeholder:
             app.placeholders.minus(amounts)
         else:

@@ -173,13 +173,27 @@ def end_application(partition: Partition, app: Application, message: str) -> Non
 def retire(partition: Partition, app: Application) -> None:
     """A completed or failed application leaves its queue, and is kept for a while, within a limit."""
     partition.applications.pop(app.id, None)
-    app.queue.apps.pop(app.id, None)
-    partition.timers.cancel(app.running_timer)
     partition.terminated[app] = None
     if app.past is not None:
         app.past.forget_usage()
     if len(partition.terminated) > TERMINATED_MAX:
         forget(partition, next(iter(partition.terminated)))
+    leave_queue(partition, app)
+
+
+def leave_queue(partition: Partition, app: Application) -> None:
+    """It has nothing left, and leaves its queue: nothing is to be done for it, and nobody is to wake it."""
+    app.queue.apps.pop(app.id, None)
+    for queue in app.queue.lineage():
+        queue.accepted.pop(app, None)
+        queue.blocked.pop(app, None)
+    partition.parking.forget(app)
+    partition.guaranteed.forget(app)
+    partition.atomic.forget(app)
+    if app.gang is not None:
+        partition.gangs.forget(app)
+    partition.timers.cancel(app.running_timer)
+    partition.timers.cancel(app.backoff_timer)
     if not app.queue.apps:  # what else could have become empty?
         partition.cleaner.watch()
 

@@ -82,6 +82,7 @@ class Application(Ranked):
     placeholder_ask: Vec
     gang: Any  # what it has to do with placeholders (`licorne.core.gangs.Gang`); None: nothing
     timer: Timer | None  # of the state that it is in
+    backoff_timer: Timer | None
     running_timer: Timer | None
     table: ApplicationTable  # the state machine of its dialect
     started_ns: cython.longlong
@@ -125,6 +126,7 @@ class Application(Ranked):
         self.placeholder_ask = Vec()
         self.gang = None
         self.timer = None
+        self.backoff_timer = None
         self.running_timer = None
         self.table = {}
         self.started_ns = 0

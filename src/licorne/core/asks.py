@@ -23,6 +23,7 @@ else:
 if TYPE_CHECKING:  # an application and a block know their asks; they know them as objects
     from .application import Application
     from .requests import AskBlock
+    from .timers import Timer
 
 # Why an ask is parked. LIVE: it is not, and will be tried when its application is looked at.
 LIVE = 0
@@ -101,7 +102,7 @@ class Ask:
     reserved_ns: cython.longlong
     shunned: Node | None  # where its last reservation grew too old
     replaced_ns: cython.longlong
-    aging: cython.bint  # a timer will wake it when it is old enough to reserve a node
+    deadline: Timer | None  # pending: of the age to reserve a node; allocated: of its execution timeout
     reported: cython.bint  # the resource manager has been told that it waits for resources
     triggered: cython.bint  # it has started a preemption
     preempted: cython.bint
@@ -190,8 +191,8 @@ class Ask:
 
 if not cython.compiled:  # few ever have another, or not before they are placed: `open` need not set it
     Ask.reserved_ns = Ask.bound_ns = Ask.replaced_ns = 0
-    Ask.shunned = None
-    Ask.aging = Ask.attempted = Ask.reported = Ask.triggered = Ask.preempted = Ask.released = False
+    Ask.shunned = Ask.deadline = None
+    Ask.attempted = Ask.reported = Ask.triggered = Ask.preempted = Ask.released = False
 
 
 def request_order(ask: Ask) -> tuple[int, int, int]:

@@ -172,6 +172,12 @@ class AtomicGangs:
                 self._partition.parking.wake(app)
         self._refused.clear()
 
+    def forget(self, app: Application) -> None:
+        """The application has nothing left. If it holds nodes, what is done at rest sees to that, and then forgets it."""
+        self._refused.pop(app, None)
+        if self.backfill.hold is None or self.backfill.hold.app is not app:
+            self._partition.parking.gangs.pop(app, None)
+
     def at_rest(self, limit: int) -> int:
         """Everything that could be placed has been, and gangs wait for nodes: the number of allocations made all the same.
 

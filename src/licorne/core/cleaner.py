@@ -34,6 +34,8 @@ class Cleaner:
         self._timer = None
         removed = partition.tree.remove_empty()
         partition.quotas.removed()
+        if removed:
+            partition.guaranteed.queues_removed()
         if partition.events is not None:
             partition.events.queues.removed(removed)
         self.watch()

@@ -14,8 +14,8 @@ from . import gangtimeout
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
-    from .guaranteed import Watch
     from .partition import Partition
+    from .watches import Watch
 
 
 def due(partition: Partition, kind: str, subject: Any) -> None:
@@ -39,6 +39,7 @@ def _running(partition: Partition, app: Application) -> None:
 
 
 def _backoff(partition: Partition, app: Application) -> None:
+    app.backoff_timer = None
     partition.parking.wake(app)
 
 
@@ -59,6 +60,7 @@ def _placeholder(partition: Partition, app: Application) -> None:
 
 
 def _timeout(partition: Partition, alloc: Ask) -> None:
+    alloc.deadline = None
     if alloc.node is not None and alloc in alloc.node.allocations:
         partition.lifecycle.time_out(alloc)
 

@@ -53,6 +53,7 @@ COMPLETE = ApplicationEvent.COMPLETE
 AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)
 MILLISECOND_NS = cython.declare(cython.longlong, 1_000_000)
 UNLIMITED = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+GROUPS_KEPT = 100  # with more task groups of an application those are forgotten that have no placeholders any more
 
 
 @cython.cclass
@@ -72,6 +73,7 @@ class TaskGroup:
     timed_out: cython.longlong
     held: list[Any]  # Ask
     start: cython.Py_ssize_t
+    gone: cython.Py_ssize_t  # so many have ended since `held` was looked through
     waiting: dict[Ask, None]
 
     def __init__(self, name: str, resource: dict[str, int]) -> None:
@@ -83,6 +85,7 @@ class TaskGroup:
         self.timed_out = 0
         self.held = []
         self.start = 0
+        self.gone = 0
         self.waiting = {}
 
     @cython.ccall
@@ -102,6 +105,21 @@ class TaskGroup:
         self.held.clear()
         self.start = 0
         return False
+
+    @cython.ccall
+    def one_gone(self) -> cython.void:
+        """One that was placed has ended: leave out those that are passed over, once they may be half of `held`."""
+        place: Ask
+        kept: list[Any] = []
+        self.gone += 1
+        if 2 * self.gone < len(self.held):
+            return
+        for place in self.held[self.start :]:
+            if not place.released and not place.preempted:
+                kept.append(place)
+        self.held = kept
+        self.start = 0
+        self.gone = 0
 
 
 @cython.cclass
@@ -212,6 +230,8 @@ class Gangs:
             gang = self._open(app, False, 0)
         group = gang.groups.get(ask.task_group)
         if group is None:
+            if len(gang.groups) >= GROUPS_KEPT:
+                _forget_one_that_ended(gang)
             group = gang.groups[ask.task_group] = TaskGroup(ask.task_group, ask.shape.resource)
         before: int = group.live()
         group.created += units
@@ -338,6 +358,7 @@ class Gangs:
         """One placeholder less, replaced or not: what follows for the application (states.md, section 1.5)."""
         gang: Gang = app.gang
         gang.placed -= 1
+        group.one_gone()
         self.settle(app, group)
         if gang.placed == 0:
             self.none_placed(app)
@@ -384,6 +405,14 @@ class Gangs:
         gang.timer = None
         self.due.pop(app, None)
         self.stuck.pop(app, None)
+
+
+def _forget_one_that_ended(gang: Gang) -> None:
+    """Forget the oldest task group without placeholders; while all have some, all stay."""
+    for name, group in gang.groups.items():
+        if not group.live():
+            del gang.groups[name]
+            return
 
 
 def _as_map(amounts: dict[str, int]) -> str:

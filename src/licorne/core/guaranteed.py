@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from .application import in_order
 from .asks import AWAITS_NODE
 from .guarantees import Ledger, below_guarantee, user_room
 from .hunt import Hunt
 from .preemption import evict
 from .states import SECOND_NS, TIME_MAX_NS, ApplicationState
+from .watches import Check, Watches
 
 if TYPE_CHECKING:
     from .application import Application
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from .herds import Candidate, Site
     from .partition import Partition
     from .queue import Queue
-    from .timers import Timer
+    from .watches import Watch
 
 RETRY_NS = 15 * SECOND_NS
 """How long after a search without result an ask may try again."""
@@ -38,31 +37,12 @@ REFUSALS_MAX = 100
 """How many nodes the resource manager may refuse an ask (10 batches of 10 in the original)."""
 HUNTS_MAX = 4
 """How many pictures of victims are kept (by leaf, priority, root of the search and types)."""
-WATCHES_KEPT = 1_000
-"""With more leaves than this those that have nothing pending are forgotten."""
+CLAIMS_KEPT = 64
+"""With more claims than this, and twice those that are needed, those of asks that do not wait any more are forgotten."""
 
 NOT_ENTITLED = "the queue is not below its guarantee by what is asked for"
 ROOM_IS_COMING = "enough is free when the victims have gone that are going"
 NO_VICTIMS = "no victims help"
-
-
-class Check(msgspec.Struct, frozen=True):
-    """A search without result: when, after how many changes in the partition, and why."""
-
-    at_ns: int
-    changes: int
-    why: str
-
-
-class Watch:
-    """A leaf with asks that may preempt, and the moment at which the first of them may try."""
-
-    def __init__(self, leaf: Queue) -> None:
-        self.leaf = leaf
-        self.checks: dict[Ask, Check] = {}
-        self.pause_ns = 0
-        self.timer: Timer | None = None
-        self.due_ns = 0
 
 
 class Guaranteed:
@@ -71,7 +51,8 @@ class Guaranteed:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.claims: dict[Ask, None] = {}
-        self.watches: dict[Queue, Watch] = {}
+        self._claims_max = CLAIMS_KEPT
+        self.watches = Watches(partition.timers)
         self.seen: dict[Application, int] = {}  # the number of its newest ask that has been looked at
         self._ready: dict[Queue, None] = {}
         self._failed: dict[Queue, None] = {}  # with asks that can try again when something has changed
@@ -88,8 +69,6 @@ class Guaranteed:
     def configure(self, *, enabled: bool) -> None:
         """The configuration is another: look at everything anew, or at nothing."""
         partition = self._partition
-        for watch in self.watches.values():
-            partition.timers.cancel(watch.timer)
         self.watches.clear()
         self.seen.clear()
         self._ready.clear()
@@ -112,6 +91,31 @@ class Guaranteed:
             self.seen.pop(app, None)
             partition.descent.hungry[app] = None
 
+    # -- what goes ---------------------------------------------------------------------------------------
+
+    def claim(self, ask: Ask) -> None:
+        """The ask has preempted: as long as it waits, what it made room for is its own."""
+        self.claims[ask] = None
+        if len(self.claims) > self._claims_max:
+            self.claims = {ask: None for ask in self.claims if ask.is_pending}
+            self._claims_max = max(CLAIMS_KEPT, 2 * len(self.claims))
+
+    def forget(self, app: Application) -> None:
+        """The application has nothing left."""
+        self.seen.pop(app, None)
+        self._skipped.pop(app, None)
+        hungry = self._partition.descent.hungry
+        if hungry is not None:
+            hungry.pop(app, None)
+
+    def queues_removed(self) -> None:
+        """The cleaner has removed queues: nobody looks at them any more."""
+        find = self._partition.tree.find
+        for queue in self.watches.drop(lambda queue: find(queue.path) is not queue):
+            self._ready.pop(queue, None)
+            self._failed.pop(queue, None)
+        self._forget()
+
     # -- when --------------------------------------------------------------------------------------------
 
     def at_rest(self) -> bool:
@@ -126,7 +130,7 @@ class Guaranteed:
             return False
         self._changes = partition.index.changes
         for leaf in self._ready_in_order(partition.tree.root, self._above_ready()):
-            self._visit(self.watches[leaf])
+            self._visit(self.watches.of(leaf))
         self._ready.clear()
         self.watchful = bool(self._failed)
         return partition.parking.reserved_stale and partition.parking.reservations > 0  # as after any eviction
@@ -134,7 +138,7 @@ class Guaranteed:
     def due(self, watch: Watch) -> None:
         """The moment has come at which an ask of the leaf may try."""
         watch.timer = None
-        if self.watches.get(watch.leaf) is watch:
+        if self.watches.find(watch.leaf) is watch:
             self._ready[watch.leaf] = None
             self.watchful = True
 
@@ -148,7 +152,7 @@ class Guaranteed:
                 continue
             if app in self._skipped:
                 del self._skipped[app]
-                self._ready[self._watch(leaf).leaf] = None
+                self._ready[leaf] = None
             seen = self.seen.get(app, 0)
             first: int | None = None
             for ask in reversed(app.asks.values()):
@@ -158,26 +162,16 @@ class Guaranteed:
                     first = ask.created if first is None else min(first, ask.created)
             self.seen[app] = partition.books.asks_seen
             if first is not None:
-                self._set(self._watch(leaf), first + delay_ns(leaf))
-        if len(self.seen) > 2 * len(partition.applications) + 64:
-            self.seen = {app: n for app, n in self.seen.items() if app in partition.applications.values()}
+                self._set(self.watches.of(leaf), first + delay_ns(leaf))
 
     def _something_changed(self) -> None:
         """Who found nothing may find something now, 15 seconds after."""
         self._changes = self._partition.index.changes
         for leaf in self._failed:
-            watch = self.watches.get(leaf)
+            watch = self.watches.find(leaf)
             if watch is not None and watch.checks:
                 self._set(watch, min(check.at_ns for check in watch.checks.values()) + RETRY_NS)
         self._failed.clear()
-
-    def _watch(self, leaf: Queue) -> Watch:
-        watch = self.watches.get(leaf)
-        if watch is None:
-            if len(self.watches) >= WATCHES_KEPT:
-                self.watches = {queue: w for queue, w in self.watches.items() if queue.asks_pending}
-            watch = self.watches[leaf] = Watch(leaf)
-        return watch
 
     def _set(self, watch: Watch, due_ns: int) -> None:
         """The leaf is to be visited then, if not before."""
@@ -213,7 +207,7 @@ class Guaranteed:
             return (
                 ("preempted once", "", None) if ask.reserved is None else ("victims are going", ask.reserved.id, None)
             )
-        watch = self.watches.get(leaf)
+        watch = self.watches.find(leaf)
         check = None if watch is None else watch.checks.get(ask)
         if check is not None:
             changed = check.changes != partition.index.changes

@@ -275,7 +275,6 @@ def _change_ask(partition: Partition, app: Application, ask: Ask, message: Alloc
     if ask.placeholder:
         partition.gangs.arrived(app, ask, repeats - ask.repeats)
     ask.repeats = repeats
-    ask.aging = False
     partition.books.pend(app, ask)
     partition.guaranteed.seen.pop(app, None)  # it is no longer in its place among the asks
     if ask.reserved is not None:
@@ -291,8 +290,10 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     preempted = alloc.preempted
     more = shape.amounts.clone()
     more.minus(alloc.shape.amounts)
+    deadline, alloc.deadline = alloc.deadline, None  # it goes on
     partition.books.give_back(app, alloc)
     alloc.preempted = False
+    alloc.deadline = deadline
     alloc.shape = shape
     partition.books.take(app, alloc, node)
     if partition.books.watch is not None:

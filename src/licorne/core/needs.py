@@ -10,7 +10,8 @@ from .nodes import SHARED, WORD, Need, Node, first_need
 from .vectors import Vec
 
 TEXTS_MAX = 4096
-"""How many different texts of constraints are remembered with what they mean."""
+CHARACTERS_MAX = 1 << 20
+"""How many different texts of constraints are remembered with what they mean, and how long they are together at most."""
 
 
 class Kind:
@@ -29,9 +30,11 @@ class Needs:
         self.plain = first_need()
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
         self._by_text: dict[str, Need] = {}
+        self._characters = 0  # of these texts
         self._kinds: dict[NodeLabels, Kind] = {}
         self._free_numbers: list[int] = []
         self._next_number = 1
+        self._many = SHARED  # with so many needs those are forgotten that nobody waits with
 
     def of_text(self, text: str) -> Need:
         """The need that an ask names in its tag.
@@ -42,8 +45,10 @@ class Needs:
         need = self._by_text.get(text)
         if need is None:
             need = self.get(parse_constraints(text))
-            if len(self._by_text) >= TEXTS_MAX:
+            self._characters += len(text)
+            if len(self._by_text) >= TEXTS_MAX or self._characters > CHARACTERS_MAX:
                 self._by_text.clear()
+                self._characters = len(text)
             self._by_text[text] = need
         return need
 
@@ -92,8 +97,10 @@ class Needs:
 
     def _number(self) -> int:
         """The number of a mark for a new need."""
-        if not self._free_numbers and self._next_number % WORD == 0:  # rather than to widen the index
+        full = self._next_number % WORD == 0  # another one would widen the index
+        if not self._free_numbers and (full or len(self._needs) >= self._many):
             self._forget_unused()
+            self._many = max(SHARED, 2 * len(self._needs))
         if self._free_numbers:
             return self._free_numbers.pop()
         if self._next_number < SHARED:
@@ -108,6 +115,11 @@ class Needs:
                 if need.exact:
                     self._free_numbers.append(need.number)
         self._by_text = {text: need for text, need in self._by_text.items() if need.constraints in self._needs}
+        self._characters = sum(map(len, self._by_text))
+
+    def knows(self, need: Need) -> bool:
+        """Is this one of them? One that was forgotten must not be asked: its mark may be another's by now."""
+        return self._needs.get(need.constraints) is need
 
     def validate(self) -> None:
         """Prove that every mark says what its need says."""

@@ -33,6 +33,8 @@ WORDS_MAX = 16
 SHARED = WORD * WORDS_MAX - 1
 """The number of the mark that needs share when there are no others left."""
 
+ANSWERS_MAX = 1 << 12
+"""How many different sets of labels such a need remembers with its answer."""
 
 NO_MARKS = Vec()
 
@@ -49,7 +51,7 @@ class Need:
     word: cython.Py_ssize_t
     mark: cython.longlong
     exact: cython.bint  # the mark is this need's own
-    waiting: cython.longlong  # shapes of pending asks with it
+    waiting: cython.longlong  # shapes of pending asks with it, and asks in flight
     answers: dict[NodeLabels, bool]  # for a shared mark
     failed: Minima
 
@@ -65,11 +67,13 @@ class Need:
 
     def matches(self, node: Node) -> bool:
         """Do the node's labels and taints satisfy the constraints?"""
+        if self.exact:
+            return node.marks.at(self.word) & self.mark != 0
         known = self.answers.get(node.labels)
         if known is None:
-            known = self.answers[node.labels] = self.constraints.matches(node.labels)
-            if len(self.answers) > 1 << 16:
+            if len(self.answers) >= ANSWERS_MAX:
                 self.answers.clear()
+            known = self.answers[node.labels] = self.constraints.matches(node.labels)
         return known
 
 

@@ -65,7 +65,7 @@ class Parking(Sleepers):
     reserve_after_ns: cython.longlong
     timers: Timers
     failed: dict[Shape, None]
-    failed_needs: dict[Need, None]  # whose `failed` is not empty
+    failed_needs: dict[Need, None]  # whose `failed` is not empty; somebody waits with each of them
     least: Minima  # of all asks that wait for a node; perhaps of some that did
     in_vain: cython.longlong  # applications looked at since it was made, because it says yes where all of them say no
     opened: dict[Node, None]  # since the last `settle`; so `freed`
@@ -110,9 +110,8 @@ class Parking(Sleepers):
     @cython.cfunc
     def _await_age(self, ask: Ask) -> cython.void:
         """Set the timer for the age at which it may reserve a node, unless that has passed or it holds one."""
-        if self.reserve_after_ns != NEVER and ask.reserved is None and not ask.aging and not self.is_old(ask):
-            ask.aging = True
-            self.timers.add(ask.created + self.reserve_after_ns + 1, "aged", ask)
+        if self.reserve_after_ns != NEVER and ask.reserved is None and ask.deadline is None and not self.is_old(ask):
+            ask.deadline = self.timers.add(ask.created + self.reserve_after_ns + 1, "aged", ask)
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -164,6 +163,13 @@ class Parking(Sleepers):
         self.failed.pop(shape, None)
         self.candidates.strays.pop(shape, None)
 
+    @cython.cfunc
+    def forget_need(self, need: Need) -> cython.void:
+        """Nobody waits with this need any longer: what failed with it is not compared with nodes that change."""
+        if need.failed.count:
+            need.failed.clear()
+            del self.failed_needs[need]
+
     @cython.ccall
     def retry(self, ask: Ask) -> cython.void:
         """Try this ask again, unless it waits for the members of its gang."""
@@ -176,7 +182,7 @@ class Parking(Sleepers):
 
     def aged(self, ask: Ask) -> None:
         """The ask is old enough now to reserve a node."""
-        ask.aging = False
+        ask.deadline = None
         if ask.parked in (NO_NODE, REFUSED) and ask.reserved is None:
             self.retry(ask)
 
@@ -321,8 +327,13 @@ class Parking(Sleepers):
     def _fits(self, room: Vec) -> cython.void:
         """There is a node with this room: what fits in it has not failed."""
         need: Need
+        emptied: list[Any] = []
         for need in self.failed_needs:
             need.failed.forget_below(room)
+            if need.failed.count == 0:
+                emptied.append(need)
+        for need in emptied:
+            del self.failed_needs[need]
 
     def retry_refused(self) -> None:
         """A new call, or a node that changed: ask the predicates again."""

@@ -34,6 +34,7 @@ from licorne.si.messages import Output, Termination, WaitingForResources
 
 from . import deadlines, explain, outstanding
 from .accounting import Books
+from .admission import leave_queue
 from .application import Application
 from .asks import Ask
 from .atomic import AtomicGangs
@@ -345,7 +346,7 @@ class Partition:
     def back_off(self, app: Application) -> None:
         """Too many of its asks fit no node: leave it alone for a while (section 6.1)."""
         app.backoff_until = self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS)
-        self.timers.add(app.backoff_until, "backoff", app)
+        app.backoff_timer = self.timers.add(app.backoff_until, "backoff", app)
 
     def predicate_holds(self, ask: Ask, node: Node, allocate: bool) -> bool:
         """Ask the resource manager."""
@@ -360,7 +361,7 @@ class Partition:
         """An allocation was made: states and timeouts follow."""
         self.lifecycle.allocated(app, alloc)
         if alloc.timeout_ns > 0:
-            self.timers.add(self.now + alloc.timeout_ns, "timeout", alloc)
+            alloc.deadline = self.timers.add(self.now + alloc.timeout_ns, "timeout", alloc)
 
     # -- applications ----------------------------------------------------------------------------------
 
@@ -387,15 +388,8 @@ class Partition:
     def remove_application(self, app: Application) -> None:
         """Take it out of its queue and the partition; it has nothing left."""
         self.applications.pop(app.id, None)
-        app.queue.apps.pop(app.id, None)
-        for queue in app.queue.lineage():
-            queue.accepted.pop(app, None)
-            queue.blocked.pop(app, None)
-        self.parking.forget(app)
+        leave_queue(self, app)
         self.timers.cancel(app.timer)
-        self.timers.cancel(app.running_timer)
-        if not app.queue.apps:  # what else could have become empty?
-            self.cleaner.watch()
         if app.independent and self.events is not None:
             self.events.independent_left(app)
 

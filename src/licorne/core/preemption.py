@@ -59,7 +59,7 @@ def evict(
 ) -> None:
     """Tell them all to go, in the order of their rank, and note why; the ask has preempted, and does so only once."""
     ask.triggered = True
-    partition.guaranteed.claims[ask] = None
+    partition.guaranteed.claim(ask)
     asking: Application = ask.app
     for victim in sorted(victims, key=rank):
         app: Application = victim.app

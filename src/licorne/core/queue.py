@@ -325,6 +325,7 @@ class Queue(Ranked):
         """A child came or went."""
         self.by_name = None
         self.last_turn = None
+        self.tied, self.turns = [], 0  # one that went would live on there
 
     # -- reading ---------------------------------------------------------------------------------------
 

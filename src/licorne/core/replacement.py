@@ -212,12 +212,12 @@ class Replacement:
     def _link(self, app: Application, gang: Gang, ask: Ask, place: Ask, node: Node) -> cython.void:
         """Decide it: the placeholder is to be ended, and the real one is in flight until it is."""
         real: Ask = ask
-        key: str = ask.key
         if self.desk.seed_dialect:
             real = self.desk.descent.split(ask)
             real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
         else:
             self.books.unpend(app, ask)
+        self.books.keep_need(real.shape.need)
         real.node = node
         real.bound_ns = self.parking.now
         real.released = True
@@ -227,14 +227,13 @@ class Replacement:
         gang.arriving[real.id] = place
         if node is not place.node:
             self._on_node(real, node)
-        self.desk.say_released(place, REPLACED, f"replacing allocationKey: {key}")
+        self.desk.say_released(place, REPLACED, f"replacing allocationKey: {ask.key}")
 
     @cython.cfunc
     def _on_node(self, real: Ask, node: Node) -> cython.void:
-        amounts: Vec = real.shape.amounts
         node.allocations[real] = None
-        node.allocated.plus(amounts)
-        node.free.minus(amounts)
+        node.allocated.plus(real.shape.amounts)
+        node.free.minus(real.shape.amounts)
         self.index.mend(node)
 
     @cython.cfunc
@@ -306,6 +305,7 @@ class Replacement:
         first: cython.bint = app.allocated.zero()
         del gang.replacing[place]
         del gang.arriving[real.id]
+        self.books.let_go_of_need(real.shape.need)
         real.released = False
         real.attempted = True  # now, not when it was matched: if it had to wait again it would not have had its turn
         real.replaced_ns = place.created
@@ -321,7 +321,7 @@ class Replacement:
         if app.state is COMPLETING or (not first and app.state is not RESUMING):
             self.desk.lifecycle.fire(app, RUN)
         if real.timeout_ns > 0:
-            self.desk.timers.add(self.parking.now + real.timeout_ns, "timeout", real)
+            real.deadline = self.desk.timers.add(self.parking.now + real.timeout_ns, "timeout", real)
         self.desk.descent.announce(app, real)
         self.gangs.gone(app, group)
 
@@ -330,6 +330,7 @@ class Replacement:
         """Of the same size, on the same node: no sum but the application's own changes, and nobody is woken."""
         if self.books.watch is not None:
             self.books.watch.ending(app, place)
+        self.desk.timers.cancel(place.deadline)
         del node.allocations[place]
         node.allocations[real] = None
         del app.allocations[place.id]
@@ -359,6 +360,7 @@ class Replacement:
     def _withdraw(self, gang: Gang, place: Ask, real: Ask) -> cython.void:
         del gang.replacing[place]
         del gang.arriving[real.id]
+        self.books.let_go_of_need(real.shape.need)
         self.books.asked_to_end += 1  # the placeholder is, and nobody takes its place now
         self._off_node(real)
         real.node = None
@@ -386,10 +388,10 @@ class Replacement:
     def abandon(self, app: Application) -> list[Ask]:
         """All that are in flight are gone; which they were."""
         gang: Gang = app.gang
-        found = list(gang.replacing.values())
-        for place, real in list(gang.replacing.items()):
+        found = list(gang.replacing.items())
+        for place, real in found:
             self._forget(gang, place, real)
-        return found
+        return [real for _, real in found]
 
     @cython.cfunc
     def _forget(self, gang: Gang, place: Ask, real: Ask) -> cython.void:
@@ -401,14 +403,12 @@ class Replacement:
         """The ask of this key is in flight: it has other amounts from now on, no limit is asked. Is there one?"""
         gang: Gang = app.gang
         place: Ask | None = gang.arriving.get(key)
-        real: Ask
-        node: Node
         if place is None:
             return False
-        real = gang.replacing[place]
+        real: Ask = gang.replacing[place]
         if real.shape.amounts.same(amounts):
             return True
-        node = cython.cast(Node, real.node)
+        node: Node = cython.cast(Node, real.node)
         self._off_node(real)
         real.shape = self.books.shape(resource, real.shape.need)
         if node is not place.node:

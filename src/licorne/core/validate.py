@@ -241,6 +241,12 @@ def _waiting(partition: Partition) -> None:
         _expect(shape in waiting and shape.failed, 7, "a failed shape nobody waits with")
     for shape in partition.parking.candidates.strays:
         _expect(shape in partition.parking.failed, 7, "a stray shape that has not failed")
+    for need in partition.parking.failed_needs:
+        _expect(need.waiting > 0 and need.failed.count > 0, 7, "failed amounts that nobody waits with")
+    for shape in waiting:
+        need = shape.need  # type: ignore[attr-defined]
+        _expect(need.waiting > 0 and partition.needs.knows(need), 7, "constraints without a mark of their own")
+        _expect(not need.failed.count or need in partition.parking.failed_needs, 7, "failed amounts, not listed")
     restless = sum(app.restless for app in partition.applications.values())
     _expect(partition.parking.restless == restless, 7, "restless applications")
     partition.parking.validate(partition.applications.values())

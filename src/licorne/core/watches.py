@@ -1,0 +1,69 @@
+"""Which leaves are looked at again for preemption, and when (`licorne.core.guaranteed`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from .asks import Ask
+    from .queue import Queue
+    from .timers import Timer, Timers
+
+WATCHES_KEPT = 1_000
+"""With more leaves than this, and twice those that are needed, those that have nothing pending are forgotten."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A search without result: when, after how many changes in the partition, and why."""
+
+    at_ns: int
+    changes: int
+    why: str
+
+
+class Watch:
+    """A leaf with asks that may preempt, and the moment at which the first of them may try."""
+
+    def __init__(self, leaf: Queue) -> None:
+        self.leaf = leaf
+        self.checks: dict[Ask, Check] = {}
+        self.pause_ns = 0
+        self.timer: Timer | None = None
+        self.due_ns = 0
+
+
+class Watches:
+    """The watches of one partition, by leaf."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._by_leaf: dict[Queue, Watch] = {}
+        self._max = WATCHES_KEPT
+
+    def find(self, leaf: Queue) -> Watch | None:
+        """That of this leaf, None if it has none."""
+        return self._by_leaf.get(leaf)
+
+    def of(self, leaf: Queue) -> Watch:
+        """That of this leaf, which is made if it has none."""
+        watch = self._by_leaf.get(leaf)
+        if watch is None:
+            if len(self._by_leaf) >= self._max:
+                self.drop(lambda queue: not queue.asks_pending)
+                self._max = max(WATCHES_KEPT, 2 * len(self._by_leaf))
+            watch = self._by_leaf[leaf] = Watch(leaf)
+        return watch
+
+    def drop(self, unneeded: Callable[[Queue], bool]) -> list[Queue]:
+        """Forget those of these leaves, with their deadlines; which they were."""
+        dropped = [leaf for leaf in self._by_leaf if unneeded(leaf)]
+        for leaf in dropped:
+            self._timers.cancel(self._by_leaf.pop(leaf).timer)
+        return dropped
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.drop(lambda _: True)
