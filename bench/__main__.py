@@ -20,7 +20,13 @@ from bench.service.report import ServiceReport, new_service_report, show_service
 from bench.service.run import measure as measure_service
 from bench.turns import SLOWER, WIDTH, Interval, Turn, TurnsReport, compare, new_turns_report, state_of
 from bench.turnsreport import show_turns
+from bench.soak.kinds import KINDS
+from bench.soak.report import show_soaked
+from bench.soak.run import Soaked
+from bench.soak.run import soak as measure_soak
+from bench.soak.world import World
 from licorne.cli.common import print_json
+from licorne.cli.progress import progress_bar
 
 Flag = Annotated[bool, Parameter(negative="")]
 R = TypeVar("R", Report, ServiceReport, TurnsReport)
@@ -217,6 +223,36 @@ def service(
                 say(report.failures[-1])
             store(report, out)
     return finish(report, out, show_service, json=json)
+
+
+@app.command
+def soak(*names: str, count: Number = 1_000_000, json: Flag = False) -> int:
+    """Let things come and go, one kind after the other, and see whether time or memory grow with what is gone.
+
+    Parameters
+    ----------
+    names
+        Kinds of things, such as asks, users or nodes; if none are given, all of them.
+    count
+        So many of each kind, at most 1,000 alive; of what is slow to come, fewer.
+    json
+        Print the result as JSON in place of a table.
+    """
+    unknown = [name for name in names if name not in KINDS]
+    if unknown:
+        raise BenchError(f"{unknown[0]}: no such kind; there are {', '.join(KINDS)}")
+    world = World()
+    results: list[Soaked] = []
+    for kind in KINDS.values():
+        if not names or kind.name in names:
+            with progress_bar(kind.what) as progress:
+                results.append(measure_soak(world, kind, count, progress))
+            say(f"{kind.name}: {results[-1].last_us:.1f} µs, {results[-1].slower:.3f}, {results[-1].larger:.3f}")
+    if json:
+        print_json(results)
+    else:
+        show_soaked(results)
+    return 0 if all(result.holds for result in results) else 1
 
 
 def cases_of(names: tuple[str, ...], default: tuple[str, ...]) -> list[Case]:
