@@ -1,0 +1,112 @@
+"""Sets of constraints that nobody waits with are forgotten, and those of asks that may wait again are not."""
+
+from __future__ import annotations
+
+import json
+
+from core.bench import Bench, config
+from gangs.gang import Gangs
+from licorne.core.needs import CHARACTERS_MAX
+from licorne.core.nodes import SHARED
+from licorne.si.messages import Allocation, NodeAction, Release
+
+
+def constrained(**labels: str) -> dict[str, str]:
+    """The tag of an ask that wants these labels."""
+    return {"licorne/node-constraints": json.dumps({"nodeSelector": labels})}
+
+
+def a_cluster() -> Bench:
+    bench = Bench(config("a"))
+    for name in ("n1", "n2"):
+        bench.node(name, vcore=10)
+    bench.app("x")
+    bench.ask("x", "runs", vcore=1)
+    bench.run()
+    return bench
+
+
+def test_what_failed_with_constraints_is_forgotten_with_the_last_ask_that_has_them() -> None:
+    bench = a_cluster()
+    failed = bench.partition.parking.failed_needs
+    bench.ask("x", "one", tags=constrained(zone="z"), vcore=1)
+    bench.ask("x", "other", tags=constrained(zone="z"), vcore=2)
+    bench.ask("x", "large", vcore=11)
+    bench.run()
+    assert len(failed) == 2
+    bench.release("x", "one")
+    assert len(failed) == 2
+    bench.release("x", "other")
+    assert [need.constraints.selector for need in failed] == [()]
+    bench.release("x", "large")
+    assert not failed
+
+
+def test_a_node_with_room_takes_what_fits_there_off_the_list() -> None:
+    bench = a_cluster()
+    bench.ask("x", "large", vcore=11)
+    bench.run()
+    assert len(bench.partition.parking.failed_needs) == 1
+    bench.node("n3", vcore=12)
+    assert bench.run() == "large@n3"
+    assert not bench.partition.parking.failed_needs
+
+
+def test_constraints_beyond_those_with_a_mark_are_forgotten_too() -> None:
+    """As many wait as there are marks, and more; when they have gone, no more are known than wait."""
+    bench = a_cluster()
+    known = bench.partition.needs._needs
+    for n in range(SHARED + 100):
+        bench.api.submit("rm", [ask_for(n)])
+    bench.run()
+    assert len(known) == SHARED + 101
+    for n in range(SHARED + 100):
+        bench.api.submit("rm", [end_of(n)])
+    for n in range(3 * SHARED):
+        bench.api.submit("rm", [ask_for(n + 10_000), end_of(n + 10_000)])
+        assert len(known) <= 2 * SHARED + 202, f"after {n}"
+    assert not any(need.waiting for need in known.values())
+    bench.api.validate()
+
+
+def test_texts_of_constraints_are_remembered_up_to_so_many_characters() -> None:
+    bench = a_cluster()
+    needs = bench.partition.needs
+    for n in range(40):
+        text = json.dumps({"nodeSelector": {"zone": "z"}}) + " " * (60_000 + n)
+        bench.ask("x", f"k{n}", tags={"licorne/node-constraints": text}, vcore=1)
+        assert sum(map(len, needs._by_text)) <= CHARACTERS_MAX
+    assert len(needs._needs) == 2
+
+
+def test_an_ask_in_flight_keeps_its_constraints() -> None:
+    """It takes the place of a placeholder; meanwhile others come with so many constraints that marks are given anew.
+
+    When the node is lost it is pending again, and its constraints still mean what they did.
+    """
+    gangs = Gangs()
+    for zone in "ab":
+        gangs.node(f"n-{zone}", attributes={"label/zone": zone}, vcore=2)
+    gangs.gang(total=2)
+    gangs.member("p1", 2, placeholder=True, tags=constrained(zone="a"))
+    assert gangs.run() == "p1@n-a"
+    gangs.member("k1", 2, tags=constrained(zone="a"))
+    gangs.run()
+    assert not gangs.application("x").asks, "k1 is in flight"
+    gangs.app("y")
+    for n in range(70):
+        tags = json.dumps({"nodeSelector": {"zone": "b"}, "tolerations": [{"key": f"t{n}", "operator": "Exists"}]})
+        gangs.ask("y", f"other{n}", tags={"licorne/node-constraints": tags}, vcore=3)
+    gangs.node("n-a", NodeAction.DECOMISSION)
+    assert gangs.run() == ""
+    assert list(gangs.application("x").asks) == ["k1"]
+    gangs.node("n-a2", attributes={"label/zone": "a"}, vcore=2)
+    assert gangs.run() == "k1@n-a2"
+
+
+def ask_for(n: int) -> Allocation:
+    return Allocation(key=f"k{n}", application_id="x", resource={"vcore": 1}, tags=constrained(zone=f"z{n}"))
+
+
+def end_of(n: int) -> Release:
+    return Release(key=f"k{n}", application_id="x")
