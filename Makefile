@@ -13,7 +13,7 @@ DEMO ?= examples/demo/week.jsonl
 BENCH ?=
 # How the tests run, and which of them run a second time on the hot modules as plain Python.
 PYTEST ?= $(BIN)/python -m pytest --numprocesses auto --dist worksteal
-INTERPRETED ?= tests/core
+INTERPRETED ?= tests/core tests/growth
 
 HOT := setup.py tools/prefetch.pxd tools/pxd.py $(wildcard src/licorne/core/*.py src/licorne/si/*.py)
 IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; sys.exit(not compiled)'
