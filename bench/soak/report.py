@@ -21,7 +21,7 @@ def show_soaked(results: Sequence[Soaked], console: Console | None = None) -> No
     table = Table(box=SIMPLE_HEAD)
     table.add_column("kind")
     table.add_column("what comes and goes")
-    for heading in ("events", "µs in the 2nd tenth", "in the last", "ratio", "MiB at half", "at the end", "growth"):
+    for heading in ("events", "µs in the 2nd tenth", "in the last", "slower by", "MiB at half", "at the end", "growth"):
         table.add_column(heading, justify="right")
     for result in results:
         table.add_row(
@@ -30,13 +30,14 @@ def show_soaked(results: Sequence[Soaked], console: Console | None = None) -> No
             f"{result.events:,}",
             f"{result.second_us:.1f}",
             f"{result.last_us:.1f}",
-            _marked(f"{result.slower:.3f}", result.slower <= SLOWER_MAX),
+            _marked(f"{(result.slower - 1) * 100:+.1f} %", result.slower <= SLOWER_MAX),
             f"{result.middle_bytes / _MIB:.1f}",
             f"{result.end_bytes / _MIB:.1f}",
             _marked(f"{(result.larger - 1) * 100:+.1f} %", result.larger <= LARGER_MAX),
         )
     console.print(table)
     failed = [result.name for result in results if not result.holds]
+    console.print("slower by: less what a fresh scheduler became slower by at the same time", markup=False)
     bounds = f"the last tenth at most {SLOWER_MAX:g} times as slow as the second, and the second half {LARGER_MAX:g} as large"
     console.print(f"{'held by all' if not failed else 'not held by ' + ', '.join(failed)}: {bounds}", markup=False)
 

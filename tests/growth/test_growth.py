@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -19,15 +20,21 @@ from bench.soak.kinds import KINDS, Kind, end, events
 from bench.soak.world import World
 
 from growth.census import census, grown
+from licorne import core
 from licorne.core.guaranteed import Guaranteed
 
 ROOT = Path(__file__).resolve().parents[2]
+CORE = str(Path(core.__file__).parent)
 WARM_UP = 30
 """So many have come and gone before the first count."""
 EVENTS = 360
 """So many more before the second."""
 ALIVE = 120
 """At most so many are there at a time."""
+COUNTED = 20
+"""The work of so many is counted."""
+CLEANED_S = 45
+"""In so much time applications have completed, and the cleaner has removed their queues."""
 SLACK = 110
 """So much more there may be of anything then: tables are looked through when what has gone is the most, and more than 64,
 and an application keeps 100 task groups."""
@@ -101,6 +108,46 @@ def test_a_census_names_what_holds() -> None:
     assert counted["Holder.things"] == 2
     assert counted["Holder.things[]"] == 3 + 1
     assert grown({"Ask": 3}, {"Ask": 9, "Node": 2}, 5) == ["Ask: 3, then 9"]
+
+
+@pytest.mark.skipif(core.compiled, reason="lines are counted in plain Python")
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "types"])
+def test_no_later_event_does_more(name: str) -> None:
+    """Lines of the core that an event runs, early and late: as good as its time, and the same on a busy machine.
+
+    Of resource types there are more by then.
+    """
+    kind = msgspec.structs.replace(KINDS[name], alive=min(KINDS[name].alive, 20))
+    later = 20 + int(EVENTS * min(1, 5 * kind.share))
+    world = World()
+    events(world, kind, 0, 20)
+    world.rest(CLEANED_S)
+    early = lines(lambda: events(world, kind, 20, COUNTED))
+    events(world, kind, 20 + COUNTED, later)
+    world.rest(CLEANED_S)
+    late = lines(lambda: events(world, kind, 20 + COUNTED + later, COUNTED))
+    assert late <= 1.2 * early
+
+
+def lines(act: Callable[[], None]) -> int:
+    """How many lines of the core it runs."""
+    counted = 0
+
+    def count(_frame: FrameType, what: str, _: object) -> Any:
+        nonlocal counted
+        counted += what == "line"
+        return count
+
+    def enter(frame: FrameType, _what: str, _: object) -> Any:
+        return count if frame.f_code.co_filename.startswith(CORE) else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return counted
 
 
 @pytest.mark.long
