@@ -18,13 +18,13 @@ from bench.run import BenchError, measure_case
 from bench.service.cases import SERVICE_CASES
 from bench.service.report import ServiceReport, new_service_report, show_service
 from bench.service.run import measure as measure_service
-from bench.turns import SLOWER, WIDTH, Interval, Turn, TurnsReport, compare, new_turns_report, state_of
-from bench.turnsreport import show_turns
 from bench.soak.kinds import KINDS
 from bench.soak.report import show_soaked
 from bench.soak.run import Soaked
 from bench.soak.run import soak as measure_soak
 from bench.soak.world import World
+from bench.turns import SLOWER, WIDTH, Interval, Turn, TurnsReport, compare, new_turns_report, state_of
+from bench.turnsreport import show_turns
 from licorne.cli.common import print_json
 from licorne.cli.progress import progress_bar
 
