@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from licorne.config import ConfigError, load
+from licorne.core.settingkinds import parse_level
 from licorne.service import ServiceSettings, Web, make_log
 from licorne.service.bounds import enforce
-from licorne.service.log import Levels, level_of, named, no_log, parse_level
+from licorne.service.log import Levels, level_of, named, no_log
 from licorne.service.queuetexts import count_queues, read_counted
 from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
 from licorne.si._common import AddApplicationRequest, UserGroupInformation

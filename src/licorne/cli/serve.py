@@ -23,8 +23,9 @@ os.environ.setdefault(
 )  # read when gRPC is first imported; its own lines are no part of the log
 
 from licorne.cli.demo import Demo
+from licorne.core import settingkinds as kinds
 from licorne.service import SecurityError, Service, SettingError
-from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Setting, building, kinds, load_all, show
+from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Setting, building, load_all, show
 from licorne.service.configuration.queues import Groups
 from licorne.service.log import Levels, Log
 from licorne.service.notify import READY, STOPPING, notify, stay_alive

@@ -18,29 +18,14 @@ from typing import Any, Literal, TextIO
 import structlog
 
 from .logwriter import LogWriter
+from licorne.core.settingkinds import LEVELS
 
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 Log = structlog.typing.FilteringBoundLogger
 
 ROOT = "core"
-_NAMES = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "dpanic": logging.CRITICAL,
-    "panic": logging.CRITICAL,
-    "fatal": logging.CRITICAL,
-}
-_NUMBERS = dict(zip(("-1", "0", "1", "2", "3", "4", "5"), (10, 20, 30, 40, 50, 50, 50), strict=True))
-_METHODS = {**_NAMES, "exception": logging.ERROR, "critical": logging.CRITICAL}
-
-
-def parse_level(text: str) -> int | None:
-    """The level that a text names: -1 (debug) to 5 (fatal), or a name in any case; None for none of these."""
-    return _NUMBERS.get(text, _NAMES.get(text.lower()))
+_METHODS = {**LEVELS, "exception": logging.ERROR, "critical": logging.CRITICAL}
 
 
 class Levels:
@@ -90,7 +75,7 @@ def make_log(
         )
     )
     processors: list[Any] = [
-        levels or Levels(_NAMES[level]),
+        levels or Levels(LEVELS[level]),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info if form == "json" else _plain,

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
+from licorne.core.settingkinds import FLAG
 from licorne.service.settings import SettingError
 
 from .files import Entry, read_settings_file
-from .kinds import FLAG
 from .table import BY_ENVIRONMENT, DISABLE_RESERVATION, ENVIRONMENT, SETTINGS, Setting, find, unknown
 
 

@@ -1,4 +1,4 @@
-"""The types of values: each reads a text, or says the rule that the text breaks.
+"""The types of the values of settings: each reads a text, or says the rule that the text breaks.
 
 Truth values and durations are those of the original's settings (spec config.md, section 12), which are Go's.
 """
@@ -13,13 +13,24 @@ from typing import Any
 import msgspec
 
 from licorne.config.properties import parse_duration_ns
-from licorne.service.log import parse_level
 
 MOST = 1 << 31
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 _PLAIN = re.compile(r"[0-9]{1,19}")
 _SIGNED = re.compile(r"[+-]?[0-9]{1,19}")
+LEVELS = {
+    "debug": 10,
+    "info": 20,
+    "warn": 30,
+    "warning": 30,
+    "error": 40,
+    "dpanic": 50,
+    "panic": 50,
+    "fatal": 50,
+}
+"""The levels of a log, as the original and as Python's `logging` number them."""
+_LEVEL_NUMBERS = dict(zip(("-1", "0", "1", "2", "3", "4", "5"), (10, 20, 30, 40, 50, 50, 50), strict=True))
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -72,6 +83,11 @@ def choice(*words: str) -> Kind:
     return Kind(listed, f"must be {listed}", lambda text: text if text in words else None)
 
 
+def parse_level(text: str) -> int | None:
+    """The level that a text names: -1 (debug) to 5 (fatal), or a name in any case; None for none of these."""
+    return _LEVEL_NUMBERS.get(text, LEVELS.get(text.lower()))
+
+
 def _any(text: str) -> str:
     return text
 
@@ -89,6 +105,6 @@ NAMED_FILES = Kind("name=path", "is written NAME=FILE, with commas between sever
 LEVEL = Kind("level", "must be debug, info, warn, error, dpanic, panic, fatal, or -1 to 5", parse_level)
 
 __all__ = [
-    "COUNT", "DURATION", "FLAG", "INT32", "LEVEL", "LIST", "NAMED_FILES", "NATURAL", "PATH", "SECONDS", "TEXT",
-    "Kind", "choice",
+    "COUNT", "DURATION", "FLAG", "INT32", "LEVEL", "LEVELS", "LIST", "NAMED_FILES", "NATURAL", "PATH", "SECONDS", "TEXT",
+    "Kind", "choice", "parse_level",
 ]  # fmt: skip
