@@ -10,7 +10,6 @@ from licorne.si.constants import NOBODY_GROUP, NOBODY_USER, TAG_APPLICATION_CREA
 from licorne.si.messages import (
     AcceptedApplication,
     AddApplication,
-    RejectedApplication,
     RemoveApplication,
     Termination,
 )
@@ -19,7 +18,7 @@ from .application import Application
 from .atomic import gang_of, own_fault
 from .nodechanges import amounts_fault, full_name
 from .placement import RECOVERY_PATH, PlacementRequest, is_forced
-from .rejections import rejection
+from .rejections import Fault, Reason, naming, refused_application, rejection
 from .states import TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
 from .tags import seconds_tag, tag
 
@@ -35,12 +34,12 @@ TERMINATED_MAX = 10_000
 def add_application(partition: Partition, message: AddApplication) -> bool:
     """Place a new application in a queue, or reject it; either is said. Was it taken?"""
     forced = is_forced(message.tags)
-    user, groups, fault = identity(message.user, message.groups, forced=forced, not_found=message.groups_fault)
-    fault = fault or _fault(partition, message)
+    user, groups, nobody = identity(message.user, message.groups, forced=forced, not_found=message.groups_fault)
+    fault: Fault = nobody or _fault(partition, message)
     if not fault:
         request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
         placed = partition.placer.place(request, partition.tree)
-        fault = placed.reason if placed.queue is None else ""
+        fault = Reason(placed.reason, placed.template) if placed.queue is None else ""
     refused = partial(_reject, partition, message, user, groups)
     if fault or placed.queue is None:
         refused("", fault)
@@ -49,7 +48,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if queue is None:
         queue = partition.tree.create_dynamic(placed.queue)
     if not queue.is_leaf:
-        refused("", f"failed to find queue {placed.queue} for application {message.application_id}")
+        refused("", naming(f"failed to find queue {placed.queue} for application ", message.application_id))
         return False
     gang, fault = gang_of(partition, message, queue) if message.tags else (None, "")
     if fault:
@@ -93,15 +92,16 @@ def identity(
     return user, groups or (user,), ""
 
 
-def _fault(partition: Partition, message: AddApplication) -> str:
+def _fault(partition: Partition, message: AddApplication) -> Fault:
     """What speaks against the application before a queue is looked for, in the order of section 7.1."""
     app_id = message.application_id
     if not app_id:
         return "application without an applicationID"
     if partition.state is not ObjectState.ACTIVE:
-        return f"partition {full_name(partition)} is stopped cannot add a new application {app_id}"
+        return naming(f"partition {full_name(partition)} is stopped cannot add a new application ", app_id)
     if app_id in partition.applications:
-        return f"adding application {app_id} to partition {full_name(partition)}, but application already existed"
+        where = f" to partition {full_name(partition)}, but application already existed"
+        return naming("adding application ", app_id, where)
     wrong = amounts_fault(partition, message.placeholder_ask)
     return f"placeholderAsk: {wrong}" if wrong else own_fault(message) if message.tags else ""
 
@@ -139,10 +139,10 @@ def _left_empty(partition: Partition, queue: Queue) -> None:
 
 
 def _reject(
-    partition: Partition, message: AddApplication, user: str, groups: tuple[str, ...], queue: str, reason: str
+    partition: Partition, message: AddApplication, user: str, groups: tuple[str, ...], queue: str, reason: Fault
 ) -> None:
-    partition.rejected.append(rejection(message, user, groups, queue, reason, partition.now))
-    partition.out.append(RejectedApplication(message.application_id, reason))
+    partition.rejected.append(rejection(message, user, groups, queue, str(reason), partition.now))
+    partition.out.append(refused_application(message, reason))
 
 
 def remove_application(partition: Partition, message: RemoveApplication) -> None:

@@ -21,6 +21,7 @@ import cython
 from licorne.si.constants import TAG_APPLICATION_CREATION_TIME
 from licorne.si.messages import AddApplication
 
+from .rejections import naming
 from .states import PLACEHOLDER_TIMEOUT_NS, ApplicationEvent, ApplicationState
 from .tags import seconds_tag, tag
 from .timers import Timer
@@ -178,17 +179,15 @@ class Gangs:
 
     # -- admission (section 9.1) -----------------------------------------------------------------------
 
-    def fault(self, queue: Queue, message: AddApplication, wanted: Vec) -> str:
+    def fault(self, queue: Queue, message: AddApplication, wanted: Vec) -> Any:
         """Why a leaf queue cannot take this gang; empty if it can, or if it is none."""
         most: Vec
         level: Queue | None
         if wanted.zero():
             return ""
         if queue.fair:
-            return (
-                f"queue {queue.path} cannot run application {message.application_id} with task group request: "
-                "unsupported sort type"
-            )
+            words = " with task group request: unsupported sort type"
+            return naming(f"queue {queue.path} cannot run application ", message.application_id, words)
         most = Vec(0, UNLIMITED)
         level = queue
         while level is not None:
@@ -199,9 +198,11 @@ class Gangs:
             return ""
         names = self.books.types.names
         limits = {names[d]: amount for d, amount in enumerate(most.values()) if amount != UNLIMITED}
-        return (
-            f"queue {queue.path} cannot fit application {message.application_id}: task group request "
-            f"{_as_map(wanted.named(self.books.types))} larger than max queue allocation {_as_map(limits)}"
+        return naming(
+            f"queue {queue.path} cannot fit application ",
+            message.application_id,
+            f": task group request {_as_map(wanted.named(self.books.types))} larger than max queue allocation "
+            f"{_as_map(limits)}",
         )
 
     def admitted(self, app: Application, message: AddApplication, timeout_ns: int) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import cython
 
 from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
-from licorne.si.messages import AddApplication, RejectedAllocation
+from licorne.si.messages import AddApplication
 
 from .admission import add_application, timeout_ns
 from .constraints import ConstraintError
 from .nodechanges import full_name, set_foreign
+from .rejections import Reason, naming, refused_allocation
 from .states import ApplicationState, ObjectState
 from .tags import seconds_tag
 from .vectors import SUM_MAX, TYPES_MAX
@@ -42,6 +43,7 @@ else:
     from .vectors import Types, Vec, new_vec
 
 Partition = Any  # licorne.core.partition.Partition, which is built upon this module
+Words = Any  # licorne.core.rejections.Fault: of an argument that is called `str`, Cython takes no other
 
 ACTIVE = ObjectState.ACTIVE
 NEW = ApplicationState.NEW
@@ -140,7 +142,7 @@ class Intake:
         app: Application | None = self.applications.get(message.application_id)
         made: Application | None = None
         need: Need = self.plain
-        fault: str = self._fault(app, message)
+        fault: Words = self._fault(app, message)
         if not fault and tags and TAG_NODE_CONSTRAINTS in tags:
             try:
                 need = self.desk.needs.of_text(tags[TAG_NODE_CONSTRAINTS])
@@ -154,23 +156,24 @@ class Intake:
         if fault:
             if made is not None:
                 self.desk.remove_application(made)
-            self.desk.out.append(RejectedAllocation(message.key, message.application_id, fault))
+            self.desk.out.append(refused_allocation(message, fault))
 
     @cython.cfunc
-    def _fault(self, app: Application | None, message: Allocation) -> str:
+    def _fault(self, app: Application | None, message: Allocation) -> Words:
         """Why the message is refused, whatever is there already; empty if it is not (order of section 7.3).
 
         If it is not, `amounts` are those of the message.
         """
         if not self.active:
-            return f"partition {full_name(self.desk)} is stopped; cannot process allocation {message.key}"
+            where = f"partition {full_name(self.desk)} is stopped; cannot process allocation "
+            return naming(where, message.key)
         if app is None:
             if not message.independent:
-                return f"failed to find application {message.application_id}"
+                return naming("failed to find application ", message.application_id)
         elif message.independent and not app.independent:
-            return f"allocationKey: {message.key!r}: an application has this ID"
+            return naming("allocationKey: ", repr(message.key), ": an application has this ID")
         elif app.state is FAILING or (app.state is RESUMING and message.placeholder and message.task_group):
-            return f"application {message.application_id} is {app.state.lower()}"
+            return naming("application ", message.application_id, f" is {app.state.lower()}")
         if not message.resource:
             return "allocation contains no resources"
         found: cython.int = self.types.read(message.resource, self.amounts)
@@ -195,7 +198,7 @@ class Intake:
         return ""
 
     @cython.cfunc
-    def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> str:
+    def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> Words:
         assert app is not None
         pending: Ask | None = app.asks.get(message.key)
         alloc: Ask | None = None
@@ -206,7 +209,7 @@ class Intake:
             if self.root.pending.crowded(self.amounts, message.max_allocations, self.root.allocated):
                 return f"the sum of all that is asked for would be larger than {SUM_MAX}"
         if present is None and message.placeholder and app.atomic is not None:
-            return f"placeholder: application {app.id} is placed as a whole and has none"
+            return naming("placeholder: application ", app.id, " is placed as a whole and has none")
         if message.node_id:
             return _placed_outside(self, app, message, need, pending, alloc)
         if pending is not None:
@@ -347,13 +350,13 @@ def _placed_outside(
     return ""
 
 
-def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, str]:
+def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, Words]:
     """An ask without an application (seed's dialect): an application of its own (spec scheduler-interface.md, 9)."""
     add = AddApplication(application_id=message.key, user="nobody", groups=("nogroup",), tags=message.tags or {})
     start = len(partition.out)
     if not add_application(partition, add):
         rejected = partition.out.pop()
-        return None, str(getattr(rejected, "reason", ""))
+        return None, Reason(rejected.reason, rejected.template or rejected.reason)
     del partition.out[start:]  # the resource manager knows of no application
     app = partition.applications[message.key]
     app.independent = True

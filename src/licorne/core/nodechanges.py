@@ -15,14 +15,13 @@ from licorne.si.messages import (
     Allocation,
     NodeAction,
     NodeUpdate,
-    RejectedAllocation,
-    RejectedNode,
     Termination,
 )
 from licorne.si.partitions import qualified_partition
 
 from .constraints import ConstraintError, NodeLabels
 from .nodes import Node
+from .rejections import Fault, naming, refused_allocation, refused_node
 from .states import ObjectState
 from .tags import seconds_tag
 from .vectors import SUM_MAX, TYPES_MAX, Vec
@@ -37,22 +36,22 @@ def change_node(partition: Partition, message: NodeUpdate) -> bool:
     if action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
         return _create(partition, message)
     node = partition.nodes.get(message.node_id)
-    fault = ""
+    fault: Fault = ""
     if node is None:
-        fault = f"failed to find node {message.node_id}"
+        fault = naming("failed to find node ", message.node_id)
     elif action is NodeAction.UPDATE:
         fault = _update(partition, node, message)
     elif action is NodeAction.DRAIN_NODE:
         set_schedulable(partition, node, False)
     elif action is NodeAction.DRAIN_TO_SCHEDULABLE:
         if message.strict and node.schedulable:
-            fault = f"node {node.id} is not draining"
+            fault = naming("node ", node.id, " is not draining")
         else:
             set_schedulable(partition, node, True)
     elif action is NodeAction.DECOMISSION:
         remove_node(partition, node)
     if fault and message.strict:
-        partition.out.append(RejectedNode(message.node_id, fault))
+        partition.out.append(refused_node(message, fault))
     return False
 
 
@@ -86,19 +85,22 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
         fault = fault or str(error)
     if not fault and partition.total.crowded(partition.types.vector(capacity), 1, None):
         fault = f"the sum of all nodes would be larger than {SUM_MAX}"
+    words: tuple[str, ...] = (fault,) if fault else ()
     if partition.state is not ObjectState.ACTIVE:
-        fault = f"partition {full_name(partition)} is stopped cannot add a new node {message.node_id}"
+        words = (f"partition {full_name(partition)} is stopped cannot add a new node ", message.node_id)
     elif message.node_id in partition.nodes:
-        fault = (
-            f"failed to add node {message.node_id} to partition {full_name(partition)}, error: partition "
-            f"{full_name(partition)} has an existing node {message.node_id}, node name must be unique"
+        words = (
+            "failed to add node ",
+            message.node_id,
+            f" to partition {full_name(partition)}, error: partition {full_name(partition)} has an existing node ",
+            message.node_id,
+            ", node name must be unique",
         )
     elif not message.node_id:
-        fault = fault or "node without a nodeID"
-    if fault:
-        partition.out.append(
-            RejectedNode(message.node_id, f"failure while adding new node, node rejected with error: \n{fault}")
-        )
+        words = words or ("node without a nodeID",)
+    if words:
+        reason = naming(f"failure while adding new node, node rejected with error: \n{words[0]}", *words[1:])
+        partition.out.append(refused_node(message, reason))
         return False
     node = Node(message.node_id, attributes, labels, partition.types.vector(capacity))
     node.schedulable = message.action is NodeAction.CREATE
@@ -207,11 +209,11 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
     """Another scheduler's allocation is there, or has changed: it occupies its node, and counts nowhere else."""
     known = partition.foreign.get(message.key)
     node = partition.nodes.get(message.node_id) if known is None else known.node
-    fault = ""
+    fault: Fault = ""
     if not message.node_id:
-        fault = f"trying to add a foreign request (non-allocation) {message.key}"
+        fault = naming("trying to add a foreign request (non-allocation) ", message.key)
     elif node is None:
-        fault = f"failed to find node {message.node_id} for allocation {message.key}"
+        fault = naming(f"failed to find node {message.node_id} for allocation ", message.key)
     else:
         fault = amounts_fault(partition, message.resource)
     if not fault and node is not None:
@@ -226,7 +228,7 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
                 partition.foreign[message.key] = _foreign(partition, message, node)
             _occupy(partition, node, message.key, amounts)
             return
-    partition.out.append(RejectedAllocation(message.key, message.application_id, fault))
+    partition.out.append(refused_allocation(message, fault))
 
 
 def _foreign(partition: Partition, message: Allocation, node: Node) -> Foreign:

@@ -20,7 +20,7 @@ Sources: seed 001; spec placement.md, section 5; texts of rejections: scheduler-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -43,6 +43,7 @@ from .placement_rules import (
     build_rule,
     legal_queue_name,
 )
+from .rejections import naming
 
 __all__ = [
     "DEFAULT_PATH",
@@ -99,13 +100,15 @@ class Placement:
     """Where an application goes.
 
     `queue` is the full path in lower case, None if the application is rejected; then `reason` is the text for the
-    resource manager. `create`: the queue does not exist yet. `steps` tells what each rule that was asked said.
+    resource manager, and `template` the same without the application's name. `create`: the queue does not exist yet.
+    `steps` tells what each rule that was asked said.
     """
 
     queue: str | None
     create: bool
     reason: str
     steps: tuple[RuleStep, ...]
+    template: str = field(default="", compare=False)  # says nothing that the others do not
 
 
 class Placer:
@@ -242,16 +245,20 @@ def _accepted(
     queue = path.lower()
     existing = tree.find(queue)
     fault = None
-    reason = f"failed to create rule based queue {path} for application {request.application_id}"
+    app_id = request.application_id
+    words = f"failed to create rule based queue {path} for application "
     if existing is None and queue != RECOVERY_PATH:
         fault = creation_fault(path, tree, request.user, request.groups)
     elif existing is not None and not existing.is_leaf:  # only the recovery queue comes here unchecked
-        fault = reason = f"failed to find queue {path} for application {request.application_id}"
+        words = f"failed to find queue {path} for application "
+        fault = f"{words}{app_id}"
     if fault is None:
         return Placement(queue, existing is None, "", (*steps, step))
     failed = RuleStep(step.index, step.rule, path, Verdict.ERROR, fault)
-    return Placement(None, False, reason if reason == fault else f"{reason}\n{fault}", (*steps, failed))
+    reason = naming(words, app_id) if existing is not None else naming(words, app_id, f"\n{fault}")
+    return Placement(None, False, reason.text, (*steps, failed), reason.template)
 
 
 def _rejected(request: PlacementRequest, cause: str, steps: list[RuleStep]) -> Placement:
-    return Placement(None, False, f"failed to place application {request.application_id}: {cause}", tuple(steps))
+    reason = naming("failed to place application ", request.application_id, f": {cause}")
+    return Placement(None, False, reason.text, tuple(steps), reason.template)

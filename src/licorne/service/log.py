@@ -17,8 +17,9 @@ from typing import Any, Literal, TextIO
 
 import structlog
 
-from .logwriter import LogWriter
 from licorne.core.settingkinds import LEVELS
+
+from .logwriter import LogWriter
 
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]

@@ -86,11 +86,16 @@ Input = AddApplication | RemoveApplication | Allocation | Release | NodeUpdate
 
 
 class RejectedAllocation(msgspec.Struct):
-    """An ask or an allocation was refused, and why."""
+    """An ask or an allocation was refused, and why.
+
+    `template`: the reason with `…` in place of each name that is the message's own (key, application), so that equal
+    reasons can be told without looking for names in sentences; empty where it is the same as the reason.
+    """
 
     key: str
     application_id: str
     reason: str
+    template: str = ""
 
 
 class AcceptedApplication(msgspec.Struct):
@@ -100,10 +105,11 @@ class AcceptedApplication(msgspec.Struct):
 
 
 class RejectedApplication(msgspec.Struct):
-    """An application was refused, and why."""
+    """An application was refused, and why; `template` as of an allocation, without the application's name."""
 
     application_id: str
     reason: str
+    template: str = ""
 
 
 class UpdatedApplication(msgspec.Struct):
@@ -122,10 +128,11 @@ class AcceptedNode(msgspec.Struct):
 
 
 class RejectedNode(msgspec.Struct):
-    """A node, or a change to one, was refused, and why."""
+    """A node, or a change to one, was refused, and why; `template` as of an allocation, without the node's name."""
 
     node_id: str
     reason: str
+    template: str = ""
 
 
 class WaitingForResources(msgspec.Struct):
