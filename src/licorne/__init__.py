@@ -10,10 +10,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from licorne import _interpreted
+from licorne import _default, _interpreted, _log
 
 if TYPE_CHECKING:
     from licorne.core.api import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
+    from licorne.core.arguments import RequestError
+    from licorne.core.incidents import Incident
+    from licorne.core.settings import SettingsError
+    from licorne.core.strict import NoEffectError
     from licorne.core.validate import InvariantError
     from licorne.si.callback import ResourceManagerCallback
 
@@ -21,24 +25,33 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ConfigurationError",
+    "Incident",
     "InvariantError",
+    "NoEffectError",
     "NotRegisteredError",
     "RegistrationError",
+    "RequestError",
     "ResourceManagerCallback",
     "SchedulerAPI",
+    "SettingsError",
     "__version__",
 ]
 
 _WHERE = {
     "ConfigurationError": "licorne.core.api",
+    "Incident": "licorne.core.incidents",
     "InvariantError": "licorne.core.validate",
+    "NoEffectError": "licorne.core.strict",
     "NotRegisteredError": "licorne.core.api",
     "RegistrationError": "licorne.core.api",
+    "RequestError": "licorne.core.arguments",
     "ResourceManagerCallback": "licorne.si.callback",
     "SchedulerAPI": "licorne.core.api",
+    "SettingsError": "licorne.core.settings",
 }
 
 _interpreted.install()  # before the core is imported: it decides which form of it is loaded
+_default.incident_handlers.append(_log.log_incident)  # for refusals and errors that a program takes no care of
 
 
 def __getattr__(name: str) -> object:

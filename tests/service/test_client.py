@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from licorne import NotRegisteredError, RegistrationError, ResourceManagerCallback
+from licorne import Incident, NotRegisteredError, RegistrationError, RequestError, ResourceManagerCallback
 from licorne.client import DisconnectedError, SchedulerClient, SchedulerUnreachableError
 from licorne.client.connection import Connection
 from licorne.client.scheduler import ITEMS_MAX, _parts
@@ -82,6 +82,55 @@ def test_requests_in_bytes_and_calls_from_callbacks() -> None:
         manager.add_application(client, "app")
         assert told.wait(20)
         wait_for(lambda: client.callback_errors == ["ZeroDivisionError: "])
+
+
+def test_mistakes_raise_and_nothing_is_sent() -> None:
+    def ask(number: int, amount: Any = 1) -> v19.Allocation:
+        return v19.Allocation(allocation_key=str(number), application_id="app", resource_per_alloc={"vcore": amount})
+
+    wrong: list[tuple[str, Any, str]] = [
+        ("update_node", v19.ApplicationRequest(rm_id="rm"), "must be a NodeRequest"),
+        ("update_node", v19.NodeRequest, "must be a NodeRequest, not the class itself"),
+        ("update_node", v19.NodeRequest(rm_id="rm", nodes=v19.NodeInfo()), "nodes NodeInfo(node_id=''"),  # type: ignore[arg-type]
+        (
+            "update_allocation",  # the last one, in the second of two messages
+            v19.AllocationRequest(rm_id="rm", allocations=[*map(ask, range(ITEMS_MAX)), ask(ITEMS_MAX, 1.5)]),
+            "resourcePerAlloc['vcore'] 1.5: must be an integer",
+        ),
+    ]
+    with site() as here:
+        manager = Manager()
+        with connected(here, manager) as client:
+            manager.add_application(client, "app")
+            for method, request, text in wrong:
+                with pytest.raises(RequestError) as error:
+                    getattr(client, method)(request)
+                assert text in str(error.value)
+            manager.add_node(client, "n1", 3000)
+            manager.ask(client, "app", {"a": 1000})
+            wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        for callback in (Manager, print):
+            with pytest.raises(RequestError, match="invalid callback"):
+                SchedulerClient(here.wire.address).register_resource_manager(REQUEST, callback)  # type: ignore[arg-type]
+
+
+def test_refusals_that_the_callback_does_not_take_reach_the_handler() -> None:
+    heard: list[Incident] = []
+    with site() as here, SchedulerClient(here.wire.address, on_incident=heard.append) as client:
+        client.register_resource_manager(REQUEST, ResourceManagerCallback())
+        client.update_node(v19.NodeRequest(rm_id="rm", nodes=[v19.NodeInfo(node_id="n1")]))  # without an action
+        wait_for(lambda: heard)
+    (said,) = heard
+    assert (said.kind, said.rm_id, said.callback) == ("refusal", "rm", "update_node")
+    assert said.text == ("node 'n1' was refused: invalid nodes[0].action 0: must say what is to be done with the node")
+
+
+def test_a_resource_manager_may_bring_settings_that_a_later_release_knows() -> None:
+    with site() as here, SchedulerClient(here.wire.address) as client:
+        extra = {"service.ofRelease2": "x", "priority.class.high": "7"}
+        client.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm", extra_config=extra))
+        found = here.look(lambda s: s.api.cluster.managers["rm"].settings.priority_classes)
+        assert found == {"high": 7}
 
 
 def test_asks_wait_for_their_application_and_node() -> None:

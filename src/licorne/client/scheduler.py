@@ -20,7 +20,9 @@ from typing import Any, Self, TypeVar
 
 import grpc
 
-from licorne.core.api import NotRegisteredError, RegistrationError
+from licorne.core.api import NotRegisteredError, RegistrationError, RequestError
+from licorne.core.arguments import check_callback, checked, refuse_request
+from licorne.core.incidents import Handler, Incidents
 from licorne.si import ResourceManagerCallback, seed, v19, wire
 from licorne.si.rpc import DEFAULT_ADDRESS, Kind
 
@@ -30,12 +32,13 @@ from .outbox import Name
 T = TypeVar("T")
 Registration = v19.RegisterResourceManagerRequest | seed.RegisterResourceManagerRequest
 Resync = Callable[["SchedulerClient"], None]
+Message = bytes | tuple[bytes, list[Name], list[Name]]
+"""What is to be sent: bytes of which nothing is known, or bytes, which names they make new, and which must be there before."""
 
 ITEMS_MAX = 1000
 """How many items (asks, nodes, applications) a message holds at most; longer requests become several messages."""
 LATER_MAX = 10_000
 """How many requests of other threads are kept while a resync is under way; more, and it begins anew."""
-CALLBACKS_ERRORS_MAX = 100
 GOODBYE_S = 5.0
 """How long the scheduler has to take notice of a goodbye."""
 _METHODS: dict[Kind, str] = {
@@ -43,6 +46,12 @@ _METHODS: dict[Kind, str] = {
     "application": "update_application",
     "allocation": "update_allocation",
     "node": "update_node",
+}
+_REQUESTS: dict[Kind, type[Any]] = {
+    "update": seed.UpdateRequest,
+    "application": v19.ApplicationRequest,
+    "allocation": v19.AllocationRequest,
+    "node": v19.NodeRequest,
 }
 _FINAL = {
     grpc.StatusCode.ABORTED: "another instance took over",
@@ -68,6 +77,8 @@ class SchedulerClient:
         credentials: of gRPC, for TLS (`grpc.ssl_channel_credentials`); without, the connection is not encrypted.
         token: what the scheduler's `--token-file` holds.
         retry_s: how long to wait before connecting again, at first and at most; it doubles each time.
+        on_incident: takes an `Incident`, in the client's threads: a refusal that the callback does not take, an error that
+            it raised. Without it they are written to `logging.getLogger("licorne")`.
     """
 
     def __init__(
@@ -77,6 +88,7 @@ class SchedulerClient:
         credentials: grpc.ChannelCredentials | None = None,
         token: str = "",
         retry_s: tuple[float, float] = (0.1, 5.0),
+        on_incident: Handler | None = None,
     ) -> None:
         self.address = address
         self._credentials = credentials
@@ -87,13 +99,16 @@ class SchedulerClient:
         self._resync: Resync | None = None
         self._lock = threading.Lock()  # of what follows
         self._connection: Connection | None = None
-        self._later: list[tuple[Kind, Any]] | None = None  # what other threads say while a resync is under way
+        self._later: list[tuple[Kind, list[Message]]] | None = (
+            None  # what other threads say while a resync is under way
+        )
         self._over: str = ""  # why it is over for good
         self._keeper: threading.Thread | None = None
         self._closing = threading.Event()
         self._calling = threading.Lock()  # one callback at a time
-        self.callback_errors: list[str] = []
-        """The last errors that callbacks raised (at most 100): they change nothing."""
+        self._incidents = Incidents(on_incident)
+        self.callback_errors: list[str] = self._incidents.errors
+        """The last errors that callbacks raised (at most 100), as `SchedulerAPI` has them: they change nothing."""
         self.resyncs = 0
         """How many times everything was reported again."""
 
@@ -118,7 +133,10 @@ class SchedulerClient:
             RegistrationError: refused; the text is the scheduler's.
             SchedulerUnreachableError: no answer within `timeout_s`.
             DisconnectedError: the client is closed.
+            RequestError: no such request, or a callback that is none.
         """
+        request = checked(request, v19.RegisterResourceManagerRequest, seed.RegisterResourceManagerRequest)
+        check_callback(callback)
         with self._lock:
             if self._over or self._request is not None:
                 raise DisconnectedError(self._over or "a client registers once; make another one")
@@ -149,7 +167,7 @@ class SchedulerClient:
             raise
         return connection
 
-    def _take_over(self, connection: Connection, later: list[tuple[Kind, Any]] | None) -> bool:
+    def _take_over(self, connection: Connection, later: list[tuple[Kind, list[Message]]] | None) -> bool:
         """From now on this is the connection; unless the client was closed while it was made: then it says goodbye."""
         with self._lock:
             if not self._over:
@@ -168,6 +186,7 @@ class SchedulerClient:
         Raises:
             NotRegisteredError: not registered, under another id, or in the other dialect.
             DisconnectedError: it is over for good; the text says why.
+            RequestError: it is no such message, or a value in it is not of the type that is declared.
         """
         self._submit("update", request)
 
@@ -188,6 +207,9 @@ class SchedulerClient:
         self._submit("node", request)
 
     def _submit(self, kind: Kind, request: Any) -> None:
+        if not isinstance(request, bytes | _REQUESTS[kind]):
+            refuse_request(request, _REQUESTS[kind])
+        messages: list[Message] = [request] if isinstance(request, bytes) else _encoded(request)
         with self._lock:
             if self._over:
                 raise DisconnectedError(self._over)
@@ -201,33 +223,28 @@ class SchedulerClient:
             if connection is None:
                 return  # lost: what the books say is reported again
             if self._later is not None and threading.current_thread() is not self._keeper:
-                self._later.append((kind, request))
+                self._later.append((kind, messages))
                 if len(self._later) > LATER_MAX:
                     connection.end(Lost(grpc.StatusCode.OK, "too much was said during a resync"))
                 return
-        self._send(connection, kind, request)
+        self._send(connection, kind, messages)
 
     @staticmethod
-    def _send(connection: Connection, kind: Kind, request: Any) -> None:
-        if isinstance(request, bytes):
-            connection.put(kind, request, frozenset())
-            return
-        for part in _parts(request):
-            connection.unanswered.add(_new_names(part))
-            connection.put(kind, wire.encode(part), connection.unanswered.among(_used_names(part)))
+    def _send(connection: Connection, kind: Kind, messages: list[Message]) -> None:
+        for message in messages:
+            if isinstance(message, bytes):
+                connection.put(kind, message, frozenset())
+            else:
+                data, new, used = message
+                connection.unanswered.add(new)
+                connection.put(kind, data, connection.unanswered.among(used))
 
     # -- answers ---------------------------------------------------------------------------------------
 
     def _deliver(self, kind: Kind, response: Any) -> None:
-        if self._callback is None:
-            return
+        assert self._request is not None
         with self._calling:
-            try:
-                getattr(self._callback, _METHODS[kind])(response)
-            except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
-                _log.exception("a callback failed")
-                self.callback_errors.append(f"{type(error).__name__}: {error}")
-                del self.callback_errors[:-CALLBACKS_ERRORS_MAX]
+            self._incidents.deliver(self._request.rm_id, self._callback, _METHODS[kind], response)
 
     # -- connections that break ------------------------------------------------------------------------
 
@@ -295,8 +312,8 @@ class SchedulerClient:
                     self._later = None
                     return
                 later, self._later = self._later, []
-            for kind, request in later:
-                self._send(connection, kind, request)
+            for kind, messages in later:
+                self._send(connection, kind, messages)
 
     # -- the end ---------------------------------------------------------------------------------------
 
@@ -327,23 +344,36 @@ class SchedulerClient:
         self.close()
 
 
+def _encoded(request: Any) -> list[Message]:
+    """A request as messages; all of them are made before any is sent, so that one that cannot be sent is refused whole."""
+    try:
+        parts = [(part, wire.encode(part)) for part in _parts(request)]
+    except wire.WireError as error:
+        raise RequestError(str(error)) from None
+    return [(data, _new_names(part), list(_used_names(part))) for part, data in parts]
+
+
 def _parts(request: Any) -> Iterator[Any]:
     """A request in messages that are not too long. The seed's has an order of its own, and is not divided."""
-    if isinstance(request, v19.AllocationRequest) and len(request.allocations) > ITEMS_MAX:
+    if isinstance(request, v19.AllocationRequest) and _is_long(request.allocations):
         for part in _divided(request.allocations):
             yield v19.AllocationRequest(rm_id=request.rm_id, allocations=part)
         if request.releases is not None:
             yield v19.AllocationRequest(rm_id=request.rm_id, releases=request.releases)
-    elif isinstance(request, v19.ApplicationRequest) and len(request.new) > ITEMS_MAX:
+    elif isinstance(request, v19.ApplicationRequest) and _is_long(request.new):
         for new in _divided(request.new):
             yield v19.ApplicationRequest(rm_id=request.rm_id, new=new)
         if request.remove:
             yield v19.ApplicationRequest(rm_id=request.rm_id, remove=request.remove)
-    elif isinstance(request, v19.NodeRequest) and len(request.nodes) > ITEMS_MAX:
+    elif isinstance(request, v19.NodeRequest) and _is_long(request.nodes):
         for nodes in _divided(request.nodes):
             yield v19.NodeRequest(rm_id=request.rm_id, nodes=nodes)
     else:
         yield request
+
+
+def _is_long(items: object) -> bool:
+    return isinstance(items, list | tuple) and len(items) > ITEMS_MAX
 
 
 def _divided(items: list[T]) -> Iterator[list[T]]:

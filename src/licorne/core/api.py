@@ -7,11 +7,15 @@ the time (`now_ns`), because the core reads no clock: give it, or give a `clock`
 standing still, as a simulation does between events.
 
 Calls from within a callback are refused: the step that called back is still under way.
+
+Nothing is swallowed. A mistake of the program that calls raises at once (`licorne.core.arguments`); what a callback does
+not take, or raises, reaches a handler (`licorne.core.incidents`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from functools import partial
 from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
@@ -19,11 +23,15 @@ from licorne.si import seed, v19
 from licorne.si.callback import ResourceManagerCallback
 
 from . import dump
-from .calls import REENTERED, Calls, Clock, NotRegisteredError, OnOutput
+from .arguments import RequestError, check_callables, check_callback, check_text, checked
+from .calls import REENTERED, Calls, Clock, Moment, NotRegisteredError, OnOutput
 from .connection import Connection
+from .incidents import Handler, Incident
 from .partition import PlacementConfigError
 from .plugins import Plugins
 from .settings import SettingsError
+from .settingtable import check_settings, unknown_settings
+from .strict import NoEffectError
 
 PolicyGroups = MutableMapping[str, tuple[str, Mapping[str, str]]]
 
@@ -47,10 +55,20 @@ class SchedulerAPI(Calls):
         on_output: takes (rm_id, outputs) as internal messages (`licorne.si.messages`) in place of the callbacks. A host
             that sends bytes makes them with `responses_as_bytes` of the adapter of its peer's dialect
             (`licorne.si.adapt_v19`, `licorne.si.adapt_seed`).
+        on_incident: takes an `Incident`: a refusal that no callback took, an error that a callback raised, or what was said
+            and has no effect. Without it they are written to `logging.getLogger("licorne")`. Refusals that `on_output`
+            is given are none.
+        strict: a request that ends or changes what is not there raises `NoEffectError`; else it changes nothing.
+        other_settings: settings that neither the scheduler nor YuniKorn knows are passed over, as an incident, rather than
+            refused: for a host whose resource managers may be newer than itself.
 
     `settings` may be changed: for every resource manager, another value counts from its next registration or reload on.
-    `callback_errors` are the last errors that callbacks raised (at most 100): they change nothing, and are kept for the
-    host to log.
+    `callback_errors` are the last errors that callbacks raised (at most 100), as texts with an attribute `traceback`
+    (of `traceback.TracebackException`): they change nothing.
+
+    Raises:
+        SettingsError: a setting that is unknown, or no text.
+        RequestError: another argument that cannot be used.
     """
 
     def __init__(
@@ -60,8 +78,14 @@ class SchedulerAPI(Calls):
         settings: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         on_output: OnOutput | None = None,
+        on_incident: Handler | None = None,
+        strict: bool = False,
+        other_settings: bool = False,
     ) -> None:
-        super().__init__(clock, on_output)
+        check_callables(clock=clock, on_output=on_output, on_incident=on_incident)
+        check_settings({} if settings is None else settings, known=not other_settings)
+        self._other_settings = other_settings
+        super().__init__(clock, on_output, on_incident, strict=strict)
         self.policy_groups: PolicyGroups = {} if policy_groups is None else policy_groups
         self.settings = dict(settings or {})
 
@@ -72,13 +96,20 @@ class SchedulerAPI(Calls):
         request: v19.RegisterResourceManagerRequest | seed.RegisterResourceManagerRequest,
         callback: ResourceManagerCallback | None = None,
         *,
-        now_ns: int | None = None,
+        now_ns: Moment = None,
     ) -> v19.RegisterResourceManagerResponse | seed.RegisterResourceManagerResponse:
         """Register; the dialect is that of the request. The same id again: all it had is forgotten, and it reports anew.
 
+        `callback`: an object of a subclass of `ResourceManagerCallback`, or any other that has some of its methods.
+
         Raises:
-            RegistrationError: an empty id, an unknown policy group, a configuration or setting that is refused.
+            RegistrationError: an empty id, a configuration or setting that is refused; in the seed's dialect a policy group
+                that is not among those of this scheduler, if it has any. In 1.9's dialect the group is a name only: an
+                unknown one is an incident, and the configuration of the request, or the built-in one, counts.
+            RequestError: no such request, or a callback that is none: a class, or an object without any of the methods.
         """
+        request = checked(request, v19.RegisterResourceManagerRequest, seed.RegisterResourceManagerRequest)
+        check_callback(callback)
         self._begin(now_ns)
         rm_id = request.rm_id
         seed_dialect = isinstance(request, seed.RegisterResourceManagerRequest)
@@ -87,12 +118,12 @@ class SchedulerAPI(Calls):
         if not rm_id:
             raise RegistrationError("registration of RM failed: rmID: must not be empty")
         group_text, group_settings = self._policy_group(request.policy_group, required=seed_dialect)
-        plugins = Plugins(callback, self._note)
+        plugins = Plugins(callback, partial(self._incidents.failed, rm_id))
         try:
             plugins.manager = self.cluster.register(
                 rm_id,
                 text or group_text or DEFAULT_CONFIGURATION,
-                {**self.settings, **group_settings, **extra},
+                self._checked(rm_id, {**self.settings, **group_settings, **extra}),
                 plugins.predicate(),
                 seed_dialect=seed_dialect,
                 listens=plugins.listens,
@@ -101,8 +132,17 @@ class SchedulerAPI(Calls):
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise RegistrationError(f"registration of RM failed: {error}") from error
         self._connections[rm_id] = Connection(
-            rm_id, callback, plugins, request.policy_group, extra, self._note, seed_dialect=seed_dialect
+            rm_id, callback, plugins, request.policy_group, extra, self._incidents, seed_dialect=seed_dialect
         )
+        if (
+            request.policy_group
+            and self.policy_groups
+            and self.policy_groups.get(request.policy_group) is None
+            and not text
+        ):
+            self._incidents.passed_over(
+                rm_id, f"policyGroup: {request.policy_group!r}: unknown; the built-in configuration counts"
+            )
         self._note_plugins()
         self._deliver()
         return seed.RegisterResourceManagerResponse() if seed_dialect else v19.RegisterResourceManagerResponse()
@@ -121,7 +161,7 @@ class SchedulerAPI(Calls):
             raise RegistrationError(f"registration of RM failed: policyGroup: {name!r}: unknown, there are: {names}")
         return "", {}
 
-    def update_configuration(self, request: v19.UpdateConfigurationRequest, *, now_ns: int | None = None) -> None:
+    def update_configuration(self, request: v19.UpdateConfigurationRequest, *, now_ns: Moment = None) -> None:
         """Apply another configuration (1.9); an empty one means the built-in one. The same text changes nothing.
 
         `extra_config`, if it is not empty, replaces that of the registration; only the settings named in
@@ -129,7 +169,9 @@ class SchedulerAPI(Calls):
 
         Raises:
             ConfigurationError: refused; the old one stays.
+            RequestError: no such request.
         """
+        request = checked(request, v19.UpdateConfigurationRequest)
         self._begin(now_ns)
         connection = self._connections.get(request.rm_id)
         if connection is None:
@@ -138,12 +180,13 @@ class SchedulerAPI(Calls):
             )
         self._reload(request.rm_id, connection, request.config or DEFAULT_CONFIGURATION, request.extra_config)
 
-    def reload_configuration(self, rm_id: str, *, now_ns: int | None = None) -> None:
+    def reload_configuration(self, rm_id: str, *, now_ns: Moment = None) -> None:
         """Read the resource manager's policy group again and apply it (seed).
 
         Raises:
             ConfigurationError: refused; the old one stays.
         """
+        check_text("rm_id", rm_id)
         self._begin(now_ns)
         connection = self._connections.get(rm_id)
         if connection is None:
@@ -156,9 +199,7 @@ class SchedulerAPI(Calls):
         text = self.policy_groups.get(connection.policy_group, ("", {}))[0] or DEFAULT_CONFIGURATION
         self._reload(rm_id, connection, text, {})
 
-    def change_configuration(
-        self, rm_id: str, text: str, *, now_ns: int | None = None
-    ) -> seed.UpdateConfigurationResponse:
+    def change_configuration(self, rm_id: str, text: str, *, now_ns: Moment = None) -> seed.UpdateConfigurationResponse:
         """Change the configuration from the scheduler's side: what an operator does, unlike the calls above.
 
         The text is checked whole. Then the resource manager saves it, if it offers to (plugin `update_configuration`);
@@ -171,6 +212,8 @@ class SchedulerAPI(Calls):
             ConfigurationError: not registered, the text is refused, or the resource manager did not save it; nothing
             has changed. It is an exception in all three cases, as with the other ways to change a configuration.
         """
+        check_text("rm_id", rm_id)
+        check_text("text", text)
         self._begin(now_ns)
         connection = self._connections.get(rm_id)
         if connection is None:
@@ -178,7 +221,7 @@ class SchedulerAPI(Calls):
         if not text.strip():  # it would be legal, and take all partitions away
             raise ConfigurationError("update of configuration failed: the text is empty")
         try:
-            self.cluster.check_reload(rm_id, text, self._settings_of(connection, connection.extra))
+            self.cluster.check_reload(rm_id, text, self._settings_of(rm_id, connection, connection.extra))
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise ConfigurationError(f"update of configuration failed: {error}") from error
         old = self.cluster.managers[rm_id].configuration.text
@@ -193,13 +236,22 @@ class SchedulerAPI(Calls):
         self._reload(rm_id, connection, text, {})
         return seed.UpdateConfigurationResponse(success=True, old_config=old)
 
-    def _settings_of(self, connection: Connection, extra: Mapping[str, str]) -> dict[str, str]:
-        return {**self.settings, **self.policy_groups.get(connection.policy_group, ("", {}))[1], **extra}
+    def _settings_of(self, rm_id: str, connection: Connection, extra: Mapping[str, str]) -> dict[str, str]:
+        group = self.policy_groups.get(connection.policy_group, ("", {}))[1]
+        return self._checked(rm_id, {**self.settings, **group, **extra})
+
+    def _checked(self, rm_id: str, settings: dict[str, str]) -> dict[str, str]:
+        """The same; raises for those that are unknown, or says that they are passed over."""
+        check_settings(settings, known=not self._other_settings)
+        if self._other_settings:
+            for words in unknown_settings(settings):
+                self._incidents.passed_over(rm_id, words)
+        return settings
 
     def _reload(self, rm_id: str, connection: Connection, text: str, extra: Mapping[str, str]) -> None:
         extra = dict(extra) or connection.extra
         try:
-            self.cluster.reload(rm_id, text, self._settings_of(connection, extra))
+            self.cluster.reload(rm_id, text, self._settings_of(rm_id, connection, extra))
             connection.extra = extra
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise ConfigurationError(f"update of configuration failed: {error}") from error
@@ -208,10 +260,12 @@ class SchedulerAPI(Calls):
 
     def extra_config(self, rm_id: str) -> Mapping[str, str]:
         """The settings that a resource manager brought; empty for an unknown one."""
+        check_text("rm_id", rm_id)
         return self._connections[rm_id].extra if rm_id in self._connections else {}
 
-    def stop(self, rm_id: str, *, now_ns: int | None = None) -> None:
-        """The resource manager shuts down: all that it had is forgotten. An unknown one is ignored."""
+    def stop(self, rm_id: str, *, now_ns: Moment = None) -> None:
+        """The resource manager shuts down: all that it had is forgotten. An unknown one is ignored, or with `strict` raises."""
+        self._check_known(rm_id)
         self._begin(now_ns)
         self._connections.pop(rm_id, None)
         self._note_plugins()
@@ -221,11 +275,17 @@ class SchedulerAPI(Calls):
     # -- pausing, looking ------------------------------------------------------------------------------
 
     def pause(self, rm_id: str, *, paused: bool = True) -> None:
-        """Decide nothing for a resource manager, or again; what it has stays, and time goes on. An unknown one is ignored.
+        """Decide nothing for a resource manager, or again; what it has stays, and time goes on. An unknown one: as `stop`.
 
         May be called from within `on_output`: it holds from the next `schedule` on. Registration ends it.
         """
+        self._check_known(rm_id)
         self.cluster.pause(rm_id, paused=paused)
+
+    def _check_known(self, rm_id: str) -> None:
+        check_text("rm_id", rm_id)
+        if self._strict and rm_id not in self._connections:
+            raise NotRegisteredError(f'RmID="{rm_id}" not registered')
 
     def next_deadline_ns(self) -> int | None:
         """The next moment (ns) at which something may happen without an input: call `schedule` then. None: never."""
@@ -254,4 +314,14 @@ class SchedulerAPI(Calls):
         return {rm_id: found for rm_id, found in added.items() if found is not None}
 
 
-__all__ = ["ConfigurationError", "NotRegisteredError", "PolicyGroups", "RegistrationError", "SchedulerAPI"]
+__all__ = [
+    "ConfigurationError",
+    "Incident",
+    "NoEffectError",
+    "NotRegisteredError",
+    "PolicyGroups",
+    "RegistrationError",
+    "RequestError",
+    "SchedulerAPI",
+    "SettingsError",
+]

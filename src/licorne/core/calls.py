@@ -14,8 +14,11 @@ from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
 from licorne.si.adapt import Translation
 from licorne.si.messages import Input, Output
 
+from .arguments import refuse_limit, refuse_mistyped, refuse_request, refuse_time
+from .incidents import Handler, Incidents
 from .plugins import Plugins
 from .states import TIME_MAX_NS
+from .strict import refuse_unknown
 from .vectors import UNLIMITED
 
 if cython.compiled:
@@ -30,6 +33,7 @@ else:
 
 OnOutput = Callable[[str, list[Output]], None]
 Clock = Callable[[], int]
+Moment = int | None  # by another name: of an argument that is called `int`, Cython makes one, also of 1.5
 TOLD_AT_ONCE = 1_000
 """At most so many allocations are made before they are told: what was just decided, the processor still has at hand."""
 REENTERED = "SchedulerAPI was called from within a callback; call it when the callback has returned"
@@ -39,16 +43,24 @@ class NotRegisteredError(LookupError):
     """A request of a resource manager that is not registered, or in another dialect than it registered in."""
 
 
+@cython.cfunc
+def _is_request(request: Any, of: object) -> cython.bint:
+    """Is it of this type, and from whom?"""
+    return isinstance(request, of) and type(request.rm_id) is str  # type: ignore[arg-type]
+
+
 @cython.cclass
 class Calls:
     """Any number of resource managers, and the time of each call; `_busy` while a call decides or calls back.
 
-    `callback_errors` are the last errors that callbacks raised (at most 100): they change nothing, and are kept for the
-    host to log.
+    `callback_errors` are the last errors that callbacks raised, at most 100 (`licorne.core.incidents`). `_strict`: what
+    changes nothing, because it names something that is not there, raises.
     """
 
     cluster: Cluster
     callback_errors: list[str]
+    _incidents: Incidents
+    _strict: cython.bint
     _clock: Clock | None
     _on_output: OnOutput | None
     _connections: dict[str, Connection]
@@ -56,9 +68,13 @@ class Calls:
     _predicates: cython.bint  # some of them are asked of nodes
     _busy: cython.bint
 
-    def __init__(self, clock: Clock | None, on_output: OnOutput | None) -> None:
+    def __init__(
+        self, clock: Clock | None, on_output: OnOutput | None, on_incident: Handler | None, *, strict: bool
+    ) -> None:
         self.cluster = Cluster()
-        self.callback_errors = []
+        self._incidents = Incidents(on_incident)
+        self.callback_errors = self._incidents.errors
+        self._strict = strict
         self._clock = clock
         self._on_output = on_output
         self._connections = {}
@@ -68,62 +84,82 @@ class Calls:
 
     # -- updates ---------------------------------------------------------------------------------------
 
-    def update(self, request: seed.UpdateRequest | bytes, *, now_ns: int | None = None) -> None:
+    def update(self, request: seed.UpdateRequest | bytes, *, now_ns: Moment = None) -> None:
         """Take in an update in the seed's dialect: the message, or its bytes as on the wire.
 
         Raises:
             NotRegisteredError: the resource manager is not registered in this dialect.
-            WireError: the bytes are no such message; nothing of them was taken in.
+            RequestError: it is no such message, or a value in it is not of the type that is declared.
+            WireError: the bytes are no such message.
+            NoEffectError: with `strict`, it ends or changes what is not there.
+
+            Nothing was taken in then.
         """
         if isinstance(request, bytes):
             rm_id, translation = adapt_seed.inputs_from_update_bytes(request)
             self._check(rm_id, "UpdateRequest", True)
-        else:
-            rm_id = request.rm_id
-            self._check(rm_id, "UpdateRequest", True)
-            translation = adapt_seed.inputs_from_update_request(request)
-        self._take(rm_id, translation, now_ns)
+            self._take(rm_id, translation, now_ns)
+            return
+        if not _is_request(request, seed.UpdateRequest):
+            refuse_request(request, seed.UpdateRequest)
+        self._check(request.rm_id, "UpdateRequest", True)
+        self._take_made(request.rm_id, adapt_seed.inputs_from_update_request(request), now_ns)
 
-    def update_application(self, request: v19.ApplicationRequest | bytes, *, now_ns: int | None = None) -> None:
+    def update_application(self, request: v19.ApplicationRequest | bytes, *, now_ns: Moment = None) -> None:
         """Take in new and removed applications (1.9), as a message or its bytes; raises as `update`."""
         if isinstance(request, bytes):
-            request = wire.decode(v19.ApplicationRequest, request)
+            decoded = wire.decode(v19.ApplicationRequest, request)
+            self._check(decoded.rm_id, "ApplicationRequest", False)
+            self._take(decoded.rm_id, adapt_v19.inputs_from_application_request(decoded), now_ns)
+            return
+        if not _is_request(request, v19.ApplicationRequest):
+            refuse_request(request, v19.ApplicationRequest)
         self._check(request.rm_id, "ApplicationRequest", False)
-        self._take(request.rm_id, adapt_v19.inputs_from_application_request(request), now_ns)
+        self._take_made(request.rm_id, adapt_v19.inputs_from_application_request(request), now_ns)
 
-    def update_allocation(self, request: v19.AllocationRequest | bytes, *, now_ns: int | None = None) -> None:
+    def update_allocation(self, request: v19.AllocationRequest | bytes, *, now_ns: Moment = None) -> None:
         """Take in asks, allocations and releases (1.9), as a message or its bytes; raises as `update`."""
         if isinstance(request, bytes):
             rm_id, translation = adapt_v19.inputs_from_allocation_bytes(request)
             self._check(rm_id, "AllocationRequest", False)
             self._take(rm_id, translation, now_ns)
             return
+        if not _is_request(request, v19.AllocationRequest):
+            refuse_request(request, v19.AllocationRequest)
         rm_id = request.rm_id
         self._check(rm_id, "AllocationRequest", False)
         ends: list[Any] | None = read_ends_v19(request)
         if ends is None:
-            self._take(rm_id, adapt_v19.inputs_from_allocation_request(request), now_ns)
+            self._take_made(rm_id, adapt_v19.inputs_from_allocation_request(request), now_ns)
         else:
             self._enter(rm_id, ends, (), now_ns)
 
-    def update_node(self, request: v19.NodeRequest | bytes, *, now_ns: int | None = None) -> None:
+    def update_node(self, request: v19.NodeRequest | bytes, *, now_ns: Moment = None) -> None:
         """Take in new, changed and removed nodes (1.9), as a message or its bytes; raises as `update`."""
         if isinstance(request, bytes):
-            request = wire.decode(v19.NodeRequest, request)
+            decoded = wire.decode(v19.NodeRequest, request)
+            self._check(decoded.rm_id, "NodeRequest", False)
+            self._take(decoded.rm_id, adapt_v19.inputs_from_node_request(decoded), now_ns)
+            return
+        if not _is_request(request, v19.NodeRequest):
+            refuse_request(request, v19.NodeRequest)
         self._check(request.rm_id, "NodeRequest", False)
-        self._take(request.rm_id, adapt_v19.inputs_from_node_request(request), now_ns)
+        self._take_made(request.rm_id, adapt_v19.inputs_from_node_request(request), now_ns)
 
-    def submit(self, rm_id: str, inputs: Sequence[Input], *, now_ns: int | None = None) -> None:
+    def submit(self, rm_id: str, inputs: Sequence[Input], *, now_ns: Moment = None) -> None:
         """Take in internal messages: the shortest way in, for hosts that make them themselves."""
         if rm_id not in self._connections:
             raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
         self._enter(rm_id, inputs, (), now_ns)
 
-    def take(self, rm_id: str, translation: Translation, *, now_ns: int | None = None) -> None:
-        """Take in what the adapter of its dialect made of a request, for hosts that look at it first; as `submit`."""
+    def take(self, rm_id: str, translation: Translation, *, now_ns: Moment = None) -> None:
+        """Take in what the adapter of its dialect made of a request, for hosts that look at it first; as `submit`.
+
+        What the adapter has left out (`Translation.ignored`), such a host has seen, and is not told again.
+        """
         if rm_id not in self._connections:
             raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
-        self._take(rm_id, translation, now_ns)
+        self._enter(rm_id, translation.inputs, translation.outputs, now_ns)
 
     @cython.cfunc
     def _check(self, rm_id: str, kind: str, seed_dialect: cython.bint) -> cython.void:
@@ -134,15 +170,29 @@ class Calls:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" registered in the other dialect')
 
     @cython.cfunc
-    def _take(self, rm_id: str, translation: Translation, now_ns: int | None) -> cython.void:
+    def _take_made(self, rm_id: str, translation: Translation, now_ns: Moment) -> cython.void:
+        """Take in a message that a program has made: a value of the wrong type in it is a mistake of that program."""
+        if translation.mistyped:
+            refuse_mistyped(translation.mistyped)
+        self._take(rm_id, translation, now_ns)
+
+    @cython.cfunc
+    def _take(self, rm_id: str, translation: Translation, now_ns: Moment) -> cython.void:
+        for reason in translation.ignored:
+            self._incidents.passed_over(rm_id, reason)
         self._enter(rm_id, translation.inputs, translation.outputs, now_ns)
 
     @cython.cfunc
-    def _enter(
-        self, rm_id: str, inputs: Iterable[Input], refusals: Sequence[Output], now_ns: int | None
-    ) -> cython.void:
+    def _enter(self, rm_id: str, inputs: Iterable[Input], refusals: Sequence[Output], now_ns: Moment) -> cython.void:
         """A whole call: what was refused before the core is told first."""
         self._begin(now_ns)
+        if self._strict:
+            inputs = list(inputs)
+            try:
+                refuse_unknown(self.cluster.managers[rm_id], inputs)
+            except LookupError:
+                self._deliver()  # what the passing of time has brought
+                raise
         if refusals:
             self.cluster.managers[rm_id].out += refusals
         self.cluster.submit(rm_id, inputs)
@@ -150,14 +200,21 @@ class Calls:
 
     # -- decisions -------------------------------------------------------------------------------------
 
-    def schedule(self, *, now_ns: int | None = None, limit: int | None = None) -> int:
+    def schedule(self, *, now_ns: Moment = None, limit: Moment = None) -> int:
         """Decide until nothing more is possible, or `limit` allocations are made; returns the number of new allocations.
 
         They are announced through the callbacks before the call returns, a thousand at a time where no predicate is
         asked. What was due by now happens first.
+
+        Raises:
+            RequestError: a time or a limit that is no whole number, or negative.
         """
         made: cython.longlong = 0
-        wanted: cython.longlong = UNLIMITED if limit is None else min(limit, UNLIMITED)
+        wanted: cython.longlong = UNLIMITED
+        if limit is not None:
+            if type(limit) is not int or limit < 0:
+                refuse_limit(limit)
+            wanted = min(limit, UNLIMITED)
         # An ask that a predicate refused is tried once a call.
         run: cython.longlong = wanted if self._predicates else min(wanted, TOLD_AT_ONCE)
         last: cython.longlong
@@ -176,7 +233,7 @@ class Calls:
     # -- time and callbacks ----------------------------------------------------------------------------
 
     @cython.ccall
-    def _begin(self, now_ns: int | None) -> cython.void:
+    def _begin(self, now_ns: Moment) -> cython.void:
         """A call begins; the time is this, or the clock's, or goes on standing still."""
         if self._busy:
             raise RuntimeError(REENTERED)
@@ -184,8 +241,10 @@ class Calls:
             if self._clock is None:
                 return
             now_ns = self._clock()
-        if now_ns > TIME_MAX_NS:
-            raise ValueError(f"now_ns: {now_ns}: no time is later than {TIME_MAX_NS}")
+            if type(now_ns) is not int:
+                refuse_time("what clock returned", now_ns)
+        if type(now_ns) is not int or not 0 <= now_ns <= TIME_MAX_NS:
+            refuse_time("now_ns", now_ns)
         self.cluster.advance(now_ns)
 
     @cython.ccall
@@ -209,8 +268,3 @@ class Calls:
                     connection.plugins.send(events, seed_dialect=connection.seed_dialect)
         finally:
             self._busy = False
-
-    def _note(self, error: Exception) -> None:
-        self.callback_errors.append(f"{type(error).__name__}: {error}")
-        if len(self.callback_errors) > 100:
-            del self.callback_errors[0]

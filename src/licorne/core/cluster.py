@@ -23,9 +23,6 @@ from licorne.si.messages import (
     NodeAction,
     NodeUpdate,
     Output,
-    RejectedAllocation,
-    RejectedApplication,
-    RejectedNode,
     Release,
     RemoveApplication,
     Termination,
@@ -33,9 +30,11 @@ from licorne.si.messages import (
 from licorne.si.partitions import qualified_partition, short_partition
 
 from .admission import add_application, end_application, remove_application
+from .arguments import refuse_input
 from .eventrecords import Recorder, schedulable
 from .nodechanges import change_node
 from .partition import Predicate, PreemptionPredicate
+from .rejections import naming, refused_allocation, refused_application, refused_node
 from .settings import Settings, read_settings
 from .states import ApplicationEvent, ApplicationState
 from .usagehistory import UsageHistory
@@ -105,7 +104,16 @@ class Cluster:
         Raises:
             KeyError: there is no such resource manager or partition.
         """
-        return self.managers[rm_id].partitions[short_partition(name, rm_id)]
+        manager = self.managers.get(rm_id)
+        if manager is None:
+            known = ", ".join(sorted(self.managers)) or "none"
+            raise KeyError(f"rm_id: {rm_id!r}: no such resource manager is registered; registered: {known}")
+        found = manager.partitions.get(short_partition(name, rm_id))
+        if found is None:
+            raise KeyError(
+                f"name: {name!r}: no such partition of {rm_id!r}; there are: {', '.join(manager.partitions)}"
+            )
+        return found
 
     # -- the life of a resource manager ----------------------------------------------------------------
 
@@ -256,6 +264,9 @@ class Cluster:
 
         What runs on a new node already is taken in behind the applications that follow the node, for it belongs to
         them; nothing of it if the node is refused.
+
+        Raises:
+            RequestError: one of them is no message of this kind; those before it were taken in.
         """
         manager: Manager = self.managers[rm_id]
         partition: Partition | None
@@ -265,6 +276,8 @@ class Cluster:
         at: cython.Py_ssize_t = 0
         while at < len(messages):
             message = messages[at]
+            if type(message) is not Allocation and type(message) is not Release and type(message) not in _HANDLERS:
+                refuse_input(at, message, _HANDLERS)
             at += 1
             if running and type(message) is not NodeUpdate and type(message) is not AddApplication:
                 self.submit(rm_id, running)
@@ -379,15 +392,16 @@ def _unknown_partition(message: Input, rm_id: str) -> Sequence[Output]:
     shown = qualified_partition(message.partition, rm_id)
     if type(message) is AddApplication:
         app_id = message.application_id
-        reason = f"Failed to add application {app_id} to partition {shown}, partition doesn't exist"
-        return [RejectedApplication(app_id, reason)]
+        return [
+            refused_application(
+                message, naming("Failed to add application ", app_id, f" to partition {shown}, partition doesn't exist")
+            )
+        ]
     if type(message) is Allocation:
-        reason = (
-            f"Failed to find partition {shown}, for application {message.application_id} and allocation {message.key}"
-        )
-        return [RejectedAllocation(message.key, message.application_id, reason)]
+        ids = (message.application_id, " and allocation ", message.key)
+        return [refused_allocation(message, naming(f"Failed to find partition {shown}, for application ", *ids))]
     if type(message) is NodeUpdate and message.action in _NEW_NODE:
-        return [RejectedNode(message.node_id, f"failed to find partition {shown} for new node {message.node_id}")]
+        return [refused_node(message, naming(f"failed to find partition {shown} for new node ", message.node_id))]
     return []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import cython
@@ -10,8 +10,9 @@ import cython
 from licorne.si import adapt_seed
 from licorne.si.adapt_v19 import other_responses
 from licorne.si.callback import ResourceManagerCallback
-from licorne.si.messages import Output
+from licorne.si.messages import Output, RejectedAllocation, RejectedApplication, RejectedNode
 
+from .incidents import Incidents
 from .plugins import Plugins
 
 if cython.compiled:
@@ -26,6 +27,7 @@ _METHODS = {
     "state": "update_container_scheduling_state",
 }
 """What a callback is told with what, by the kinds of responses of the adapters; allocations are told at once."""
+_REFUSALS = (RejectedAllocation, RejectedApplication, RejectedNode)
 
 
 @cython.cclass
@@ -38,7 +40,7 @@ class Connection:
     policy_group: str
     extra: dict[str, str]
     seed_dialect: cython.bint
-    _note: Callable[[Exception], None]
+    _incidents: Incidents
 
     def __init__(
         self,
@@ -47,35 +49,39 @@ class Connection:
         plugins: Plugins,
         policy_group: str,
         extra: Mapping[str, str],
-        note: Callable[[Exception], None],
+        incidents: Incidents,
         *,
         seed_dialect: bool,
     ) -> None:
-        """`note` is given what the callback raises."""
+        """`incidents` is told what the callback raises, and which refusals it does not take."""
         self.rm_id = rm_id
         self.callback = callback
         self.plugins = plugins
         self.policy_group = policy_group
         self.extra = dict(extra)
         self.seed_dialect = seed_dialect
-        self._note = note
+        self._incidents = incidents
 
     @cython.ccall
     def call_back(self, outputs: list[Output]) -> cython.void:
-        """Tell the resource manager what the core has to say; errors of its callback are noted, and change nothing."""
+        """Tell the resource manager what the core has to say; errors of its callback change nothing."""
         callback: Any = self.callback
         responses: Iterable[Any]
-        if callback is None:
-            return
+        response: Any
+        if callback is None:  # only what the host should know of all the same
+            outputs = [output for output in outputs if type(output) in _REFUSALS]
+            if not outputs:
+                return
         if self.seed_dialect:
             responses = adapt_seed.responses(outputs, self.rm_id)
         else:
             responses = responses_v19(outputs, self.rm_id, other_responses)
         for kind, response in responses:
-            try:
-                if kind == "allocation":  # as mostly; a call by name needs no object for the method
-                    callback.update_allocation(response)
-                else:
-                    getattr(callback, _METHODS[kind])(response)
+            if callback is None or kind != "allocation" or response.rejected_allocations:
+                method = _METHODS.get(kind, "update_allocation")
+                self._incidents.deliver(self.rm_id, callback, method, response)
+                continue
+            try:  # as mostly; a call by name needs no object for the method
+                callback.update_allocation(response)
             except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
-                self._note(error)
+                self._incidents.failed(self.rm_id, "update_allocation", error)

@@ -23,12 +23,14 @@ from licorne.si.callback import ResourceManagerCallback, overrides
 from licorne.si.events import Event, seed_records, v19_records
 from licorne.si.messages import NewAllocation, Output, Released, Termination
 
+from .incidents import describe
+
 if TYPE_CHECKING:
     from .manager import Manager
     from .partition import Predicate, PreemptionPredicate
 
-Note = Callable[[Exception], None]
-"""Takes an exception that a plugin raised."""
+Note = Callable[[str, Exception], None]
+"""Takes the name of a plugin and the exception that it raised."""
 
 
 class Plugins:
@@ -61,8 +63,8 @@ class Plugins:
         try:
             why = self._callback.predicates(args)
         except Exception as error:  # noqa: BLE001  an error is a "no" (spec scheduler-interface.md, section 5)
-            self._note(error)
-            why = f"{type(error).__name__}: {error}"
+            self._note("predicates", error)
+            why = describe(error)
         if why and allocate and self.manager is not None and self.manager.store is not None:
             self.manager.refused(key, node_id, why)
         return not why
@@ -81,7 +83,7 @@ class Plugins:
         try:
             answer = self._callback.preemption_predicates(args)
         except Exception as error:  # noqa: BLE001  an error is a "no", as for predicates
-            self._note(error)
+            self._note("preemption_predicates", error)
             return False
         return answer.success and answer.index <= last
 
@@ -100,7 +102,7 @@ class Plugins:
         if last:
             self._synced.clear()
         if args.assumed_allocations or args.forget_allocations:
-            self._guarded(lambda: self._callback.re_sync_scheduler_cache(args))
+            self._guarded("re_sync_scheduler_cache", lambda: self._callback.re_sync_scheduler_cache(args))
 
     # -- the others ------------------------------------------------------------------------------------
 
@@ -108,15 +110,15 @@ class Plugins:
         """Hand over records of events."""
         records: Any = seed_records(events) if seed_dialect else v19_records(events)
         if records:
-            self._guarded(lambda: self._callback.send_event(records))
+            self._guarded("send_event", lambda: self._callback.send_event(records))
 
     def save(self, text: str) -> str:
         """Have a configuration saved; why that was refused, empty if it was not."""
         try:
             answer = self._callback.update_configuration(seed.UpdateConfigurationRequest(configs=text))
         except Exception as error:  # noqa: BLE001  it may be anything
-            self._note(error)
-            return f"the resource manager failed to save it: {type(error).__name__}: {error}"
+            self._note("update_configuration", error)
+            return f"the resource manager failed to save it: {describe(error)}"
         return "" if answer.success else answer.reason or "the resource manager did not save it"
 
     def diagnostics(self) -> dict[str, Any] | None:
@@ -126,15 +128,15 @@ class Plugins:
         try:
             found = msgspec.json.decode(self._callback.get_state_dump(), type=dict[str, Any])
         except Exception as error:  # noqa: BLE001  it may be anything
-            self._note(error)
-            return {"error": f"{type(error).__name__}: {error}"}
+            self._note("get_state_dump", error)
+            return {"error": describe(error)}
         return found
 
-    def _guarded(self, call: Callable[[], object]) -> None:
+    def _guarded(self, method: str, call: Callable[[], object]) -> None:
         try:
             call()
         except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
-            self._note(error)
+            self._note(method, error)
 
 
 def _assume_or_forget(args: seed.ReSyncSchedulerCacheArgs, output: Output) -> None:

@@ -16,7 +16,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from licorne.core.api import PolicyGroups, SchedulerAPI
+from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
 from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_ID, SERVICE, Kind
 
 from .backend import Backend
@@ -71,7 +71,12 @@ class Service:
         """Where it listens; with the real ports, once it has started."""
         clock = steady_clock()
         self.api = SchedulerAPI(
-            policy_groups=policy_groups, settings=scheduler_settings, clock=clock, on_output=self._told
+            policy_groups=policy_groups,
+            settings=scheduler_settings,
+            clock=clock,
+            on_output=self._told,
+            on_incident=self._passed_over,
+            other_settings=True,
         )
         self.checks = Checks(
             lambda: self.settings.request_s, lambda: self.settings.queues, named(self.log, "core.config")
@@ -101,6 +106,10 @@ class Service:
         if self.monitor is not None:
             self.monitor.told(rm_id, outputs)
         self.sessions.told(rm_id, outputs)
+
+    def _passed_over(self, incident: Incident) -> None:
+        """The scheduler takes something in a registration for a slip. What, is not logged: it quotes what was sent."""
+        named(self.log, "core.rmproxy").info("parts of a registration ignored", rm=incident.rm_id)
 
     def _watch(self, web: Web, clock: Callable[[], int], texts: Mapping[str, str]) -> None:
         """There will be REST: count, and keep events and history, from the first registration on."""

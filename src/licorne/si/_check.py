@@ -58,11 +58,19 @@ class Fault(Exception):  # noqa: N818 - not an error of ours: it becomes the rea
         return f"invalid {self.path or 'message'} {shown(self.value)}: {self.rule}"
 
 
+class Mistyped(Fault):
+    """A value that is not of the type that its field declares, so that no peer could have sent it as bytes.
+
+    Only a Python program makes such a message, by mistake; so it is told at once (`licorne.core.calls`). A `Fault` of no
+    such kind is a value of the right type that means nothing, and is answered as any refusal is.
+    """
+
+
 def text(value: object) -> str:
     if not isinstance(value, str):
-        raise Fault(value, "must be a string")
+        raise Mistyped(value, "must be a string")
     if not encodable(value):
-        raise Fault(value, "must be valid Unicode")
+        raise Mistyped(value, "must be valid Unicode")
     return value if type(value) is str else str.__str__(value)
 
 
@@ -78,15 +86,15 @@ def encodable(value: str) -> bool:
 
 def flag(value: object) -> bool:
     if type(value) is not bool:
-        raise Fault(value, "must be true or false")
+        raise Mistyped(value, "must be true or false")
     return value
 
 
 def _integer(value: object, least: int, most: int, bits: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Fault(value, "must be an integer")
+        raise Mistyped(value, "must be an integer")
     if not least <= value <= most:
-        raise Fault(value, f"must fit in {bits} bits with sign")
+        raise Mistyped(value, f"must fit in {bits} bits with sign")
     return value if type(value) is int else int.__int__(value)
 
 
@@ -100,7 +108,7 @@ def int64(value: object) -> int:
 
 def mapping(value: object, of: Callable[[object], Any]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Fault(value, "must be a map")
+        raise Mistyped(value, "must be a map")
     result = {}
     for key, item in value.items():
         try:
@@ -123,7 +131,7 @@ def items(value: object) -> list[Any] | tuple[Any, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
-        raise Fault(value, "must be a list")
+        raise Mistyped(value, "must be a list")
     return value
 
 
@@ -134,7 +142,7 @@ def member(value: object, of: type[E]) -> E:
         return of(number)
     except ValueError:
         known = ", ".join(f"{item.value} {item.name}" for item in of)
-        raise Fault(value, f"must be one of {known}") from None
+        raise Mistyped(value, f"must be one of {known}") from None
 
 
 def _single(field: Field) -> Callable[[object], Any]:
@@ -191,7 +199,7 @@ def plain(value: object, message: type[M]) -> M:
     Raises `Fault` for the first value that has not.
     """
     if not isinstance(value, message):
-        raise Fault(value, f"must be {message.__name__}")
+        raise Mistyped(value, f"must be {message.__name__}")
     values = {}
     for attribute, name, check in _checks(message):
         try:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from licorne.si import _common, messages
-from licorne.si._check import Fault, items, plain, salvaged
+from licorne.si._check import Fault, Mistyped, items, plain, salvaged
 from licorne.si._schema import Message
 from licorne.si.constants import NODE_PARTITION
 from licorne.si.messages import Input, Output
@@ -31,12 +31,21 @@ class Translation(msgspec.Struct, kw_only=True):
 
     `inputs` are to be handed to the core in this order. `outputs` are refusals of what could not be read, in the order
     of its appearance; they go back to the sender before the core's answers. `ignored` says, in words for a log, what
-    was dropped without an answer because the protocol has none.
+    was dropped without an answer because the protocol has none. `mistyped` repeats, of all these reasons, those that
+    tell of a value of the wrong type (`licorne.si._check.Mistyped`): mistakes of a program that made the message.
     """
 
     inputs: list[Input] = []
     outputs: list[Output] = []
     ignored: list[str] = []
+    mistyped: list[str] = []
+
+    def reason(self, fault: Fault) -> str:
+        """The words for a fault of the request; noted, if it is a value of the wrong type."""
+        words = str(fault)
+        if isinstance(fault, Mistyped):
+            self.mistyped.append(words)
+        return words
 
 
 def node_attributes(attributes: dict[str, str], rm_id: str) -> tuple[str, dict[str, str]]:
@@ -63,7 +72,7 @@ def readable(translation: Translation, name: str, values: object) -> list[Any] |
     try:
         return items(values)
     except Fault as fault:
-        translation.ignored.append(str(fault.inside(name)))
+        translation.ignored.append(translation.reason(fault.inside(name)))
         return ()
 
 
@@ -83,7 +92,7 @@ def each(
         try:
             read(value)
         except Fault as fault:
-            reason = str(fault.inside(f"{name}[{index}]"))
+            reason = translation.reason(fault.inside(f"{name}[{index}]"))
             if refuse is None:
                 translation.ignored.append(reason)
             else:
@@ -109,7 +118,8 @@ def each_ask(
         try:
             return read_one(*astuple(plain(value, message)))
         except Fault as fault:
-            translation.outputs.append(refused_allocation(value, str(fault.inside(f"{name}[{index}]"))))
+            reason = translation.reason(fault.inside(f"{name}[{index}]"))
+            translation.outputs.append(refused_allocation(value, reason))
             return None
 
     translation.inputs += read_many(readable(translation, name, values), partitions, careful)

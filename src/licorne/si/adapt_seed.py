@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from licorne.si import messages, seed, wire_asks
-from licorne.si._check import Fault, plain, salvaged
+from licorne.si._check import Fault, Mistyped, plain, salvaged
 from licorne.si.adapt import (
     Translation,
     accepted_application,
@@ -80,7 +80,7 @@ def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
     """
     result = Translation()
     if not isinstance(req, seed.UpdateRequest):
-        result.ignored.append(str(Fault(req, "must be UpdateRequest")))
+        result.ignored.append(result.reason(Mistyped(req, "must be UpdateRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
     partitions = names_for(rm_id).short
@@ -278,7 +278,8 @@ def _releases(result: Translation, releases: object, rm_id: str) -> None:
         add(release, "ask", release.allocation_key, "")
 
     if not isinstance(releases, seed.AllocationReleasesRequest):
-        result.ignored.append(str(Fault(releases, "must be AllocationReleasesRequest").inside("releases")))
+        fault = Mistyped(releases, "must be AllocationReleasesRequest").inside("releases")
+        result.ignored.append(result.reason(fault))
         return
     each(result, "releases.allocationsToRelease", releases.allocations_to_release, allocation, None)
     each(result, "releases.allocationAsksToRelease", releases.allocation_asks_to_release, ask, None)

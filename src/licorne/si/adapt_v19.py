@@ -18,7 +18,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from licorne.si import messages, v19, wire_asks
-from licorne.si._check import Fault, plain, salvaged
+from licorne.si._check import Fault, Mistyped, plain, salvaged
 from licorne.si.adapt import (
     Translation,
     accepted_application,
@@ -58,7 +58,7 @@ def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
     """Additions, then removals. A removal that cannot be read is ignored, like that of an unknown application."""
     result = Translation()
     if not isinstance(req, v19.ApplicationRequest):
-        result.ignored.append(str(Fault(req, "must be ApplicationRequest")))
+        result.ignored.append(result.reason(Mistyped(req, "must be ApplicationRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
 
@@ -81,7 +81,7 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
     """Asks and allocations, then releases. A release that cannot be read is ignored, like that of an unknown key."""
     result = Translation()
     if not isinstance(req, v19.AllocationRequest):
-        result.ignored.append(str(Fault(req, "must be AllocationRequest")))
+        result.ignored.append(result.reason(Mistyped(req, "must be AllocationRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
 
@@ -126,7 +126,7 @@ def _releases(result: Translation, releases: object, partitions: ShortPartitions
         try:
             return _release(plain(_known_type(value), v19.AllocationRelease), partitions)
         except Fault as fault:
-            result.ignored.append(str(fault.inside(f"{name}[{index}]")))
+            result.ignored.append(result.reason(fault.inside(f"{name}[{index}]")))
             return None
 
     listed = getattr(releases, "allocations_to_release", releases)
@@ -198,7 +198,7 @@ def inputs_from_node_request(req: v19.NodeRequest) -> Translation:
     """Nodes in the order of the request. One that cannot be read, or that says not what to do, is refused."""
     result = Translation()
     if not isinstance(req, v19.NodeRequest):
-        result.ignored.append(str(Fault(req, "must be NodeRequest")))
+        result.ignored.append(result.reason(Mistyped(req, "must be NodeRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
 

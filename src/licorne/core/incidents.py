@@ -1,0 +1,130 @@
+"""What a host should hear of although no call failed: refusals that no callback takes, errors of callbacks.
+
+A resource manager need not override every method of its callback, and an exception in one changes nothing. Both would
+else be swallowed, and a program that forgot a field would wait for decisions that never come. So each such thing becomes
+an `Incident`, and a handler is told of it once: the one that the host gave (`SchedulerAPI(on_incident=...)`), else the
+default. The core writes no log; `import licorne` sets a default handler that does (`licorne._log`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from traceback import TracebackException
+from typing import Any, Literal, NamedTuple
+
+from licorne import _default
+from licorne.si import seed, v19
+from licorne.si.callback import overrides
+
+Refusal = v19.RejectedAllocation | v19.RejectedApplication | v19.RejectedNode | seed.RejectedAllocationAsk
+
+ERRORS_MAX = 100
+"""How many errors of callbacks are kept; the oldest is forgotten first."""
+REFUSALS = ("rejected", "rejected_nodes", "rejected_applications", "rejected_allocations")
+"""The fields of responses, of both dialects, that hold refusals."""
+
+
+class Incident(NamedTuple):
+    """Something that a host should know of.
+
+    `kind`: a refusal that no callback took, an error that a method of the callback raised, or something that was said
+    and has no effect. `callback`: the method that was called, or that a resource manager has to override to hear of
+    refusals itself; empty where there is none. `refusal`: the message of the resource manager's dialect. `error`: the
+    exception, with its traceback. `text`: what happened, in words.
+    """
+
+    kind: Literal["refusal", "callback error", "ignored"]
+    rm_id: str
+    text: str
+    callback: str = ""
+    refusal: Refusal | None = None
+    error: Exception | None = None
+
+
+Handler = Callable[[Incident], object]
+
+
+class CallbackError(str):
+    """An error that a callback raised, as a text `ValueError: what it says`; `"".join(error.traceback.format())` says where."""
+
+    __slots__ = ("callback", "rm_id", "traceback")
+
+    rm_id: str
+    callback: str
+    traceback: TracebackException
+
+
+class Incidents:
+    """Tells a handler of incidents. `errors`: the last errors of callbacks, at most `ERRORS_MAX`."""
+
+    def __init__(self, handler: Handler | None = None) -> None:
+        self.handler = handler
+        self.errors: list[str] = []
+
+    def deliver(self, rm_id: str, callback: object, method: str, response: object) -> None:
+        """Hand a response to a callback, if it has this method; refusals that it does not take reach the handler.
+
+        Whether the method is overridden is asked each time, so that one that is set on the object later counts.
+        """
+        if callback is not None and hasattr(callback, method):
+            try:
+                getattr(callback, method)(response)
+            except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
+                self.failed(rm_id, method, error)
+        refused = [refusal for field in REFUSALS for refusal in getattr(response, field, ())]
+        if refused and not takes(callback, method):
+            for refusal in refused:
+                self._tell(Incident("refusal", rm_id, _words(refusal), method, refusal=refusal))
+
+    def failed(self, rm_id: str, method: str, error: Exception) -> None:
+        """A method of a callback raised this."""
+        kept = self._keep(rm_id, method, error)
+        self._tell(Incident("callback error", rm_id, f"{method} raised {kept}", method, error=error))
+
+    def passed_over(self, rm_id: str, text: str) -> None:
+        """Something was said that has no effect."""
+        self._tell(Incident("ignored", rm_id, text))
+
+    def _tell(self, incident: Incident) -> None:
+        handlers = [self.handler] if self.handler is not None else _default.incident_handlers[-1:]
+        try:
+            for handler in handlers:
+                handler(incident)
+        except Exception as error:  # noqa: BLE001  a handler's error changes nothing either
+            self._keep(incident.rm_id, "on_incident", error)
+
+    def _keep(self, rm_id: str, method: str, error: Exception) -> CallbackError:
+        kept = CallbackError(describe(error))
+        kept.rm_id, kept.callback = rm_id, method
+        # Without the objects of its frames, and without reading their source files before somebody wants to see them.
+        kept.traceback = TracebackException.from_exception(error, lookup_lines=False)
+        self.errors.append(kept)
+        del self.errors[:-ERRORS_MAX]
+        return kept
+
+
+def describe(error: Exception) -> str:
+    """Type and text of an exception, whatever it does when it is asked for its text."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  it may be anything
+        return type(error).__name__
+
+
+def takes(callback: object, method: str) -> bool:
+    """Does a callback have this method of its own, rather than the one of the base class, which does nothing?"""
+    return callback is not None and overrides(callback, method)
+
+
+_SUBJECTS: Mapping[str, str] = {
+    "allocation_key": "allocation", "application_id": "application", "node_id": "node",
+}  # fmt: skip
+
+
+def _words(refusal: Any) -> str:
+    """`allocation 'k' of application 'a': reason`, as far as the message names them."""
+    names = [f"{what} {getattr(refusal, field)!r}" for field, what in _SUBJECTS.items() if hasattr(refusal, field)]
+    return f"{' of '.join(names)} was refused: {refusal.reason}"
+
+
+__all__ = ["CallbackError", "Handler", "Incident", "Incidents", "describe", "takes"]
