@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,13 +95,71 @@ def test_a_workload_with_a_wrong_configuration_is_refused(licorne: Command, tmp_
     path.write_text(HEAD + '{"t":"config","yaml":"partitions: 5"}\n')
     outcome = licorne("simulate", path)
     assert outcome.status == 1
-    assert "registration of RM failed" in outcome.err
+    assert outcome.err.startswith(f"licorne: {path}:2: yaml:1:13: partitions: a list is expected here, not '5'")
 
 
 def test_a_setting_that_does_not_parse_is_refused(licorne: Command, small: Path) -> None:
     outcome = licorne("simulate", small, "--setting", "reservation.delay=soon")
     assert outcome.status == 1
     assert "reservation.delay" in outcome.err
+
+
+def test_a_misspelt_setting_is_refused(licorne: Command, small: Path) -> None:
+    """It would measure the default, and nobody would know. What YuniKorn knows is taken, as in `serve`."""
+    outcome = licorne("simulate", small, "--setting", "reservation.dealy=5s")
+    text = "licorne: --setting 'reservation.dealy': no such setting; did you mean reservation.delay?\n"
+    assert (outcome.status, outcome.err) == (1, text)
+    for known in (
+        "service.clusterId=x",
+        "log.core.scheduler.level=debug",
+        "admissionController.accessControl.externalUsers=",
+    ):
+        assert licorne("simulate", small, "--setting", known).status == 0
+
+
+def test_what_is_refused_stands_in_the_tables_with_its_line(
+    licorne: Command, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small.parent)  # a long path would be folded
+    small.write_text(
+        WORKLOAD + '{"t":"node","id":"n1","res":{"vcore":1}}\n{"t":"ask","key":"k3","app":"app","res":{"vcore":0}}\n'
+    )
+    outcome = licorne("simulate", small.name)
+    assert outcome.status == 0
+    for words in ("refused by the scheduler", "node name must be unique", "n1 (small.jsonl:7)", "k3 (small.jsonl:8)"):
+        assert words in outcome.out
+
+
+def test_more_asks_than_are_meant_are_refused_unless_they_are_wanted(licorne: Command, small: Path) -> None:
+    small.write_text(WORKLOAD + '{"t":"ask","key":"k3","app":"app","res":{"vcore":1},"max":1000000000}\n')
+    outcome = licorne("simulate", small)
+    text = "max: with it there are 1,000,000,002 asks, and no more than 2,000,000 are simulated; --max-asks allows more"
+    assert (outcome.status, outcome.err) == (1, f"licorne: {small}:7: {text}\n")
+    assert licorne("simulate", small, "--max-asks", 1_000_000_002).status == 0  # the node holds 500 of them
+    assert licorne("simulate", small, "--max-asks", 0).status != 0
+
+
+def test_a_long_simulation_can_be_interrupted(tmp_path: Path) -> None:
+    """One ask that repeats without end is decided a thousand times in one call, and a signal comes through between them."""
+    path = tmp_path / "w.jsonl"
+    big = {"vcore": 1_000_000_000}
+    path.write_text(
+        HEAD + json.dumps({"t": "node", "id": "n1", "res": big}) + "\n"
+        '{"t":"app","id":"app","user":"u","tags":{"namespace":"dev"}}\n'
+        '{"t":"ask","key":"k","app":"app","res":{"vcore":1},"at":0,"max":1000000000}\n'
+    )
+    command = [sys.executable, "-m", "licorne.cli", "simulate", str(path), "--max-asks", "1000000000",
+               "--decisions", str(tmp_path / "decisions")]  # fmt: skip
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "decisions").exists():  # it is opened when all has been read
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
 
 
 def test_bench_prints_a_rate(licorne: Command) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from licorne import RegistrationError
+from licorne import RegistrationError, SettingsError
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.workload import Workload, WorkloadError, parse_workload
@@ -223,6 +223,19 @@ def test_a_script_writes_its_trace(tmp_path: Path) -> None:
     assert result.digest == hashlib.sha256(b"k2\tn1\nk3\tn1\n").hexdigest()
 
 
+def test_the_releases_of_a_node_that_goes_are_one_message_sorted_by_key(tmp_path: Path) -> None:
+    """Each application changes its state between two of them, which has no line."""
+    lines: list[dict[str, Any]] = [
+        NODE,
+        *({"t": "app", "id": f"app-{number}", "queue": "root.a", "user": "u"} for number in (1, 2, 3)),
+        *(ask(key, app=f"app-{number}", vcore=500) for number, key in ((1, "k3"), (2, "k1"), (3, "k2"))),
+        {"t": "run"},
+        {"t": "node-remove", "id": "n1"},
+    ]
+    simulate(workload(*lines), decisions=tmp_path / "trace")
+    assert lines_of(tmp_path / "trace")[-3:] == [f"R\tk{number}\tSTOPPED_BY_RM" for number in (1, 2, 3)]
+
+
 def test_another_configuration_can_be_given() -> None:
     given = workload(NODE, APP, ask("k0", 0, app="app"), ask("k1", 0))
     narrower = QUEUES.replace("guaranteed: {vcore: 1}", "max: {vcore: 1}")
@@ -232,8 +245,12 @@ def test_another_configuration_can_be_given() -> None:
 
 @pytest.mark.parametrize("config", ["partitions: 5", "partitions: ["])
 def test_a_refused_configuration_is_an_error(config: str, tmp_path: Path) -> None:
-    with pytest.raises(RegistrationError):
+    with pytest.raises(WorkloadError, match=r"^<workload>:2: yaml:1:"):
         simulate(workload(NODE, config=config), decisions=tmp_path / "decisions")
+    with pytest.raises(RegistrationError, match="<config>:1:"):
+        simulate(workload(NODE), config=config, decisions=tmp_path / "decisions")
+    with pytest.raises(SettingsError, match=r"did you mean reservation\.delay"):
+        simulate(workload(NODE), settings={"reservation.dealy": "5s"}, decisions=tmp_path / "decisions")
     assert not (tmp_path / "decisions").exists()
 
 

@@ -43,6 +43,36 @@ def test_a_time_or_a_duration_makes_a_script_timed(addition: str) -> None:
     assert parse(META2, NODE, APP, ASK[:-1] + "," + addition + "}").mode is Mode.TIMED
 
 
+def test_names_may_stand_in_several_objects_and_in_texts() -> None:
+    tags = '{"key":"app","t\\"key":"\\"key\\":","res":"x"}'
+    group = '{"name":"%s","min":1,"res":{"vcore":1}}'
+    workload = parse(META2, NODE, APP[:-1] + f',"gang":[{group % "a"},{group % "b"}]}}', ASK[:-1] + f',"tags":{tags}}}')
+    ask = workload.lines[-1]
+    assert isinstance(ask, Ask)
+    assert ask.tags == {"key": "app", 't"key': '"key":', "res": "x"}
+
+
+def test_asks_are_bounded_also_those_that_one_line_stands_for() -> None:
+    gang = APP[:-1] + ',"gang":[{"name":"g","min":%d,"res":{"vcore":1}}],"atomic":%s}'
+    lines = [META2, NODE, ASK[:-1] + ',"max":3}', gang % (4, "false"), (gang % (99, "true")).replace("a1", "a2")]
+
+    def read(most: int) -> Workload:
+        return parse_workload([(line + "\n").encode() for line in lines], file="w.jsonl", asks_max=most)
+
+    assert len(read(7).lines) == 4
+    with pytest.raises(WorkloadError) as error:
+        read(6)
+    assert str(error.value).startswith("w.jsonl:4: gang: with it there are 7 asks, and no more than 6 are simulated")
+    with pytest.raises(WorkloadError, match=r"^w.jsonl:3: max: with it there are 3 asks"):
+        read(2)
+
+
+def test_lines_know_where_they_stand() -> None:
+    workload = parse(META, ASK, "", APP, CONFIG, NODE)
+    assert [workload.place(index) for index in range(3)] == ["w.jsonl:6", "w.jsonl:4", "w.jsonl:2"]
+    assert (workload.place(-1), workload.config_place) == ("", "w.jsonl:5")
+
+
 def test_without_a_configuration_the_built_in_one_counts() -> None:
     assert parse(META).config is None
 
@@ -58,6 +88,11 @@ def test_without_a_configuration_the_built_in_one_counts() -> None:
         ((META, CONFIG, CONFIG), '3: t: there is a "config" line already; a change of it is a "reload"'),
         (('{"t":"meta","version":3}',), "1: version: 3 is unknown; versions 1 and 2 can be read"),
         (("{",), "1: not JSON: Input data was truncated"),
+        ((META, NODE[:-1] + ',"id":"n2"}'), "2: id: stands twice in the same object"),
+        ((META, NODE.replace('"vcore":1000', '"vcore":1000,"vcore":2')), "2: vcore: stands twice in the same object"),
+        ((META, NODE[:-1] + ',"i\\u0064":"n2"}'), "2: id: stands twice in the same object"),
+        ((META2, APP[:-1] + ',"style":"soft"}'), "2: style: 'soft' is unknown; it is Soft or Hard"),
+        ((META2, APP, '{"t":"run"}', ASK, '{"t":"run","at":1}'), '3: t: "run" is for scripts; where lines have times, time itself decides'),
         ((META, '{"t" "node"}'), "2: not JSON: expected ':' (byte 5)"),
         (("[1]",), "1: expected object, got array"),
         ((META, '{"id":"n"}'), "2: t: is missing"),

@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-from licorne import RegistrationError
+from licorne import RegistrationError, SettingsError
 from licorne.cli.common import CommandError, pairs, print_json, read_text
 from licorne.cli.progress import progress_bar
 from licorne.config import ConfigError, load
 from licorne.sim.openb import is_openb, read_openb
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate as run
-from licorne.sim.workload import Progress, Workload, WorkloadError, read_workload
+from licorne.sim.workload import ASKS_MAX, Progress, Workload, WorkloadError, read_workload
 
 Flag = Annotated[bool, Parameter(negative="")]
 NEVER_PLACED = 2
@@ -31,6 +31,7 @@ def simulate(
     setting: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=9_000_000_000))] = None,
     resubmit: bool | None = None,
+    max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
     strict: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -59,6 +60,8 @@ def simulate(
         Seconds until an evicted pod is gone, in place of what the workload says [default there: 1].
     resubmit
         Whether an evicted pod is created again, in place of what the workload says [default there: it is].
+    max_asks
+        A workload with more asks is refused; one that repeats counts as often as it does.
     strict
         Leave with exit status 2 if an ask was never placed.
     json
@@ -67,7 +70,7 @@ def simulate(
     settings = pairs("--setting", setting)
     text = _configuration(config) if config is not None else None
     with progress_bar("reading") as progress:
-        workload = _read(input, as_, load, progress)
+        workload = _read(input, as_, load, max_asks, progress)
     if grace is not None:
         workload.grace_s = grace
     if resubmit is not None:
@@ -75,6 +78,8 @@ def simulate(
     try:
         with progress_bar("simulating") as progress:
             result = run(workload, config=text, settings=settings, decisions=decisions, progress=progress)
+    except SettingsError as error:
+        raise CommandError(f"--setting {error}") from None
     except (RegistrationError, WorkloadError) as error:
         raise CommandError(str(error)) from None
     _show(result, json)
@@ -91,7 +96,7 @@ def _configuration(path: Path) -> str:
     return text
 
 
-def _read(path: Path, how: str | None, load: float | None, progress: Progress | None) -> Workload:
+def _read(path: Path, how: str | None, load: float | None, max_asks: int, progress: Progress | None) -> Workload:
     if how is not None and load is not None:
         raise CommandError("--as and --load exclude each other: recorded times and fill have no load to aim at")
     try:
@@ -101,7 +106,7 @@ def _read(path: Path, how: str | None, load: float | None, progress: Progress | 
             raise CommandError(
                 f"{path} is a workload, which says itself when pods arrive: --as and --load are for traces"
             )
-        return read_workload(path, progress=progress)
+        return read_workload(path, progress=progress, asks_max=max_asks)
     except WorkloadError as error:
         raise CommandError(str(error)) from None
     except FileNotFoundError:

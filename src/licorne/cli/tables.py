@@ -26,6 +26,8 @@ def show(result: Result, console: Console | None = None) -> None:
     console.print(_summary(result))
     if result.reasons:
         console.print(_reasons(result))
+    if result.refused:
+        console.print(_refused(result))
     if result.waiting_times:
         console.print(_waits(result))
     if result.gangs:
@@ -78,9 +80,22 @@ def _summary(result: Result) -> Table:
 def _reasons(result: Result) -> Table:
     table = _table("never placed", "reason", "for example", "asks", left=2)
     for row in result.reasons[:_ROWS]:
-        table.add_row(row.reason, row.example, f"{row.asks:,}")
+        table.add_row(row.reason, _at(row.example, row.place), f"{row.asks:,}")
     _more(table, len(result.reasons) - _ROWS, "reasons")
     return table
+
+
+def _refused(result: Result) -> Table:
+    table = _table("refused by the scheduler", "what", "reason", "for example", "times", left=3)
+    for row in result.refused[:_ROWS]:
+        table.add_row(row.what, row.reason, _at(row.example, row.place), f"{row.number:,}")
+    _more(table, len(result.refused) - _ROWS, "reasons")
+    return table
+
+
+def _at(example: str, place: str) -> str:
+    """An example, and where in the workload it is."""
+    return f"{example} ({place})" if example and place else example or place
 
 
 def _waits(result: Result) -> Table:

@@ -27,6 +27,7 @@ import msgspec
 from licorne.core import compiled
 from licorne.sim.boundary import BoundaryName, Session, feed_of
 from licorne.sim.collector import quiet_collector
+from licorne.sim.escaping import decision_lines
 from licorne.sim.lines import Ask
 from licorne.sim.machine import Meter, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.sim.workload import Workload, WorkloadError
@@ -180,8 +181,8 @@ class _Bench:
         ended_ns = max(session.last_ns, submitted_ns)
         seconds = (ended_ns - started_ns) / 1e9
         sha = hashlib.sha256()
-        for key, node in session.decisions():
-            sha.update(f"{key}\t{node}\n".encode())
+        for decision in session.decisions():
+            sha.update(decision_lines((decision,)).encode())
         self.runs.append(
             Run(
                 allocations=session.made,

@@ -24,6 +24,8 @@ Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 // 1_000_000)]
 Resources = dict[str, Integer64]
 
 NANOSECONDS = 1_000_000_000
+STYLES = ("", "Soft", "Hard")
+"""What becomes of a gang whose placeholders' time is over; not said: the scheduler's default, which is Soft."""
 
 
 class Line(

@@ -13,7 +13,7 @@ while the core is at work.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
@@ -25,11 +25,12 @@ from licorne.sim import lines
 from licorne.sim.evictions import EvictionBook, cause
 from licorne.sim.gangs import Gangs
 from licorne.sim.inputs import CONVERSIONS
+from licorne.sim.refusals import Refusals
+from licorne.sim.registration import refused_configuration, register
 from licorne.sim.use import Use
-from licorne.sim.workload import Workload, WorkloadError
+from licorne.sim.workload import Workload
 
 RM_ID = "simulator"
-PARTITION = "default"
 CONFIRMED = frozenset(
     (
         messages.Termination.TIMEOUT,
@@ -84,6 +85,7 @@ class ResourceManager:
         `settings` go before those of the workload, and these before `defaults`.
         """
         self.api = SchedulerAPI(settings=dict(defaults or {}), on_output=self._on_output)
+        self.workload = workload
         self.now_ns = 0
         self.changed_ns = 0
         self.follows = follows
@@ -99,32 +101,24 @@ class ResourceManager:
         self.evictions = EvictionBook()
         self.gangs = Gangs()
         self.counts: Counter[str] = Counter()
-        self.rejections: Counter[tuple[str, str]] = Counter()
-        self.rejected_apps: dict[str, str] = {}
+        self.refusals = Refusals(workload)
         self.waits_ns: defaultdict[str, list[int]] = defaultdict(list)
         self._numbered = 0
         self._outputs: list[messages.Output] = []
         self._queue_of: dict[str, Any] = {}
-        request = v19.RegisterResourceManagerRequest(
-            rm_id=RM_ID,
-            version="1",
-            config=config if config is not None else workload.config or "",
-            extra_config=self.extra,
-        )
-        self.api.register_resource_manager(request, None, now_ns=0)
-        try:
-            self.partition = self.api.cluster.partition(RM_ID, PARTITION)
-        except KeyError:
-            message = f"the configuration has no partition {PARTITION!r}, where a workload's applications go"
-            raise WorkloadError(message) from None
+        self.partition = register(self.api, RM_ID, workload, config, settings or {})
         self.use = Use(next(iter(self.partition.tree.queues())))
 
     # -- what goes in ----------------------------------------------------------------------------------------
 
-    def hand_in(self, given: Iterable[lines.Line]) -> None:
-        """Submit lines, in order, at the present moment. A `run` is not a message and is left to the caller."""
+    def hand_in(self, given: Sequence[lines.Line], first: int = -1) -> None:
+        """Submit lines, in order, at the present moment. A `run` is not a message and is left to the caller.
+
+        `first`: the index of the first of them in the workload, if they are its lines; a refusal then names the line.
+        """
         batch: list[messages.Input] = []
-        for line in given:
+        self.refusals.handing_in(given, first)
+        for index, line in enumerate(given, first):
             kind = type(line)
             if kind is lines.Ask:
                 self._note_ask(line)  # type: ignore[arg-type]
@@ -133,7 +127,7 @@ class ResourceManager:
             elif kind is lines.Reload:
                 self._submit(batch)
                 batch = []
-                self.reload(line.yaml)  # type: ignore[attr-defined]
+                self.reload(line.yaml, self.workload.place(index))  # type: ignore[attr-defined]
                 continue
             elif kind is lines.Run:
                 continue
@@ -144,14 +138,16 @@ class ResourceManager:
             batch.append(CONVERSIONS[kind](line))
         self._submit(batch)
 
-    def reload(self, text: str) -> str | None:
-        """Replace the configuration; what the scheduler has against it, or None."""
+    def reload(self, text: str, place: str = "") -> str | None:
+        """Replace the configuration, which a line at this place brings; what the scheduler has against it, or None."""
         request = v19.UpdateConfigurationRequest(rm_id=RM_ID, config=text, extra_config=self.extra)
         try:
             self.api.update_configuration(request, now_ns=self.now_ns)
         except ConfigurationError as error:
             self.counts["reloads refused"] += 1
-            return str(error)
+            reason = refused_configuration(text, "yaml", error)
+            self.refusals.reload(reason, place)
+            return reason
         finally:
             self._take(deciding=False)
         self.use.queues_changed(self._queue_of.values())
@@ -365,11 +361,12 @@ class ResourceManager:
         """The application is no more: what was kept back for it counts as rejected."""
         for ask in self.gangs.given_up(app):
             if self.pods.pop(ask.key, None) is not None:
-                self.rejections[(reason, ask.key)] += ask.max
+                self.refusals.given_up(reason, ask, app)
 
     def _other(self, output: messages.Output, answers: list[messages.Input]) -> None:
         if isinstance(output, messages.AcceptedApplication):
             self.counts["applications accepted"] += 1
+            self.refusals.accepted("application", output.application_id)
             application = self.partition.applications.get(output.application_id)
             if application is not None:
                 self._queue_of[output.application_id] = application.queue
@@ -380,24 +377,33 @@ class ResourceManager:
                     answers += [CONVERSIONS[lines.Ask](ask) for ask in placeholders]
         elif isinstance(output, messages.RejectedApplication):
             self.counts["applications rejected"] += 1
-            self.rejected_apps[output.application_id] = output.reason
-            if output.application_id not in self._queue_of:  # else it is there, and was handed in once more
-                self._give_up(output.application_id, output.reason.replace(output.application_id, "…"))
+            there = output.application_id in self._queue_of  # it was handed in once more
+            reason = self.refusals.application(output, there=there)
+            if not there:
+                self._give_up(output.application_id, reason)
         elif isinstance(output, messages.UpdatedApplication):
             if output.application_id in self.gangs.known:
                 answers += self._hand_in_kept(self.gangs.entered(output.application_id, output.state, output.message))
                 if output.state in ("Failing", "Failed"):
                     self._give_up(output.application_id, f"its gang failed: {output.message}")
+        elif isinstance(output, messages.AcceptedNode):
+            self.refusals.accepted("node", output.node_id)
         elif isinstance(output, messages.RejectedNode):
             self.counts["nodes rejected"] += 1
+            self.refusals.node(output)
         elif isinstance(output, messages.RejectedAllocation):
-            pod = self.pods.get(output.key)
-            if pod is not None and pod.app == output.application_id and not pod.placed:
-                del self.pods[output.key]
-                if pod.ask.ph:
-                    return
-                reason = self.rejected_apps.get(output.application_id, output.reason)
-                self.rejections[(_general(reason, output), output.key)] += pod.wanted
+            self._rejected(output)
+
+    def _rejected(self, output: messages.RejectedAllocation) -> None:
+        pod = self.pods.get(output.key)
+        if pod is None or pod.app != output.application_id or pod.placed:
+            self.refusals.allocation(output)
+            return
+        del self.pods[output.key]
+        if pod.ask.ph:
+            self.refusals.allocation(output)
+        else:
+            self.refusals.ask(output, pod.wanted)
 
     def unsettled(self) -> bool:
         """Whether a deadline can still change what a result says: an ask waits, or an allocation lives."""
@@ -406,9 +412,3 @@ class ResourceManager:
     def observe(self) -> None:
         """Read what has changed at this moment: how much the queues hold, how large the cluster is."""
         self.use.observe(self.now_ns)
-
-
-def _general(reason: str, output: messages.RejectedAllocation) -> str:
-    """A reason without the names that differ from ask to ask, so that equal ones can be counted."""
-    reason = reason.replace(output.key, "…")
-    return reason.replace(output.application_id, "…") if output.application_id else reason

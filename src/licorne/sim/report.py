@@ -17,6 +17,7 @@ from licorne.sim.evictions import Evictions
 from licorne.sim.gangs import GangWaits
 from licorne.sim.measure import percentiles
 from licorne.sim.reasons import waiting
+from licorne.sim.refusals import Refused
 from licorne.sim.workload import Mode, Workload
 
 if TYPE_CHECKING:
@@ -26,11 +27,15 @@ NANOSECONDS = 1_000_000_000
 
 
 class ReasonCount(msgspec.Struct, frozen=True):
-    """Why asks were never placed: a reason, how many it holds for, and one of them."""
+    """Why asks were never placed: a reason, how many it holds for, and one of them.
+
+    `place`: the line of the example, as `FILE:LINE`, if the scheduler refused it.
+    """
 
     reason: str
     asks: int
     example: str
+    place: str = ""
 
 
 class QueueWaits(msgspec.Struct, frozen=True):
@@ -73,7 +78,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     (`resubmitted`) as another; `placed` the allocations that the scheduler decided for them; `never_placed` the rest,
     each with a reason. `recovered` allocations were reported, not decided. `ended` pods came to their end; `timed_out`,
     `preempted` ones were ended by the scheduler. Placeholders count for themselves: `placeholders` were allocated.
-    `digest` is SHA-256 over the decision lines (`ask<TAB>node<LF>`).
+    `refused` is what the scheduler refused beside asks, which are among the `reasons`. `digest` is SHA-256 over the decision
+    lines (`ask<TAB>node<LF>`; `licorne.sim.escaping`).
     """
 
     workload: str
@@ -92,6 +98,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     resubmitted: int
     placeholders: int
     reasons: list[ReasonCount]
+    refused: list[Refused]
     waiting_times: list[QueueWaits]
     gangs: list[GangWaits]
     evictions: list[Evictions]
@@ -124,6 +131,7 @@ def summarise(workload: Workload, manager: ResourceManager, *, digest: str, real
         resubmitted=counts["resubmitted"],
         placeholders=counts["placeholders"],
         reasons=reasons,
+        refused=manager.refusals.rows(),
         waiting_times=_waiting_times(manager),
         gangs=manager.gangs.rows(),
         evictions=manager.evictions.rows(),
@@ -148,10 +156,12 @@ def _reasons(manager: ResourceManager) -> list[ReasonCount]:
     """Why asks were never placed, the most frequent reason first."""
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    for (reason, key), number in manager.rejections.items():
+    places: dict[str, str] = {}
+    for (reason, key), number in manager.refusals.asks.items():
         text = f"rejected: {reason}"
         counts[text] += number
         examples.setdefault(text, key)
+        places.setdefault(text, manager.refusals.place_of(reason))
     gangs: dict[str, str] = {}  # why the first waiting placeholder of an application waits
     for key, text in waiting(manager.partition):
         pod = manager.pods.get(key)
@@ -168,7 +178,7 @@ def _reasons(manager: ResourceManager) -> list[ReasonCount]:
     if left > 0:
         counts["taken back before it was placed"] = left
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [ReasonCount(reason, number, examples.get(reason, "")) for reason, number in ordered]
+    return [ReasonCount(reason, number, examples.get(reason, ""), places.get(reason, "")) for reason, number in ordered]
 
 
 def _waiting_times(manager: ResourceManager) -> list[QueueWaits]:

@@ -23,6 +23,7 @@ from typing import IO
 
 from licorne.si.messages import NewAllocation, Output
 from licorne.sim.collector import quiet_collector
+from licorne.sim.escaping import decision_lines
 from licorne.sim.lines import App, Ask, Line, Reload, Run, to_ns
 from licorne.sim.model import ResourceManager
 from licorne.sim.report import Result, summarise
@@ -40,7 +41,10 @@ STILL_SETTINGS = {**TIMED_SETTINGS, "reservation.enabled": "false"}
 
 
 class Decisions:
-    """An observer that keeps the digest of all decisions (`ask<TAB>node`, in order), and writes them if wanted."""
+    """An observer that keeps the digest of all decisions (`ask<TAB>node`, in order), and writes them if wanted.
+
+    How names are written that hold a tab or a line end is in `licorne.sim.escaping`.
+    """
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._sha = hashlib.sha256()
@@ -51,10 +55,10 @@ class Decisions:
         """Take the allocations that the scheduler decided; those that were reported to it are no decisions."""
         if not deciding:
             return
-        made = [f"{output.key}\t{output.node_id}\n" for output in outputs if type(output) is NewAllocation]
+        made = [(output.key, output.node_id) for output in outputs if type(output) is NewAllocation]
         if made:
             self.count += len(made)
-            text = "".join(made)
+            text = decision_lines(made)
             self._sha.update(text.encode())
             if self._stream is not None:
                 self._stream.write(text)
@@ -75,8 +79,12 @@ def simulate(
     """Simulate a workload and report what became of it.
 
     `config` replaces the workload's queue configuration; `settings` go before the workload's, and those before the
-    simulator's own. `decisions` is a file for the decision lines, or for a script its trace. Raises WorkloadError, and
-    RegistrationError for a configuration or setting that is refused, before anything is written.
+    simulator's own. `decisions` is a file for the decision lines, or for a script its trace.
+
+    Raises, before anything is written:
+        WorkloadError: what the workload says of configuration and settings cannot be used.
+        RegistrationError: `config` cannot.
+        SettingsError: one of `settings` cannot.
     """
     started = time.perf_counter()
     still = workload.mode is not Mode.TIMED
@@ -113,7 +121,7 @@ def _run_batch(manager: ResourceManager, lines: Sequence[Line], progress: Progre
     """Version 1: everything in, then decisions until nothing more is possible."""
     total = 2 * len(lines)
     for start in range(0, len(lines), _BATCH):
-        manager.hand_in(lines[start : start + _BATCH])
+        manager.hand_in(lines[start : start + _BATCH], start)
         if progress is not None:
             progress(start, total)
     decided = 0
@@ -132,10 +140,10 @@ def _run_script(manager: ResourceManager, lines: Sequence[Line], trace: ScriptTr
                 pass
             trace.sums()
         elif type(line) is Reload:
-            if manager.reload(line.yaml) is not None:
+            if manager.reload(line.yaml, manager.workload.place(number)) is not None:
                 trace.refused()
         else:
-            manager.hand_in((line,))
+            manager.hand_in((line,), number)
         if progress is not None and number % _BATCH == 0:
             progress(number, len(lines))
     manager.observe()
@@ -205,5 +213,5 @@ class _Clock:
                 break
             self.next += 1
         if self.next > first:
-            self.manager.hand_in(self.lines[first : self.next])
+            self.manager.hand_in(self.lines[first : self.next], first)
         return self.next - first

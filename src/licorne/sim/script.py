@@ -2,7 +2,9 @@
 
 Only the form is decided here (`spec/workload-format.md`, version 2). The one subtlety is the order of release lines:
 those of one message are sorted by key, because the original announces them in the order of a map. A message is what
-the scheduler says about one cause, so neighbours with the same type and text belong together.
+the scheduler says about one cause. While it decides, neighbours with the same type and text belong together, whatever
+that has no line stands between them; a line of the script (a node that goes) is one cause altogether, and all releases
+with the same type and text are its message, at the place of the first.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from licorne.si.messages import (
@@ -21,7 +24,11 @@ from licorne.si.messages import (
     RejectedNode,
     Released,
 )
+from licorne.sim.escaping import escaped
 
+_WITH_LINES = (
+    NewAllocation, AcceptedApplication, RejectedApplication, RejectedAllocation, RejectedNode, Released,
+)  # fmt: skip
 Write = Callable[[str], object]
 
 
@@ -34,30 +41,35 @@ class ScriptTrace:
 
     def take(self, outputs: Sequence[Output], *, deciding: bool) -> None:
         """Write what the scheduler has said."""
-        for cause, group in groupby(outputs, key=_cause):
+        told = [(_cause(output), output) for output in outputs if isinstance(output, _WITH_LINES)]
+        if not deciding:
+            first: dict[object, int] = {}
+            at = [first.setdefault(cause, place) if cause else place for place, (cause, _) in enumerate(told)]
+            told = [told[place] for place in sorted(range(len(told)), key=at.__getitem__)]
+        for cause, group in groupby(told, key=itemgetter(0)):
             if cause is None:
-                for output in group:
+                for _, output in group:
                     line = self._line(output, deciding)
                     if line is not None:
                         self._write(line)
             else:
-                released = [output for output in group if isinstance(output, Released)]
+                released = [output for _, output in group if isinstance(output, Released)]
                 for output in sorted(released, key=lambda released: released.key):
-                    self._write(f"R\t{output.key}\t{output.termination.name}")
+                    self._write(f"R\t{escaped(output.key)}\t{output.termination.name}")
 
     def _line(self, output: Output, deciding: bool) -> str | None:
         match output:
             case NewAllocation():
-                return f"{'A' if deciding else 'N'}\t{output.key}\t{output.node_id}"
+                return f"{'A' if deciding else 'N'}\t{escaped(output.key)}\t{escaped(output.node_id)}"
             case AcceptedApplication():
                 application = self.partition.applications[output.application_id]
-                return f"Q\t{output.application_id}\t{application.queue.path}"
+                return f"Q\t{escaped(output.application_id)}\t{application.queue.path}"
             case RejectedApplication():
-                return f"X\t{output.application_id}\t"
+                return f"X\t{escaped(output.application_id)}\t"
             case RejectedAllocation():
-                return f"J\t{output.key}"
+                return f"J\t{escaped(output.key)}"
             case RejectedNode():
-                return f"Y\t{output.node_id}"
+                return f"Y\t{escaped(output.node_id)}"
         return None
 
     def refused(self) -> None:

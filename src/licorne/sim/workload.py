@@ -13,21 +13,25 @@ names a gang, it is a timed one: the clock moves and decisions are made as time 
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
-from licorne.sim.lines import App, Ask, Config, Line, Meta, Version1, Version2, to_ns
+from licorne.sim.lines import STYLES, App, Ask, Config, Line, Meta, Run, Version1, Version2, to_ns
 
 Progress = Callable[[int, int], None]
 """Told from time to time how much is done, of how much."""
 
+ASKS_MAX = 2_000_000
+"""So many asks a workload may have, unless the reader is told otherwise: an ask that repeats, or a gang, is many in one line."""
 _BATCH = 1 << 14
 _FIELD = re.compile(r"\s*- at `(?:key in )?\$\.?(.*)`$")
 _NAMED = re.compile(r"(?:missing required|contains unknown) field `([^`]*)`")
@@ -57,7 +61,8 @@ class Workload(msgspec.Struct, kw_only=True):
 
     `config` is None where the file has none: the scheduler's built-in configuration then counts. `notes` are
     sentences for whoever reads the result, such as what the workload does not model. `grace_s` and `resubmit` are
-    what the meta line says of evictions.
+    what the meta line says of evictions. `file` is the name of the file that it was read from, `numbers` are the numbers
+    of its `lines` there, `config_place` is where `config` and `extra` stand, as `FILE:LINE`; all empty without a file.
     """
 
     name: str
@@ -69,24 +74,37 @@ class Workload(msgspec.Struct, kw_only=True):
     notes: list[str] = []
     grace_s: float = 1
     resubmit: bool = True
+    file: str = ""
+    numbers: Sequence[int] = ()
+    config_place: str = ""
+
+    def place(self, index: int) -> str:
+        """Where a line stands, as `FILE:LINE`."""
+        return f"{self.file}:{self.numbers[index]}" if 0 <= index < len(self.numbers) else ""
 
 
-def read_workload(path: Path | str, *, progress: Progress | None = None) -> Workload:
+def read_workload(path: Path | str, *, progress: Progress | None = None, asks_max: int = ASKS_MAX) -> Workload:
     """Read a workload file (`-`: standard input; `.gz`: compressed).
 
-    Raises WorkloadError for content that the format does not allow, and OSError for a file that cannot be read.
+    Raises WorkloadError for content that the format does not allow, or for more than `asks_max` asks altogether, and
+    OSError for a file that cannot be read.
     """
     path = Path(path)
     name = "<stdin>" if str(path) == "-" else str(path)
     with _opened(path) as (stream, size):
-        return parse_workload(stream, file=name, progress=progress, size=size)
+        return parse_workload(stream, file=name, progress=progress, size=size, asks_max=asks_max)
 
 
 def parse_workload(
-    stream: Iterable[bytes], *, file: str = "<workload>", progress: Progress | None = None, size: int = 0
+    stream: Iterable[bytes],
+    *,
+    file: str = "<workload>",
+    progress: Progress | None = None,
+    size: int = 0,
+    asks_max: int = ASKS_MAX,
 ) -> Workload:
     """Read a workload from lines of bytes; `file` is its name in messages, `size` its length in bytes, if known."""
-    reader = _Reader(file)
+    reader = _Reader(file, asks_max)
     done = 0
     try:
         for number, text in enumerate(stream, 1):
@@ -116,8 +134,13 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
 class _Reader:
     """Takes line after line, and complains with file and number."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, asks_max: int) -> None:
         self.file = file
+        self.asks_max = asks_max
+        self.asks = 0
+        self.numbers = array("Q")
+        self.config_number = 0
+        self.first_run = 0
         self.meta: Meta | None = None
         self.config: Config | None = None
         self.lines: list[Line] = []
@@ -138,16 +161,25 @@ class _Reader:
             raise self.fault(number, *self.explain(str(error), text)) from None
         except UnicodeDecodeError:
             raise self.fault(number, "", "is not UTF-8 text") from None
+        if not _surely_unique(text):
+            self.unique(number, text)
         if type(line) is Ask:
             # One text for all asks of an application, instead of one for each.
             line.app = self.names.setdefault(line.app, line.app)
             if line.duration_s is not None:
                 self.timed = True
+            self.count(number, "max", line.max)
         elif type(line) is Meta or type(line) is Config:
             self.head(number, line)
             return
-        elif type(line) is App and line.gang:
-            self.timed = True
+        elif type(line) is App:
+            if line.style not in STYLES:
+                raise self.fault(number, "style", f"{line.style!r} is unknown; it is {' or '.join(STYLES[1:])}")
+            if line.gang:
+                self.timed = True
+                self.count(number, "gang", 0 if line.atomic else sum(group.min for group in line.gang))
+        elif type(line) is Run:
+            self.first_run = self.first_run or number
         if self.meta is None:
             raise self.fault(number, "t", 'the first line must be of kind "meta"')
         if self.meta.version == 1:
@@ -155,6 +187,31 @@ class _Reader:
         elif line.at is not None:
             self.clock(number, line.at)
         self.lines.append(line)
+        self.numbers.append(number)
+
+    def unique(self, number: int, text: bytes) -> None:
+        """Refuse an object that has a name twice: JSON leaves open which one counts."""
+
+        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            made = dict(pairs)
+            if len(made) < len(pairs):
+                names = [name for name, _ in pairs]
+                twice = next(name for place, name in enumerate(names) if name in names[:place])
+                raise self.fault(number, twice, "stands twice in the same object")
+            return made
+
+        json.loads(text, object_pairs_hook=once)
+
+    def count(self, number: int, field: str, asks: int) -> None:
+        """Refuse more asks than a simulation should be asked for by accident."""
+        self.asks += asks
+        if self.asks > self.asks_max:
+            raise self.fault(
+                number,
+                field,
+                f"with it there are {self.asks:,} asks, and no more than {self.asks_max:,} are simulated; "
+                "--max-asks allows more",
+            )
 
     def explain(self, message: str, text: bytes) -> tuple[str, str]:
         """Field and complaint for a line that could not be decoded."""
@@ -191,6 +248,7 @@ class _Reader:
         if self.meta.version == 1 and line.at is not None:
             raise self.fault(number, "at", 'needs "version":2 in meta')
         self.config = line
+        self.config_number = number
         if line.at is not None:
             self.clock(number, line.at)
 
@@ -228,10 +286,15 @@ class _Reader:
         """The workload, once the last line is in."""
         if self.meta is None:
             raise WorkloadError(f'{self.file}: there is no "meta" line; is this a workload file?')
+        if self.timed and self.first_run:
+            raise self.fault(self.first_run, "t", '"run" is for scripts; where lines have times, time itself decides')
+        lines, numbers = self.lines, self.numbers
         if self.meta.version == 1:
-            mode, lines = Mode.BATCH, by_kind(self.lines)
+            mode = Mode.BATCH
+            order = by_kind(lines)
+            lines, numbers = [lines[index] for index in order], array("Q", [numbers[index] for index in order])
         else:
-            mode, lines = (Mode.TIMED if self.timed else Mode.SCRIPT), self.lines
+            mode = Mode.TIMED if self.timed else Mode.SCRIPT
         return Workload(
             name=self.meta.name,
             mode=mode,
@@ -241,13 +304,33 @@ class _Reader:
             lines=lines,
             grace_s=self.meta.grace_s,
             resubmit=self.meta.resubmit,
+            file=self.file,
+            numbers=numbers,
+            config_place=f"{self.file}:{self.config_number}" if self.config is not None else "",
         )
 
 
-def by_kind(lines: list[Line]) -> list[Line]:
-    """The lines of version 1 in the order in which they are handed in: nodes, applications, asks."""
+def _surely_unique(text: bytes) -> bool:
+    """Are there no more names than different ones, in each object of a line? False: it must be looked at closely.
+
+    Decoded, an object has each name once; each name in the text is followed by a colon. What has as many colons as
+    decoded names, in itself and the objects directly in it, has none twice. It is asked for each line, so it must be quick.
+    """
+    values = _decode(text)
+    names = len(values)
+    for value in values.values():
+        if type(value) is dict:
+            names += len(value)
+    return text.count(b":") == names
+
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def by_kind(lines: Sequence[Line]) -> list[int]:
+    """The indices of lines of version 1 in the order in which they are handed in: nodes, applications, asks."""
     rank: dict[type, int] = {Ask: 2, App: 1}
-    return sorted(lines, key=lambda line: rank.get(type(line), 0))
+    return sorted(range(len(lines)), key=lambda index: rank.get(type(lines[index]), 0))
 
 
 def explain(message: str) -> tuple[str, str]:

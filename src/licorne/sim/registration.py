@@ -1,0 +1,68 @@
+"""How a workload's configuration comes to the scheduler, and how what is wrong with it is told: with file and line.
+
+The scheduler sees texts and does not know where they come from. A configuration stands in one line of the workload, so a
+fault of it has two places: that line, and the line and column of the text in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from licorne import RegistrationError, SchedulerAPI, SettingsError
+from licorne.config import ConfigError, load
+from licorne.core.settings import read_settings
+from licorne.core.settingtable import check_settings
+from licorne.si import v19
+from licorne.sim.workload import Workload, WorkloadError
+
+PARTITION = "default"
+
+
+def register(api: SchedulerAPI, rm_id: str, workload: Workload, config: str | None, settings: Mapping[str, str]) -> Any:
+    """Register with the configuration of the workload, or with `config` in its place; `settings` go before its own.
+
+    Returns the partition in which a workload's applications go.
+
+    Raises:
+        SettingsError: one of `settings` cannot be used.
+        WorkloadError: something that the workload says cannot.
+        RegistrationError: `config` cannot.
+    """
+    check_settings(settings)
+    read_settings(settings)
+    try:
+        check_settings(workload.extra)
+        read_settings(workload.extra)
+    except SettingsError as error:
+        raise WorkloadError(
+            f"{workload.config_place}: extra: {error}" if workload.config_place else str(error)
+        ) from None
+    request = v19.RegisterResourceManagerRequest(
+        rm_id=rm_id,
+        version="1",
+        config=config if config is not None else workload.config or "",
+        extra_config={**workload.extra, **settings},
+    )
+    try:
+        api.register_resource_manager(request, None, now_ns=0)
+    except RegistrationError as error:
+        if config is not None or not workload.config_place:
+            raise
+        label = f"{workload.config_place}: yaml"
+        raise WorkloadError(refused_configuration(request.config, label, error)) from None
+    try:
+        return api.cluster.partition(rm_id, PARTITION)
+    except KeyError:
+        place = f"{workload.config_place}: yaml: " if workload.config_place and config is None else ""
+        message = f"{place}the configuration has no partition {PARTITION!r}, where a workload's applications go"
+        raise WorkloadError(message) from None
+
+
+def refused_configuration(text: str, label: str, error: Exception) -> str:
+    """Why a configuration was refused: all its faults with line and column in the text that has this label."""
+    try:
+        load(text, file=label)
+    except ConfigError as found:
+        return str(found)
+    return f"{label}: {error.__cause__ or error}"
