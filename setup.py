@@ -41,6 +41,7 @@ HOT = [
     "licorne.si.wire_asks",
     "licorne.si.wire_decisions",
     "licorne.core.vectors",
+    "licorne.core.sums",
     "licorne.core.minima",
     "licorne.core.candidates",
     "licorne.core.order",

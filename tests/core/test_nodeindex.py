@@ -14,6 +14,7 @@ from core.bench import Bench, config
 from licorne.core.constraints import NodeLabels
 from licorne.core.nodeindex import NodeIndex
 from licorne.core.nodes import Node, ScorePolicy, first_need
+from licorne.core.sums import Sum
 from licorne.core.vectors import Types, Vec
 
 TYPES = Types()
@@ -29,7 +30,8 @@ def node(id: str, **capacity: int) -> Node:
 
 
 def use(made: Node, **amounts: int) -> None:
-    made.allocated = TYPES.vector(amounts)
+    made.allocated = Sum()
+    made.allocated.plus(TYPES.vector(amounts))
     made.refree()
 
 

@@ -11,6 +11,7 @@ Resources are maps from resource type to an integer: millicores for `vcore`, byt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -125,3 +126,21 @@ class Configuration(msgspec.Struct, frozen=True):
     partitions: tuple[PartitionConfig, ...]
     checksum: str
     text: str
+
+
+def queue_types(config: QueueConfig) -> Iterator[str]:
+    """The resource types that a queue and those below it name, each as often as it is named."""
+    template = config.template
+    maps = [config.max, config.guaranteed, *(limit.max_resources for limit in config.limits)]
+    if template is not None:
+        maps += [template.max, template.guaranteed]
+    for amounts in maps:
+        yield from amounts or ()
+    for child in config.children:
+        yield from queue_types(child)
+
+
+def resource_types(config: PartitionConfig) -> Iterator[str]:
+    """The resource types that a partition's configuration names, each as often as it is named."""
+    yield from config.node_sort.weights
+    yield from queue_types(config.root)

@@ -7,11 +7,16 @@ limits reach through queues that say nothing. Sums saturate at 2**63 - 1, as in 
 
 from __future__ import annotations
 
+from typing import Final
+
 from licorne.config.problems import Notes, Spot
 from licorne.config.quantity import MAX_QUANTITY, QuantityError, parse_quantity
 from licorne.config.raw import RawQueue, ResourceMap
 
 Amounts = dict[str, int]
+
+TYPES_MAX: Final = 1024
+"""So many different resource types a configuration may name: each makes the core's vectors longer."""
 
 
 class Quantities:
@@ -19,6 +24,7 @@ class Quantities:
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
+        self._types: dict[str, None] = {}
         self._known: dict[int, tuple[ResourceMap, Amounts]] = {}
 
     def of(self, resources: ResourceMap | None) -> Amounts:
@@ -30,9 +36,16 @@ class Quantities:
             known = self._known[id(resources)] = (resources, self._parse(resources))
         return known[1]
 
+    def meet(self, resource_type: str, spot: Spot) -> None:
+        """The configuration names a resource type here; it may not name too many."""
+        self._types[resource_type] = None
+        if len(self._types) == TYPES_MAX + 1:
+            self._notes.fault("resource-types", spot, f"this is one more than the {TYPES_MAX} resource types allowed")
+
     def _parse(self, resources: ResourceMap) -> Amounts:
         amounts: Amounts = {}
         for resource_type, value in resources.items():
+            self.meet(resource_type, value.spot)
             try:
                 amounts[resource_type] = parse_quantity(value.text, resource_type)
             except QuantityError as error:

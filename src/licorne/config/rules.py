@@ -40,6 +40,7 @@ _FAULTS: Final = (
     ("quantity-invalid", "A quantity is digits and a suffix: no sign, point or exponent.", "config 4"),
     ("quantity-suffix", "The suffix is one that the resource type has; `m` is for `vcore` alone.", "config 4"),
     ("quantity-overflow", "A quantity is at most 2**63 - 1 in its base unit.", "config 4"),
+    ("resource-types", "A configuration names at most 1,024 resource types.", "licorne"),
     ("guaranteed-above-max", "A queue is not guaranteed more than its max.", "config 5.4"),
     ("max-above-parent", "The max of a queue is not above an ancestor's.", "config 5.4"),
     ("guaranteed-sum-above-parent", "Children together are not guaranteed more than their parent.", "config 5.4"),

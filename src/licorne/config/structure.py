@@ -66,7 +66,7 @@ def check_partition(partition: RawPartition, quantities: Quantities, notes: Note
     _check_queue(root, quantities, notes)
     check_resources(root, quantities, notes)
     check_rules(partition, root, notes)
-    _check_node_sort(partition, notes)
+    _check_node_sort(partition, quantities, notes)
     _check_max_applications(root, notes)
     check_limit_hierarchy(root, quantities, notes)
     return root
@@ -102,7 +102,7 @@ def _check_queue(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
         _check_queue(child, quantities, notes)
 
 
-def _check_node_sort(partition: RawPartition, notes: Notes) -> None:
+def _check_node_sort(partition: RawPartition, quantities: Quantities, notes: Notes) -> None:
     policy = partition.nodesortpolicy
     if policy is None:
         return
@@ -110,6 +110,7 @@ def _check_node_sort(partition: RawPartition, notes: Notes) -> None:
         message = f"'{policy.type}' is no node sorting policy: fair or binpacking, in lower case"
         notes.fault("node-sort-policy", policy.spot("type"), message)
     for resource_type, (weight, spot) in (policy.resourceweights or {}).items():
+        quantities.meet(resource_type, spot)
         if weight < 0:
             notes.fault("node-sort-weight", spot, f"the weight of {resource_type} is below zero")
         elif not weight < float("inf"):

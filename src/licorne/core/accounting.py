@@ -19,7 +19,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
-    from cython.cimports.licorne.core.vectors import Types, Vec, new_vec
+    from cython.cimports.licorne.core.vectors import Types, Vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -30,7 +30,7 @@ else:
     from .parking import Parking
     from .queue import Queue
     from .usage import Tracker
-    from .vectors import Types, Vec, new_vec
+    from .vectors import Types, Vec
 
 # Why an ask is parked, as in `asks`: C constants belong to their module.
 AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)
@@ -59,9 +59,17 @@ class Books:
         self.asked_to_end = 0
 
     @cython.ccall
-    def shape(self, resource: dict[str, int], need: Need) -> Shape:
-        """A shape for an ask of this resource and these constraints."""
-        return Shape(self.types.amounts(resource), resource, need)
+    def shape(self, amounts: Vec, resource: dict[str, int], need: Need) -> Shape:
+        """A shape for an ask of this resource, as a vector and as a map, and these constraints."""
+        return Shape(amounts.clone(), resource, need)
+
+    @cython.ccall
+    def describes(self, shape: Shape, amounts: Vec, resource: dict[str, int] | None) -> cython.bint:
+        """Has the shape these amounts? Vectors that hold types without a number may be equal where maps are not."""
+        if not shape.amounts.same(amounts):
+            return False
+        other: cython.Py_ssize_t = self.types.other
+        return other < 0 or amounts.at(other) == 0 or shape.resource == resource
 
     @cython.cfunc
     def shape_for(self, app: Application, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
@@ -73,7 +81,7 @@ class Books:
         not needed: what equal asks of different applications tell each other, `Need.failed` tells them.
         """
         shape: Shape | None = app.last_shape
-        if shape is None or shape.need is not need or not shape.amounts.same(amounts):
+        if shape is None or shape.need is not need or not self.describes(shape, amounts, resource):
             shape = Shape.__new__(Shape)
             shape.open(amounts, {} if resource is None else resource, need)
             app.last_shape = shape
@@ -183,22 +191,24 @@ class Books:
         queue: Queue | None = app.queue
         parent: Queue | None
         amounts: Vec = ask.shape.amounts
+        times: cython.longlong = change * ask.repeats
         more: cython.bint = change > 0
         turn: cython.longlong = 1 if more else 0  # with so many a queue begins, or ceases, to have some
-        if ask.repeats != 1:
-            amounts = new_vec(0, 0)
-            amounts.add_times(ask.shape.amounts, ask.repeats)
         app.asks_pending += change
-        if more:
+        if times == 1:
             app.pending.plus(amounts)
-        else:
+        elif times == -1:
             app.pending.minus(amounts)
+        else:
+            app.pending.add_times(amounts, times)
         while queue is not None:
             parent = queue.parent
-            if more:
+            if times == 1:
                 queue.pending.plus(amounts)
-            else:
+            elif times == -1:
                 queue.pending.minus(amounts)
+            else:
+                queue.pending.add_times(amounts, times)
             queue.asks_pending += change
             if parent is not None:
                 if queue.asks_pending == turn:

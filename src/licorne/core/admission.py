@@ -50,7 +50,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if not queue.is_leaf:
         refused("", naming(f"failed to find queue {placed.queue} for application ", message.application_id))
         return False
-    gang, fault = gang_of(partition, message, queue) if message.tags else (None, "")
+    gang, fault = gang_of(message, queue) if message.tags else (None, "")
     if fault:
         _left_empty(partition, queue)
         refused(queue.path, fault)
@@ -59,7 +59,8 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         partition.parking.wake_blocked(queue.blocked)
         partition.guaranteed.quota_changed(queue)
     if message.placeholder_ask:
-        fault = partition.gangs.fault(queue, message, partition.types.vector(message.placeholder_ask))
+        wanted = partition.numbering.of_ask(message.placeholder_ask, message.application_id)
+        fault = partition.gangs.fault(queue, message, wanted)
         if fault:
             _left_empty(partition, queue)
             refused(queue.path, fault)
@@ -102,7 +103,7 @@ def _fault(partition: Partition, message: AddApplication) -> Fault:
     if app_id in partition.applications:
         where = f" to partition {full_name(partition)}, but application already existed"
         return naming("adding application ", app_id, where)
-    wrong = amounts_fault(partition, message.placeholder_ask)
+    wrong = amounts_fault(message.placeholder_ask)
     return f"placeholderAsk: {wrong}" if wrong else own_fault(message) if message.tags else ""
 
 
@@ -117,7 +118,8 @@ def _new(
     app.tags = message.tags
     app.starting = partition.starting
     app.table = application_table(seed_dialect=partition.seed_dialect, starting=partition.starting)
-    app.placeholder_ask = partition.types.vector(message.placeholder_ask)
+    app.placeholder_resource = message.placeholder_ask
+    app.placeholder_ask = partition.types.amounts(message.placeholder_ask)
     timeout = timeout_ns(message.execution_timeout_ms)
     if message.timeout_is_running_time and app.placeholder_ask.zero():
         app.running_timeout_ns = timeout

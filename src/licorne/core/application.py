@@ -19,6 +19,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.priorities import PriorityBag
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.requests import Requests
+    from cython.cimports.licorne.core.sums import Sum
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec
     from cython.cimports.prefetch import prefetch, prefetch_entries
@@ -30,6 +31,7 @@ else:
     from .priorities import PriorityBag
     from .queue import Queue
     from .requests import Requests
+    from .sums import Sum
     from .usage import Tracker
     from .vectors import Vec
 
@@ -53,11 +55,11 @@ class Application(Ranked):
     requests: Requests
     trackers: list[Tracker]
     asks: dict[str, Ask]
-    pending: Vec
+    pending: Sum
     asks_pending: cython.longlong
     bag: PriorityBag
     allocations: dict[str, Ask]
-    allocated: Vec
+    allocated: Sum
     id: str
     group_chosen: cython.bint
     restless: cython.bint  # it is awake, and for another reason than that room was freed on a node
@@ -68,7 +70,7 @@ class Application(Ranked):
     groups: tuple[str, ...]
     tags: dict[str, str]
     state_log: list[tuple[int, str]]
-    placeholders: Vec
+    placeholders: Sum
     high: Vec
     usage: list[float]
     last_shape: Shape | None  # that of the last ask that came
@@ -80,6 +82,7 @@ class Application(Ranked):
     forced: cython.bint
     running_timeout_ns: cython.longlong
     placeholder_ask: Vec
+    placeholder_resource: dict[str, int]  # the same as a map
     gang: Any  # what it has to do with placeholders (`licorne.core.gangs.Gang`); None: nothing
     timer: Timer | None  # of the state that it is in
     backoff_timer: Timer | None
@@ -101,9 +104,9 @@ class Application(Ranked):
         self.tags = {}
         self.state = ApplicationState.NEW
         self.state_log = []
-        self.allocated = Vec()
-        self.placeholders = Vec()
-        self.pending = Vec()
+        self.allocated = Sum()
+        self.placeholders = Sum()
+        self.pending = Sum()
         self.high = Vec()
         self.usage = []
         self.requests = Requests()
@@ -124,6 +127,7 @@ class Application(Ranked):
         self.forced = False
         self.running_timeout_ns = 0
         self.placeholder_ask = Vec()
+        self.placeholder_resource = {}
         self.gang = None
         self.timer = None
         self.backoff_timer = None

@@ -114,7 +114,7 @@ def own_fault(message: AddApplication) -> str:
     return _parsed(text)[1]
 
 
-def gang_of(partition: Partition, message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, str]:
+def gang_of(message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, str]:
     """The gang that a new application is in this queue, and why it is refused (as section 9.1: it can never fit).
 
     The queue's property counts where the application says nothing itself; an application without task groups, or with a
@@ -132,7 +132,7 @@ def gang_of(partition: Partition, message: AddApplication, queue: Queue) -> tupl
     groups, fault = _parsed(text)
     if not fault:
         total = sum_of(groups)
-        fault = amounts_fault(partition, total)
+        fault = amounts_fault(total)
         for level in queue.lineage():
             if fault or level.parent is None:
                 break

@@ -39,7 +39,6 @@ from .settings import Settings, read_settings
 from .states import ApplicationEvent, ApplicationState
 from .usagehistory import UsageHistory
 from .validate import validate
-from .vectors import Types
 
 if cython.compiled:
     from cython.cimports.licorne.core.manager import Manager
@@ -63,7 +62,6 @@ class Cluster:
 
     now: int
     watcher: Callable[[Partition], None] | None
-    types: Types
     managers: dict[str, Manager]
     listening: list[Manager]
     recorder: Recorder | None
@@ -76,7 +74,6 @@ class Cluster:
     def __init__(self) -> None:
         self.now = 0
         self.watcher = None
-        self.types = Types()
         self.managers = {}
         self.listening = []
         self.recorder = None
@@ -84,8 +81,6 @@ class Cluster:
         self._ordered = []
         self._deciding = []
         self._usage_watched = False
-        for name in ("memory", "vcore"):
-            self.types.slot(name)
 
     def watch_usage(self) -> None:
         """From now on applications remember what they have used (`licorne.core.usagehistory`)."""
@@ -169,7 +164,6 @@ class Cluster:
         partition = Partition(
             config,
             manager.settings,
-            self.types,
             self.now,
             seed_dialect=manager.seed_dialect,
             owner=manager.rm_id,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from .numbering import EVERYWHERE
 from .usagehistory import most_used
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def state(cluster: Cluster, diagnostics: Mapping[str, Map]) -> Map:
     managers = [cluster.managers[rm_id] for rm_id in sorted(cluster.managers)]
     return {
         "timestamp": cluster.now,
-        "resourceTypes": sorted(cluster.types.names),
+        "resourceTypes": sorted({*EVERYWHERE, *(name for found in cluster.partitions() for name in found.types.index)}),
         "resourceManagers": [_manager(manager, diagnostics.get(manager.rm_id)) for manager in managers],
     }
 

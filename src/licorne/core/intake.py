@@ -18,7 +18,7 @@ from .nodechanges import full_name, set_foreign
 from .rejections import Reason, naming, refused_allocation
 from .states import ApplicationState, ObjectState
 from .tags import seconds_tag
-from .vectors import SUM_MAX, TYPES_MAX
+from .vectors import SUM_MAX
 
 if cython.compiled:
     from cython.cimports.licorne.core.accounting import Books
@@ -183,8 +183,6 @@ class Intake:
             return "allocation contains negative resources"
         if found == TOO_LARGE:
             return f"resourcePerAlloc: a quantity is larger than {SUM_MAX}"
-        if found == NEW_TYPES and not self.types.admits(message.resource):
-            return f"resourcePerAlloc: no more than {TYPES_MAX} resource types can be known"
         if not message.key:
             return "allocation without an allocationKey"
         if not 1 <= message.max_allocations <= REPEATS_MAX:
@@ -194,7 +192,7 @@ class Intake:
         if not PRIORITY_LOWEST <= message.priority <= PRIORITY_HIGHEST:
             return f"priority: {message.priority}: must be an integer of 32 bits"
         if found == NEW_TYPES:  # all is well, so that they may become known
-            self.amounts = self.types.amounts(message.resource)
+            self.amounts = self.desk.numbering.of_ask(message.resource, message.application_id)
         return ""
 
     @cython.cfunc
@@ -204,11 +202,7 @@ class Intake:
         alloc: Ask | None = None
         if app.allocations:
             alloc = app.allocations.get(message.uuid or message.key)
-        present: Ask | None = pending if pending is not None else alloc
-        if present is None or not present.shape.amounts.same(self.amounts):
-            if self.root.pending.crowded(self.amounts, message.max_allocations, self.root.allocated):
-                return f"the sum of all that is asked for would be larger than {SUM_MAX}"
-        if present is None and message.placeholder and app.atomic is not None:
+        if pending is None and alloc is None and message.placeholder and app.atomic is not None:
             return naming("placeholder: application ", app.id, " is placed as a whole and has none")
         if message.node_id:
             return _placed_outside(self, app, message, need, pending, alloc)
@@ -270,11 +264,15 @@ class Intake:
 def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation) -> None:
     """A known ask: other resources (or, in the seed's dialect, another number) count from now on; nothing else."""
     repeats = message.max_allocations if partition.seed_dialect else ask.repeats
-    new: Shape = partition.books.shape(message.resource, ask.shape.need)
-    if ask.shape.amounts.same(new.amounts) and repeats == ask.repeats:
+    amounts: Vec = partition.intake.amounts
+    if repeats == ask.repeats and partition.books.describes(ask.shape, amounts, message.resource):
         return
+    _ask_for(partition, app, ask, partition.books.shape(amounts, message.resource, ask.shape.need), repeats)
+
+
+def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, repeats: int) -> None:
     partition.books.unpend(app, ask)
-    ask.shape = new
+    ask.shape = shape
     if ask.placeholder:
         partition.gangs.arrived(app, ask, repeats - ask.repeats)
     ask.repeats = repeats
@@ -286,27 +284,56 @@ def _change_ask(partition: Partition, app: Application, ask: Ask, message: Alloc
 
 def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation) -> None:
     """An allocation uses something else now: counted everywhere, no limit is asked (forced, section 8.2)."""
-    shape = partition.books.shape(message.resource, alloc.shape.need)
-    if alloc.shape.amounts.same(shape.amounts):
+    amounts: Vec = partition.intake.amounts
+    if partition.books.describes(alloc.shape, amounts, message.resource):
         return
+    more = amounts.clone()
+    more.minus(alloc.shape.amounts)
+    _use(partition, app, alloc, partition.books.shape(amounts, message.resource, alloc.shape.need))
+    if partition.books.watch is not None:
+        partition.books.watch.resized(app, alloc)
+    if partition.config.quota_preemption_enabled:
+        partition.quotas.usage_forced(app.queue, more)
+    if app.gang is not None:
+        partition.gangs.stir(app)
+
+
+def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
+    """The allocation counts with these amounts from now on, everywhere."""
     node = alloc.node
     preempted = alloc.preempted
-    more = shape.amounts.clone()
-    more.minus(alloc.shape.amounts)
     deadline, alloc.deadline = alloc.deadline, None  # it goes on
     partition.books.give_back(app, alloc)
     alloc.preempted = False
     alloc.deadline = deadline
     alloc.shape = shape
     partition.books.take(app, alloc, node)
-    if partition.books.watch is not None:
-        partition.books.watch.resized(app, alloc)
     if preempted:
         partition.books.preempting(app, alloc)
-    if partition.config.quota_preemption_enabled:
-        partition.quotas.usage_forced(app.queue, more)
-    if app.gang is not None:
-        partition.gangs.stir(app)
+
+
+def read_again(partition: Partition, app: Application, names: dict[str, None]) -> None:
+    """These types have other numbers now, or none: what the application asks for and uses of them is counted anew.
+
+    Only what asks for types that share a number, or for types that have lost theirs, can be concerned.
+    """
+    ask: Ask
+    gang: Any = app.gang
+    types: Types = partition.types
+    flying = [] if gang is None else list(gang.replacing.values())
+    for ask in [*app.asks.values(), *app.allocations.values(), *flying]:
+        resource: dict[str, int] = ask.shape.resource
+        if names.keys().isdisjoint(resource):
+            continue
+        shape: Shape = Shape(types.amounts(resource), resource, ask.shape.need)
+        if ask.block is not None:
+            _ask_for(partition, app, ask, shape, ask.repeats)
+        elif ask.id in app.allocations:
+            _use(partition, app, ask, shape)
+        else:
+            partition.replacement.resize(app, ask.key, shape.amounts, resource)
+    if not names.keys().isdisjoint(app.placeholder_resource):
+        app.placeholder_ask = types.amounts(app.placeholder_resource)
 
 
 def _placed_outside(
@@ -327,7 +354,7 @@ def _placed_outside(
     if pending is not None and pending.repeats == 1 and not partition.seed_dialect:
         partition.drop_ask(app, pending, counted=False)
         new = pending
-        new.shape = partition.books.shape(message.resource, need)
+        new.shape = partition.books.shape(intake.amounts, message.resource, need)
     else:
         new = intake.make(app, message, need)
         new.repeats = 0

@@ -30,11 +30,13 @@ from .states import TERMINATED_STATES
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.queue import Queue
+    from cython.cimports.licorne.core.sums import Sum
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Types, Vec
 else:
     from .application import Application
     from .queue import Queue
+    from .sums import Sum
     from .usage import Tracker
     from .vectors import Types, Vec
 
@@ -228,10 +230,10 @@ class Limits:
         running = any(app in tracker.apps for tracker in app.trackers)
         uses = _uses(app)
         for tracker in before:
-            tracker.used.minus(uses)
+            tracker.used.add_sum(uses, -1)
             _leave(tracker, app, woken)
         for tracker in after:
-            tracker.used.plus(uses)
+            tracker.used.add_sum(uses, 1)
             if running:
                 tracker.apps[app] = None
         app.trackers = app.trackers[:levels] + after
@@ -344,7 +346,7 @@ class Limits:
 
     def validate(self, apps: Iterable[Application]) -> None:
         """Prove that each tracker counts what its applications use and nothing else; raises AssertionError."""
-        used: dict[Tracker, Vec] = {tracker: Vec() for tracker in self._each()}
+        used: dict[Tracker, Sum] = {tracker: Sum() for tracker in self._each()}
         holders: dict[Tracker, int] = dict.fromkeys(used, 0)
         running: dict[Tracker, set[Application]] = {tracker: set() for tracker in used}
         for app in apps:
@@ -352,13 +354,13 @@ class Limits:
             self._validate_trackers(app, uses)
             for tracker in app.trackers:
                 assert tracker in used, f"{app.id}: holds {_said(tracker)}, which is not registered"
-                used[tracker].plus(uses)
+                used[tracker].add_sum(uses, 1)
                 holders[tracker] += 1
                 if app in app.trackers[0].apps:
                     running[tracker].add(app)
         for tracker, sum_ in used.items():
             name = _said(tracker)
-            assert tracker.used.same(sum_), f"{name}: used {tracker.used.values()}, sum {sum_.values()}"
+            assert tracker.used.agrees(sum_), f"{name}: used {tracker.used.values()}, sum {sum_.values()}"
             assert tracker.holders == holders[tracker], f"{name}: {tracker.holders} holders"
             assert set(tracker.apps) == running[tracker], f"{name}: applications"
             assert all(tracker in app.trackers for app in tracker.blocked), f"{name}: blocks a stranger"
@@ -366,7 +368,7 @@ class Limits:
             assert _same(tracker.limit, limit.resources), f"{name}: limit on resources"
             assert (tracker.max_apps, tracker.wildcard) == (limit.max_apps, limit.wildcard), f"{name}: limit"
 
-    def _validate_trackers(self, app: Application, uses: Vec) -> None:
+    def _validate_trackers(self, app: Application, uses: Sum) -> None:
         if not app.group_chosen:
             assert not app.trackers and app.group is None, f"{app.id}: trackers before its group was chosen"
             assert uses.zero(), f"{app.id}: uses {uses.values()}, which no tracker counts"
@@ -390,11 +392,11 @@ def _paths(app: Application) -> list[str]:
     return [queue.path for queue in app.queue.lineage()]
 
 
-def _uses(app: Application) -> Vec:
+def _uses(app: Application) -> Sum:
     """All that the application has allocated, placeholders and real (11.1)."""
-    uses = Vec()
-    uses.plus(app.allocated)
-    uses.plus(app.placeholders)
+    uses = Sum()
+    uses.add_sum(app.allocated, 1)
+    uses.add_sum(app.placeholders, 1)
     return uses
 
 

@@ -24,7 +24,7 @@ from .nodes import Node
 from .rejections import Fault, naming, refused_allocation, refused_node
 from .states import ObjectState
 from .tags import seconds_tag
-from .vectors import SUM_MAX, TYPES_MAX, Vec
+from .vectors import SUM_MAX, Vec
 
 if TYPE_CHECKING:
     from .partition import Partition
@@ -60,13 +60,9 @@ def full_name(partition: Partition) -> str:
     return qualified_partition(partition.name, partition.owner)
 
 
-def amounts_fault(partition: Partition, amounts: dict[str, int] | None) -> str:
+def amounts_fault(amounts: dict[str, int] | None) -> str:
     """Why these cannot be amounts of resources; empty if they can."""
-    if not amounts:
-        return ""
-    if not partition.types.admits(amounts):
-        return f"no more than {TYPES_MAX} resource types can be known"
-    for name, amount in amounts.items():
+    for name, amount in (amounts or {}).items():
         if amount < 0:
             return f"negative quantity {amount} of {name}"
         if amount > SUM_MAX:
@@ -77,14 +73,13 @@ def amounts_fault(partition: Partition, amounts: dict[str, int] | None) -> str:
 def _create(partition: Partition, message: NodeUpdate) -> bool:
     attributes = message.attributes or {}
     capacity = {name: amount for name, amount in (message.capacity or {}).items() if amount}
-    fault = amounts_fault(partition, capacity) or amounts_fault(partition, message.occupied)
+    fault = amounts_fault(capacity) or amounts_fault(message.occupied)
+    fault = fault or partition.numbering.node_fault(capacity, message.occupied)
     labels = NodeLabels()
     try:
         labels = NodeLabels.from_attributes(attributes)
     except ConstraintError as error:
         fault = fault or str(error)
-    if not fault and partition.total.crowded(partition.types.vector(capacity), 1, None):
-        fault = f"the sum of all nodes would be larger than {SUM_MAX}"
     words: tuple[str, ...] = (fault,) if fault else ()
     if partition.state is not ObjectState.ACTIVE:
         words = (f"partition {full_name(partition)} is stopped cannot add a new node ", message.node_id)
@@ -102,14 +97,16 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
         reason = naming(f"failure while adding new node, node rejected with error: \n{words[0]}", *words[1:])
         partition.out.append(refused_node(message, reason))
         return False
-    node = Node(message.node_id, attributes, labels, partition.types.vector(capacity))
+    partition.numbering.bring_node(capacity, message.occupied)
+    node = Node(message.node_id, attributes, labels, partition.types.amounts(capacity))
     node.schedulable = message.action is NodeAction.CREATE
-    node.base_occupied = partition.types.vector(message.occupied)
-    node.occupied = node.base_occupied.clone()
+    node.base_occupied = partition.types.amounts(message.occupied or {})
+    node.occupied.plus(node.base_occupied)
     node.refree()
+    partition.numbering.hold(node, 1)
     partition.nodes[node.id] = node
     partition.needs.enter(node)
-    partition.index.add(node, len(partition.types.names))
+    partition.index.add(node, node.capacity.n)
     partition.reservations.mend_open(node)
     partition.parking.node_opened(node)
     partition.resize(node.capacity, 1)
@@ -118,22 +115,19 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
 
 
 def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
-    fault = amounts_fault(partition, message.capacity) or amounts_fault(partition, message.occupied)
+    fault = amounts_fault(message.capacity) or amounts_fault(message.occupied)
+    fault = fault or partition.numbering.node_fault(message.capacity, message.occupied)
     labels = node.labels
     if not fault and message.attributes is not None:
         try:
             labels = NodeLabels.from_attributes(message.attributes)
         except ConstraintError as error:
             fault = str(error)
-    capacity = node.capacity
-    if message.capacity is not None and not fault:
-        capacity = partition.types.vector({name: amount for name, amount in message.capacity.items() if amount})
-        others = partition.total.clone()
-        others.minus(node.capacity)
-        if others.crowded(capacity, 1, None):
-            fault = f"the sum of all nodes would be larger than {SUM_MAX}"
     if fault:
         return fault
+    partition.numbering.bring_node(message.capacity, message.occupied)
+    capacity = node.capacity if message.capacity is None else partition.types.amounts(message.capacity)
+    partition.numbering.hold(node, -1)
     if message.attributes is not None:
         node.attributes = message.attributes
         partition.needs.leave(node)
@@ -141,15 +135,16 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
         partition.needs.enter(node)
     if message.occupied is not None:
         node.occupied.minus(node.base_occupied)
-        node.base_occupied = partition.types.vector(message.occupied)
+        node.base_occupied = partition.types.amounts(message.occupied)
         node.occupied.plus(node.base_occupied)
     if capacity is not node.capacity:
         partition.resize(node.capacity, -1)
         node.capacity = capacity
         partition.resize(capacity, 1)
+    partition.numbering.hold(node, 1)
     node.refree()
-    if len(partition.types.names) > partition.index.width:
-        partition.index.rebuild(len(partition.types.names))
+    if capacity.n > partition.index.width:
+        partition.index.rebuild(capacity.n)
     partition.index.mend(node)
     partition.parking.node_opened(node)
     return ""
@@ -174,6 +169,7 @@ def remove_node(partition: Partition, node: Node) -> None:
     partition.index.drop(node)
     partition.needs.leave(node)
     del partition.nodes[node.id]
+    partition.numbering.hold(node, -1)
     partition.parking.node_gone(node)
     for key in node.foreign:
         del partition.foreign[key]
@@ -192,12 +188,16 @@ def remove_node(partition: Partition, node: Node) -> None:
 
 
 class Foreign(msgspec.Struct, frozen=True):
-    """What is known of another scheduler's allocation beside its amounts, which its node has. `created`: in nanoseconds."""
+    """What is known of another scheduler's allocation beside its amounts, which its node has. `created`: in nanoseconds.
+
+    `unread` is the whole map of amounts if some of its types have no number, and count nowhere.
+    """
 
     node: Node
     tags: dict[str, str]
     created: int
     priority: int
+    unread: dict[str, int] | None = None
 
     @property
     def static(self) -> bool:
@@ -215,19 +215,16 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
     elif node is None:
         fault = naming(f"failed to find node {message.node_id} for allocation ", message.key)
     else:
-        fault = amounts_fault(partition, message.resource)
+        fault = amounts_fault(message.resource)
     if not fault and node is not None:
-        amounts = partition.types.vector(message.resource)
-        present: Vec = node.foreign.get(message.key, Vec())
-        others = node.occupied.clone()
-        others.minus(present)
-        if others.crowded(amounts, 1, None):
-            fault = f"the sum of what is occupied on node {node.id} would be larger than {SUM_MAX}"
-        else:
-            if known is None:
-                partition.foreign[message.key] = _foreign(partition, message, node)
-            _occupy(partition, node, message.key, amounts)
-            return
+        if known is None:
+            known = _foreign(partition, message, node)
+        amounts = {name: amount for name, amount in (message.resource or {}).items() if amount}
+        partition.numbering.number(amounts, "")
+        unread = None if amounts.keys() <= partition.types.index.keys() else amounts
+        partition.foreign[message.key] = msgspec.structs.replace(known, unread=unread)
+        _occupy(partition, node, message.key, partition.types.known(amounts, 0))
+        return
     partition.out.append(refused_allocation(message, fault))
 
 
@@ -235,6 +232,15 @@ def _foreign(partition: Partition, message: Allocation, node: Node) -> Foreign:
     tags = message.tags or {}
     tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
     return Foreign(node, tags, partition.now if tagged is None else tagged, message.priority)
+
+
+def read_again(partition: Partition, key: str) -> None:
+    """Types of another scheduler's allocation have got numbers: they count from now on."""
+    known = partition.foreign[key]
+    amounts = known.unread or {}
+    if amounts.keys() <= partition.types.index.keys():
+        partition.foreign[key] = msgspec.structs.replace(known, unread=None)
+    _occupy(partition, known.node, key, partition.types.known(amounts, 0))
 
 
 def remove_foreign(partition: Partition, key: str) -> None:

@@ -397,7 +397,7 @@ class Columns:
                 want = ask.v[d]
                 if want > 0:
                     column = self.v + d * 64 + i
-                    # The sign of what would be left: no sum comes near to overflow (vectors.SUM_MAX).
+                    # The sign of what would be left: neither can be beyond vectors.SUM_MAX, so it does not overflow.
                     for j in range(8):
                         unfit[j] |= cython.cast(cython.ulonglong, column[j] - want) >> 63
             for j in range(8):

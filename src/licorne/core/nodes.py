@@ -18,10 +18,12 @@ from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels
 if cython.compiled:
     from cython.cimports.libc.stdlib import calloc, free
     from cython.cimports.licorne.core.minima import Minima
+    from cython.cimports.licorne.core.sums import Sum
     from cython.cimports.licorne.core.vectors import Vec
     from cython.cimports.prefetch import prefetch, prefetch_entries
 else:
     from .minima import Minima
+    from .sums import Sum
     from .vectors import Vec
 
 if TYPE_CHECKING:  # a node knows them as objects: the modules that define them build upon this one
@@ -89,7 +91,7 @@ class Node:
     """
 
     # The fields lie in memory as they stand here: what decisions look at comes first.
-    free: Vec
+    free: Sum
     marks: Vec  # one bit for each need that it meets; shared by all nodes with the same labels
     open: cython.bint  # it is schedulable and not reserved: asks in general may use it
     schedulable: cython.bint
@@ -97,11 +99,11 @@ class Node:
     score: cython.double
     rank: cython.longlong
     capacity: Vec
-    allocated: Vec
+    allocated: Sum
     allocations: dict[Ask, None]
     id: str
 
-    occupied: Vec
+    occupied: Sum
     attributes: dict[str, str]
     labels: NodeLabels
     reservations: dict[Ask, None]
@@ -114,10 +116,10 @@ class Node:
         self.attributes = attributes
         self.labels = labels
         self.capacity = capacity
-        self.occupied = Vec()
+        self.occupied = Sum()
         self.base_occupied = Vec()
-        self.allocated = Vec()
-        self.free = capacity.clone()
+        self.allocated = Sum()
+        self.refree()
         self.schedulable = True
         self.open = False
         self.marks = NO_MARKS
@@ -165,9 +167,10 @@ class Node:
 
     def refree(self) -> None:
         """Compute `free` anew, after capacity or occupied changed."""
-        self.free = self.capacity.clone()
-        self.free.minus(self.occupied)
-        self.free.minus(self.allocated)
+        self.free = Sum()
+        self.free.plus(self.capacity)
+        self.free.add_sum(self.occupied, -1)
+        self.free.add_sum(self.allocated, -1)
 
 
 @cython.cclass

@@ -12,6 +12,7 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | gangs that start as a whole | `atomic`, `trial`, `plans`, `backfill` |
 | gangs with placeholders | `gangs`, `replacement`, `gangtimeout` |
 | preemption | `preemption`, `guaranteed` (`guarantees`, `picture`, `hunt`, `victims`, `herds`), `evictions` |
+| numbers of resource types | `numbering` |
 | lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
 | sums | `accounting` |
 | users and groups | `limits` |
@@ -49,6 +50,7 @@ from .needs import Needs
 from .nodechanges import Foreign
 from .nodeindex import NodeIndex
 from .nodes import Node, ScorePolicy
+from .numbering import Numbering
 from .placement import PlacementConfigError, Placer
 from .quotastart import QuotaChanges
 from .rejections import REJECTED_MAX, Rejection
@@ -56,6 +58,7 @@ from .replacement import Replacement
 from .reservations import Reservations
 from .settings import Settings
 from .states import TIME_MAX_NS, ObjectState
+from .sums import Sum
 from .timers import Timers
 from .tree import Tree
 from .vectors import UNLIMITED, Types, Vec
@@ -91,6 +94,7 @@ class Partition:
     config: PartitionConfig
     starting: cython.bint
     types: Types
+    numbering: Numbering
     state: ObjectState
     paused: Callable[[], bool]  # is nothing new to be decided? Its resource manager's to say
     now: int
@@ -101,7 +105,7 @@ class Partition:
     rejected: deque[Rejection]
     nodes: dict[str, Node]
     foreign: dict[str, Foreign]
-    total: Vec
+    total: Sum
     events: PartitionEvents | None  # None: nobody listens
     limits: Limits
     timers: Timers
@@ -136,7 +140,6 @@ class Partition:
         self,
         config: PartitionConfig,
         settings: Settings,
-        types: Types,
         now: int,
         *,
         seed_dialect: bool,
@@ -148,7 +151,8 @@ class Partition:
         self.seed_dialect = seed_dialect
         self.settings = settings
         self.starting = seed_dialect if settings.starting is None else settings.starting
-        self.types = types
+        self.types = Types()
+        self.numbering = Numbering(self, self.types)
         self.state = ObjectState.ACTIVE
         self.paused = bool
         self.now = now
@@ -159,18 +163,18 @@ class Partition:
         self.rejected = deque(maxlen=REJECTED_MAX)
         self.nodes = {}
         self.foreign = {}
-        self.total = Vec()
+        self.total = Sum()
         self.events = None
-        self.limits = Limits(types)
+        self.limits = Limits(self.types)
         self.timers = Timers()
         self.parking = Parking(self.timers, settings.reservation_delay_ns)
         self.parking.enabled = settings.parking
         self.parking.now = now
         self.index = NodeIndex(self._score_policy(config))
         self.needs = Needs(self.index)
-        self.books = Books(self.parking, self.index, types)
+        self.books = Books(self.parking, self.index, self.types)
         self.gangs = self.books.gangs = Gangs(self)
-        self.tree = Tree(config.root, types, stateaware=self.starting)  # else it is fifo (spec states.md)
+        self.tree = Tree(config.root, self.types, stateaware=self.starting)  # else it is fifo (spec states.md)
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
@@ -191,6 +195,7 @@ class Partition:
         self.changes = 0
         self._resized = True
         self.config = config
+        self.numbering.configure(config)
         self.limits.configure(config.root, ())
         self.queues_changed()
 
@@ -242,6 +247,7 @@ class Partition:
     def reload(self, config: PartitionConfig) -> None:
         """Apply another configuration (spec config.md, section 6), which `check_reload` has accepted."""
         self.placer = Placer(config.placement_rules)
+        self.numbering.configure(config)
         if config.node_sort != self.config.node_sort:
             self.index.set_policy(self._score_policy(config))
         self.config = config

@@ -22,12 +22,14 @@ from .states import ObjectState
 if cython.compiled:
     from cython.cimports.licorne.core.order import Order, Ranked
     from cython.cimports.licorne.core.priorities import PriorityBag
+    from cython.cimports.licorne.core.sums import Sum
     from cython.cimports.licorne.core.vectors import Types, Vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
     from .order import Order, Ranked
     from .priorities import PriorityBag
+    from .sums import Sum
     from .vectors import Types, Vec
 
 if TYPE_CHECKING:  # an application knows its queue; here it is an object
@@ -54,10 +56,10 @@ class Queue(Ranked):
     priority: cython.longlong
     share: cython.double
     parent: Queue | None
-    allocated: Vec
+    allocated: Sum
     weights: Vec
     limit: Vec
-    pending: Vec
+    pending: Sum
     order: Order
     asks_pending: cython.longlong
     active: cython.longlong
@@ -77,7 +79,7 @@ class Queue(Ranked):
     serves: cython.bint  # the descent comes to its applications: it is a leaf, and no ancestor is one
     managed: cython.bint
     state: ObjectState
-    preempting: Vec
+    preempting: Sum
     guaranteed: Vec
     max_config: dict[str, int] | None
     guaranteed_config: dict[str, int] | None
@@ -111,9 +113,9 @@ class Queue(Ranked):
         self.types = types
         self.children = {}
         self.apps = {}
-        self.allocated = Vec()
-        self.pending = Vec()
-        self.preempting = Vec()
+        self.allocated = Sum()
+        self.pending = Sum()
+        self.preempting = Sum()
         self.limit = Vec(0, 0x7FFFFFFFFFFFFFFF)
         self.guaranteed = Vec(0, -1)
         self.weights = Vec(0, -1)
@@ -162,8 +164,12 @@ class Queue(Ranked):
         """Take over max and guaranteed; None is "not set"."""
         self.max_config = maximum
         self.guaranteed_config = guaranteed
-        self.limit = self.types.vector(maximum, 0x7FFFFFFFFFFFFFFF)
-        self.guaranteed = self.types.vector(guaranteed, -1)
+        self.read_resources()
+
+    def read_resources(self) -> None:
+        """Make the vectors of max and guaranteed; what has no number nobody can have any of."""
+        self.limit = self.types.known(self.max_config, 0x7FFFFFFFFFFFFFFF)
+        self.guaranteed = self.types.known(self.guaranteed_config, -1)
 
     def set_weights(self, fair_max: Vec) -> None:
         """Recompute `weights` and shares here and below; `fair_max` is the parent's, -1 where it lists nothing.

@@ -406,11 +406,11 @@ class Replacement:
         if place is None:
             return False
         real: Ask = gang.replacing[place]
-        if real.shape.amounts.same(amounts):
+        if self.books.describes(real.shape, amounts, resource):
             return True
         node: Node = cython.cast(Node, real.node)
         self._off_node(real)
-        real.shape = self.books.shape(resource, real.shape.need)
+        real.shape = self.books.shape(amounts, resource, real.shape.need)
         if node is not place.node:
             self._on_node(real, node)
         return True

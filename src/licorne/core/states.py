@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar
 
 SECOND_NS = 1_000_000_000
+MINUTE_NS = 60 * SECOND_NS
 TIME_MAX_NS = (1 << 62) - 1
 """No moment and no length of time is larger (in the year 2116), so that the sum of two fits int64."""
 

@@ -88,7 +88,7 @@ def _unknown(manager: Any, message: Input, begun: _Begun) -> str:
         return f"{what}: there is no partition {name!r}"
     if isinstance(message, NodeUpdate):
         known = message.node_id in partition.nodes or (name, message.node_id) in begun.nodes
-        if known and (fault := amounts_fault(partition, message.capacity)):
+        if known and (fault := amounts_fault(message.capacity)):
             return f"{what}: {fault}"
     elif isinstance(message, Release):
         known = _is_there(partition, message, begun)

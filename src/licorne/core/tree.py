@@ -25,12 +25,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from licorne.config.acl import ACL
-from licorne.config.model import QueueConfig, TemplateConfig
+from licorne.config.model import QueueConfig, TemplateConfig, queue_types
 from licorne.config.properties import inherit_properties
 
 from .placement_rules import RECOVERY_PATH
 from .queue import Queue
 from .states import OBJECT, ObjectEvent, ObjectState, next_state
+from .sums import Sum
 from .tags import quota_of_tags
 from .vectors import UNLIMITED, Types, Vec
 
@@ -78,6 +79,8 @@ class Tree:
         Quotas and maxima of applications may have become wider, and queues may be served again: the caller wakes the
         applications. Afterwards `stale` is set.
         """
+        for name in queue_types(config):
+            self.types.slot(name)
         self._apply(self.root, config)
         self._serve(self.root, True)
         self._reorder()
@@ -175,8 +178,6 @@ class Tree:
         if queue.managed or not queue.is_leaf or queue.path == RECOVERY_PATH:
             return False
         quota = quota_of_tags(tags)
-        if not self.types.admits({**(quota.max or {}), **(quota.guaranteed or {})}):
-            return False
         before = (queue.max_config, queue.guaranteed_config, queue.max_apps)
         if quota.max_applications:
             queue.max_apps = min(quota.max_applications, _MOST)
@@ -341,25 +342,25 @@ def _validate_place(queue: Queue) -> None:
 
 def _validate_sums(queue: Queue) -> None:
     path = queue.path
-    allocated, pending, preempting = Vec(), Vec(), Vec()
+    allocated, pending, preempting = Sum(), Sum(), Sum()
     asks_pending = with_pending = 0
     for child in queue.children.values():
-        allocated.plus(child.allocated)
-        pending.plus(child.pending)
-        preempting.plus(child.preempting)
+        allocated.add_sum(child.allocated, 1)
+        pending.add_sum(child.pending, 1)
+        preempting.add_sum(child.preempting, 1)
         asks_pending += child.asks_pending
         with_pending += child.asks_pending > 0
     for app in queue.apps.values():
-        allocated.plus(app.allocated)
-        allocated.plus(app.placeholders)
-        pending.plus(app.pending)
+        allocated.add_sum(app.allocated, 1)
+        allocated.add_sum(app.placeholders, 1)
+        pending.add_sum(app.pending, 1)
         asks_pending += app.asks_pending
         for allocation in app.allocations.values():
             if allocation.preempted:
                 preempting.plus(allocation.shape.amounts)
-    assert allocated.same(queue.allocated), f"{path}: allocated {queue.allocated.values()}, sum {allocated.values()}"
-    assert pending.same(queue.pending), f"{path}: pending {queue.pending.values()}, sum {pending.values()}"
-    assert preempting.same(queue.preempting), f"{path}: preempting is not the sum of victims"
+    assert allocated.agrees(queue.allocated), f"{path}: allocated {queue.allocated.values()}, sum {allocated.values()}"
+    assert pending.agrees(queue.pending), f"{path}: pending {queue.pending.values()}, sum {pending.values()}"
+    assert preempting.agrees(queue.preempting), f"{path}: preempting is not the sum of victims"
     assert asks_pending == queue.asks_pending, f"{path}: {queue.asks_pending} pending asks, sum {asks_pending}"
     assert with_pending == queue.with_pending, f"{path}: {queue.with_pending} children with pending asks"
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import cython
 
 if cython.compiled:
+    from cython.cimports.licorne.core.sums import Sum
     from cython.cimports.licorne.core.vectors import Vec
 else:
+    from .sums import Sum
     from .vectors import Vec
 
 if TYPE_CHECKING:  # an application knows its trackers; here it is an object
@@ -31,7 +33,7 @@ class Tracker:
     kind: str  # "user" or "group"
     name: str
     path: str
-    used: Vec
+    used: Sum
     limit: Vec | None
     max_apps: cython.longlong
     wildcard: cython.bint  # the limit is that of `*`
@@ -43,7 +45,7 @@ class Tracker:
         self.kind = kind
         self.name = name
         self.path = path
-        self.used = Vec()
+        self.used = Sum()
         self.limit = None
         self.max_apps = 0
         self.wildcard = False

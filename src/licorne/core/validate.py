@@ -14,7 +14,7 @@ from .asks import request_order
 from .atomicproof import validate_gangs
 from .indexproof import index_steps
 from .states import ApplicationState, ObjectState
-from .vectors import Vec
+from .sums import Sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,6 +85,8 @@ def whole(partition: Partition) -> Iterator[None]:
         yield from index_steps(partition.index)
         partition.needs.validate()
         yield
+        partition.numbering.validate()
+        yield
         partition.tree.validate()
         yield
         partition.limits.validate(partition.applications.values())
@@ -93,8 +95,8 @@ def whole(partition: Partition) -> Iterator[None]:
         raise InvariantError(f"partition {partition.name}: {error}") from error
 
 
-def _sum(asks: Iterable[Ask]) -> Vec:
-    total = Vec()
+def _sum(asks: Iterable[Ask]) -> Sum:
+    total = Sum()
     for ask in asks:
         total.plus(ask.shape.amounts)
     return total
@@ -106,15 +108,17 @@ def _expect(ok: bool, number: int, what: str) -> None:
 
 
 def _node(partition: Partition, node: Node) -> None:
-    _expect(node.allocated.same(_sum(node.allocations)), 1, f"allocated on node {node.id}")
-    occupied = node.base_occupied.clone()
+    _expect(node.allocated.agrees(_sum(node.allocations)), 1, f"allocated on node {node.id}")
+    occupied = Sum()
+    occupied.plus(node.base_occupied)
     for amounts in node.foreign.values():
         occupied.plus(amounts)
-    _expect(node.occupied.same(occupied), 1, f"occupied on node {node.id}")
-    free = node.capacity.clone()
-    free.minus(occupied)
-    free.minus(node.allocated)
-    _expect(node.free.same(free), 1, f"available on node {node.id}")
+    _expect(node.occupied.agrees(occupied), 1, f"occupied on node {node.id}")
+    free = Sum()
+    free.plus(node.capacity)
+    free.add_sum(occupied, -1)
+    free.add_sum(node.allocated, -1)
+    _expect(node.free.agrees(free), 1, f"available on node {node.id}")
     for alloc in node.allocations:
         _expect(alloc.node is node, 6, f"allocation {alloc.id} on node {node.id} thinks it is elsewhere")
         app = partition.applications.get(alloc.app.id)
@@ -127,10 +131,10 @@ def _node(partition: Partition, node: Node) -> None:
 
 
 def _total(partition: Partition) -> None:
-    total = Vec()
+    total = Sum()
     for node in partition.nodes.values():
         total.plus(node.capacity)
-    _expect(partition.total.same(total), 2, "total of the partition")
+    _expect(partition.total.agrees(total), 2, "total of the partition")
     limit = {name: amount for name, amount in partition.tree.root.limit.named(partition.types).items() if amount}
     named = {name: amount for name, amount in total.named(partition.types).items() if amount > 0}
     _expect(limit == named, 2, "root's max")
@@ -141,18 +145,18 @@ def _application(partition: Partition, app: Application) -> None:
     _expect(partition.tree.find(app.queue.path) is app.queue, 6, f"queue of application {app.id}")
     real = [a for a in app.allocations.values() if not a.placeholder]
     held = [a for a in app.allocations.values() if a.placeholder]
-    _expect(app.allocated.same(_sum(real)), 3, f"allocated of application {app.id}")
-    _expect(app.placeholders.same(_sum(held)), 3, f"placeholders of application {app.id}")
+    _expect(app.allocated.agrees(_sum(real)), 3, f"allocated of application {app.id}")
+    _expect(app.placeholders.agrees(_sum(held)), 3, f"placeholders of application {app.id}")
     _expect(app.asks_pending == len(app.asks), 7, f"pending asks of application {app.id}")
-    pending = Vec()
+    pending = Sum()
     for key, ask in app.asks.items():
         _expect(ask.key == key and ask.app is app and ask.repeats > 0, 7, f"ask {key}")
-        for _ in range(min(ask.repeats, 1000)):
-            pending.plus(ask.shape.amounts)
+        one = Sum()
+        one.plus(ask.shape.amounts)
+        pending.add_sum(one, ask.repeats)
         for d, amount in enumerate(ask.shape.amounts.values()):
             _expect(app.high.at(d) >= amount, 7, f"upper bound of application {app.id}")
-    if all(ask.repeats <= 1000 for ask in app.asks.values()):
-        _expect(app.pending.same(pending), 3, f"pending of application {app.id}")
+    _expect(app.pending.agrees(pending), 3, f"pending of application {app.id}")
     _expect(app.bag.top == max((a.priority for a in app.asks.values()), default=app.bag.top), 3, "priority")
     app.requests.validate()
     _expect(app.requests.in_order() == sorted(app.asks.values(), key=request_order), 3, "request order")
@@ -186,10 +190,10 @@ def _application_state(app: Application) -> None:
 
 def _queue(partition: Partition, queue: Queue) -> None:
     if queue.is_leaf and not queue.children:  # a reload may have made a leaf of a parent, whose children are draining
-        _expect(queue.allocated.same(_sum_of(queue, "allocated", "placeholders")), 3, f"allocated of {queue.path}")
-        _expect(queue.pending.same(_sum_of(queue, "pending")), 3, f"pending of {queue.path}")
+        _expect(queue.allocated.agrees(_sum_of(queue, "allocated", "placeholders")), 3, f"allocated of {queue.path}")
+        _expect(queue.pending.agrees(_sum_of(queue, "pending")), 3, f"pending of {queue.path}")
         victims = _sum(a for app in queue.apps.values() for a in app.allocations.values() if a.preempted)
-        _expect(queue.preempting.same(victims), 3, f"preempting of {queue.path}")
+        _expect(queue.preempting.agrees(victims), 3, f"preempting of {queue.path}")
     counted = sum(
         app.state in (ApplicationState.RUNNING, ApplicationState.STARTING)
         for app in partition.applications.values()
@@ -203,11 +207,11 @@ def _queue(partition: Partition, queue: Queue) -> None:
     _expect(queue.state in tuple(ObjectState), 8, f"state of {queue.path}")
 
 
-def _sum_of(queue: Queue, *names: str) -> Vec:
-    total = Vec()
+def _sum_of(queue: Queue, *names: str) -> Sum:
+    total = Sum()
     for app in queue.apps.values():
         for name in names:
-            total.plus(getattr(app, name))
+            total.add_sum(getattr(app, name), 1)
     return total
 
 

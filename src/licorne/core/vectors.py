@@ -5,8 +5,8 @@ known to the cluster, in the order in which the types were first seen (`Types`).
 list of types; what it does not hold has its `fill` value: 0 for amounts, `UNLIMITED` for limits and headroom,
 where "not listed" means "without limit". So a new type of resource costs nothing to the vectors that exist.
 
-Sums cannot overflow: what would lift a sum of everything asked for over `SUM_MAX` is refused at the door
-(`licorne.core.intake`, `nodechanges`), so the additions here are plain.
+An amount in a message is at most `SUM_MAX`. Additions saturate there, so that no sum and no difference of sums overflows;
+what is counted and taken back again is a `Sum` (`licorne.core.sums`), which keeps what lies beyond.
 
 Compiled, `v` is a C array: inside of the object up to four types, as is common, else beside it; interpreted, a list.
 """
@@ -24,9 +24,9 @@ if cython.compiled:
 UNLIMITED: int = 0x7FFFFFFFFFFFFFFF
 """Stands for "no limit" in limits and headroom, and for "never" in times."""
 SUM_MAX: int = (1 << 62) - 1
-"""No sum of amounts may be larger; half of what int64 holds, so that differences of sums fit as well."""
-TYPES_MAX: int = 1024
-"""No more resource types than this are known; see `Types.admits`."""
+"""No amount is larger, and no sum shows more; half of what int64 holds, so that differences of sums fit as well."""
+OTHER_TYPES: str = "licorne/other-types"
+"""How amounts of types that share one number are shown; see `licorne.core.numbering`."""
 
 LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)  # the same, for the loops below
 MOST = cython.declare(cython.longlong, 0x3FFFFFFFFFFFFFFF)
@@ -41,14 +41,17 @@ NEW_TYPES = cython.declare(cython.int, 4)
 
 @cython.cclass
 class Types:
-    """The resource types of a cluster, each with its place in every vector.
+    """The resource types of a partition, each with its number, which is its place in every vector.
 
-    `met` are the names of the last map that was read, in its order, and `met_at` their places: the next map mostly has
+    Which types get one is decided in `licorne.core.numbering`. `free` are the numbers of types that are forgotten, the
+    smallest last, and `other` the number that types without one of their own share; -1 as long as there is none. `met` are the names of the last map that was read, in its order, and `met_at` their places: the next map mostly has
     the same names, the very objects, so that they need not be looked up. `met_most` is how long its vector was.
     """
 
     names: list[str]
     index: dict[str, int]
+    free: list[int]
+    other: cython.Py_ssize_t
     met: list[Any]
     met_at: Annotated[list[int], cython.Py_ssize_t[8]]
     met_most: cython.Py_ssize_t  # C arrays are not the last member, so that bounds checks work
@@ -56,36 +59,65 @@ class Types:
     def __init__(self) -> None:
         self.names = []
         self.index = {}
+        self.free = []
+        self.other = -1
         self.met = [None] * 8
         self.met_most = 0
         if not cython.compiled:
             self.met_at = [0] * 8
 
     def slot(self, name: str) -> int:
-        """The place of a type; a type not seen before gets the next free one."""
+        """The number of a type; a type that has none gets the smallest that is free."""
         at = self.index.get(name)
         if at is None:
-            at = self.index[name] = len(self.names)
+            at = self.index[name] = self._next(name)
+        return at
+
+    def _next(self, name: str) -> int:
+        if self.free:
+            at = self.free.pop()
+            self.names[at] = name
+        else:
+            at = len(self.names)
             self.names.append(name)
         return at
 
-    @cython.ccall
-    def admits(self, resource: dict[str, int]) -> cython.bint:
-        """Is there room in the list for those of these types that are not known yet?"""
-        if len(self.names) + len(resource) <= 1024:
-            return True
-        return len(self.names) + sum([name not in self.index for name in resource]) <= 1024
+    def forget(self, name: str) -> int:
+        """Take a type's number from it. Which it was; it is free only when `set_free` says so."""
+        at = self.index.pop(name)
+        self.names[at] = ""
+        self.met = [None] * 8
+        return at
+
+    def set_free(self, numbers: list[int]) -> None:
+        """These numbers, which were forgotten, are no longer used in any vector."""
+        self.free = sorted([*self.free, *numbers], reverse=True)
+
+    def shared(self) -> int:
+        """The number that types without one of their own share."""
+        if self.other < 0:
+            self.other = self._next(OTHER_TYPES)
+        return self.other
 
     @cython.ccall
     def amounts(self, resource: dict[str, int]) -> Vec:
-        """The vector of a map of amounts; zeros are as good as left out, so that equal amounts give equal vectors."""
+        """The vector of a map of amounts; zeros are as good as left out, so that equal amounts give equal vectors.
+
+        Types without a number count together, under the number that they share.
+        """
         vec: Vec = new_vec(0, 0)
         d: cython.Py_ssize_t
         for name, value in resource.items():
             if value:
-                d = self.slot(name)
-                vec.grow(d + 1)
-                vec.v[d] = value
+                at = self.index.get(name)
+                if at is None:
+                    d = self.shared()
+                    vec.grow(d + 1)
+                    vec.v[d] = min(SUM_MAX, int(vec.v[d]) + value)
+                else:
+                    d = at
+                    vec.grow(d + 1)
+                    vec.v[d] = value
         return vec
 
     @cython.cfunc
@@ -133,13 +165,20 @@ class Types:
         return NEW_TYPES if unknown else READ if most else NOTHING_IN_IT
 
     def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
-        """Build a vector from a sparse map; types that are not in it have the value `fill`."""
+        """Build a vector from a sparse map; types that are not in it have the value `fill`. All types get numbers."""
+        for name in amounts or {}:
+            self.slot(name)
+        return self.known(amounts, fill)
+
+    def known(self, amounts: dict[str, int] | None, fill: int) -> Vec:
+        """The same, where a type without a number is left out."""
         vec: Vec = Vec(0, fill)
         at: cython.Py_ssize_t
         for name, value in (amounts or {}).items():
-            at = self.slot(name)
-            vec.grow(at + 1)
-            vec.v[at] = value
+            if name in self.index:
+                at = self.index[name]
+                vec.grow(at + 1)
+                vec.v[at] = value
         return vec
 
 
@@ -231,33 +270,27 @@ class Vec:
 
     @cython.ccall
     def plus(self, other: Vec) -> cython.void:
-        """Add in place; types that only the other holds are taken in."""
+        """Add in place, saturating; types that only the other holds are taken in."""
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
         for d in range(other.n):
             v[d] += other.v[d]
-
-    @cython.cfunc
-    def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
-        """Add the other so many times, in place; a negative number of times subtracts it."""
-        d: cython.Py_ssize_t
-        if self.n < other.n:
-            self.grow(other.n)
-        v: cython.p_longlong = self.v
-        for d in range(other.n):
-            v[d] += other.v[d] * times
+            if v[d] > MOST or v[d] < -MOST:
+                v[d] = MOST if v[d] > 0 else -MOST
 
     @cython.ccall
     def minus(self, other: Vec) -> cython.void:
-        """Subtract in place; the result may be negative."""
+        """Subtract in place, saturating; the result may be negative."""
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
         for d in range(other.n):
             v[d] -= other.v[d]
+            if v[d] > MOST or v[d] < -MOST:
+                v[d] = MOST if v[d] > 0 else -MOST
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -378,20 +411,6 @@ class Vec:
         self.fill = value
         for d in range(self.n):
             self.v[d] = value
-
-    @cython.ccall
-    @cython.exceptval(check=False)
-    def crowded(self, more: Vec, times: cython.longlong, beside: Vec | None) -> cython.bint:
-        """Would self + beside + times * more be larger than SUM_MAX in any type?"""
-        d: cython.Py_ssize_t
-        rest: cython.longlong
-        for d in range(more.n):
-            rest = MOST - (self.v[d] if d < self.n else self.fill)
-            if beside is not None:
-                rest -= beside.v[d] if d < beside.n else beside.fill
-            if rest < more.v[d] or (times > 1 and more.v[d] > rest // times):
-                return True
-        return False
 
     def set_bit(self, d: cython.Py_ssize_t, bit: cython.longlong, on: bool) -> None:
         """As a set of bits: set, or clear, this one in this place."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from licorne.core import validate
+from licorne.core.sums import Sum
 from licorne.core.vectors import Vec
 
 from .backend import Backend, full_name
@@ -79,10 +80,10 @@ def _partition(partition: Partition, found: _Found) -> None:
     amounts = (*partition.total.values(), *partition.tree.root.allocated.values())
     if min(amounts, default=0) < 0:
         found.negative_partitions.append(name)
-    total = Vec()
+    total = Sum()
     for node in partition.nodes.values():
         total.plus(node.capacity)
-    if not partition.total.same(total):
+    if not partition.total.agrees(total):
         found.wrong_partitions.append(name)
     if partition.nodes:
         found.ratios.append(len(partition.reservations) / len(partition.nodes))
@@ -93,9 +94,9 @@ def _nodes(partition: Partition, found: _Found) -> Iterator[None]:
         amounts = (*node.capacity.values(), *node.allocated.values(), *node.occupied.values(), *node.free.values())
         if min(amounts, default=0) < 0 and not _shrunk(node.capacity, node.free, node.allocated, node.occupied):
             found.negative_nodes.append(node.id)
-        together = node.allocated.clone()
-        together.plus(node.occupied)
-        together.plus(node.free)
+        together = Sum()
+        for part in (node.allocated, node.occupied, node.free):
+            together.add_sum(part, 1)
         if not together.same(node.capacity):
             found.wrong_nodes.append(node.id)
         for alloc in node.allocations:
