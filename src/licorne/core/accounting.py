@@ -320,11 +320,13 @@ class Books:
         for i in range(len(app.trackers)):
             tracker = cython.cast(Tracker, app.trackers[i])
             tracker.used.minus(amounts)
-            self.parking.wake_blocked(tracker.blocked)
+            if tracker.blocked:
+                self.parking.wake_fitting(tracker.blocked, tracker.limit, tracker.used)
         self._use(app, amounts, False)
         queue = app.queue
         while queue is not None:
-            self.parking.wake_blocked(queue.blocked)
+            if queue.blocked:
+                self.parking.wake_fitting(queue.blocked, queue.limit, queue.allocated)
             queue = queue.parent
         self.parking.reserved_stale = True
 

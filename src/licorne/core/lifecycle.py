@@ -102,7 +102,7 @@ class Lifecycle:
         if new is not REJECTED and not app.independent:  # its owner knows of no application
             self.desk.out.append(UpdatedApplication(app.id, name, now, message))
         if app.queue.stateaware:
-            self.parking.wake_blocked(app.queue.blocked)
+            self.parking.wake_slots(app.queue.blocked)
         if app.reservations:
             self.parking.reserved_stale = True
         if new is COMPLETED or new is FAILED:
@@ -143,7 +143,7 @@ class Lifecycle:
                 running = queue.max_apps
             queue.running = running
             if change < 0:
-                self.parking.wake_blocked(queue.blocked)
+                self.parking.wake_slots(queue.blocked)
             queue = queue.parent
 
     @cython.cfunc
@@ -153,7 +153,7 @@ class Lifecycle:
         while queue is not None:
             if app in queue.accepted:
                 del queue.accepted[app]
-                self.parking.wake_blocked(queue.blocked)
+                self.parking.wake_slots(queue.blocked)
             queue = queue.parent
 
     # -- who may be tried ------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class Lifecycle:
         self._leave_accepted(app)
         self._leave_limits(app, True)
         if app.queue.stateaware:
-            self.parking.wake_blocked(app.queue.blocked)
+            self.parking.wake_slots(app.queue.blocked)
 
     def fail(self, app: Application, message: str) -> None:
         """It is to end: drop its asks, ask the resource manager to end its allocations with TIMEOUT."""

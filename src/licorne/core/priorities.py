@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
+
 import cython
 
 NO_PRIORITY: int = -0x80000000
@@ -11,16 +13,21 @@ NONE = cython.declare(cython.longlong, -0x80000000)
 
 @cython.cclass
 class PriorityBag:
-    """A multiset of priorities with its maximum at hand; NO_PRIORITY does not count."""
+    """A multiset of priorities with its maximum at hand; NO_PRIORITY does not count.
+
+    The next maximum comes from a heap, not from a look at all: a tenant may give each of its asks a priority of its own.
+    """
 
     top: cython.longlong
     count: cython.longlong
     rest: dict[int, int]  # how often each lower priority occurs
+    below: list[int]  # a heap of these, negated; perhaps with some that occur no longer, or twice
 
     def __init__(self) -> None:
         self.top = NONE
         self.count = 0
         self.rest = {}
+        self.below = []
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -33,12 +40,23 @@ class PriorityBag:
             return False
         if self.count == 0 or priority > self.top:
             if self.count:
-                self.rest[self.top] = self.count
+                self._lower(self.top, self.count)
             self.top = priority
             self.count = 1
             return True
-        self.rest[priority] = self.rest.get(priority, 0) + 1
+        self._lower(priority, self.rest.get(priority, 0) + 1)
         return False
+
+    @cython.cfunc
+    def _lower(self, priority: cython.longlong, count: cython.longlong) -> cython.void:
+        """A priority below the maximum occurs so often now."""
+        if priority not in self.rest:
+            heappush(self.below, -priority)
+            if len(self.below) > 2 * len(self.rest) + 16:
+                self.below = [-lower for lower in self.rest]
+                self.below.append(-priority)
+                heapify(self.below)
+        self.rest[priority] = count
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -51,7 +69,9 @@ class PriorityBag:
             if self.count:
                 return False
             if self.rest:
-                self.top = max(self.rest)
+                self.top = -heappop(self.below)
+                while self.top not in self.rest:
+                    self.top = -heappop(self.below)
                 self.count = self.rest.pop(self.top)
             else:
                 self.top = NONE
@@ -68,5 +88,6 @@ class PriorityBag:
         self.top = NONE
         self.count = 0
         self.rest = {}
+        self.below = []
         for priority in priorities:
             self.add(priority)

@@ -262,6 +262,22 @@ class Requests:
         return None
 
     @cython.cfunc
+    def least_live(self, least: Vec) -> cython.bint:
+        """`least` := a lower bound of what each live ask wants. False: none is live."""
+        p: cython.Py_ssize_t
+        block: AskBlock
+        found: cython.bint = False
+        for p in range(len(self.blocks)):
+            block = cython.cast(AskBlock, self.blocks[p])
+            if block.live > 0:
+                if found:
+                    least.lower_to(block.low)
+                else:
+                    least.copy_from(block.low)
+                found = True
+        return found
+
+    @cython.cfunc
     def _gather(self) -> cython.void:
         """Make the minima of all that waits those of the blocks."""
         p: cython.Py_ssize_t

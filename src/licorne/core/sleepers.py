@@ -16,6 +16,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.nodes import Node
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
+    from cython.cimports.licorne.core.vectors import Vec, new_vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
@@ -24,6 +25,7 @@ else:
     from .nodes import Node
     from .queue import Queue
     from .usage import Tracker
+    from .vectors import Vec, new_vec
 
 
 @cython.cclass
@@ -101,10 +103,31 @@ class Sleepers:
 
     @cython.cfunc
     def block(self, app: Application) -> cython.void:
-        """Nothing of it can run now: leave it with every quota and limit that may be the cause, and let it sleep."""
+        """Nothing of it can run now: leave it with a quota or limit that is the cause, and let it sleep.
+
+        Where one of them leaves no room for the least of its asks, nothing can run before that gives room, so that one
+        alone has to wake it: an application that waits for its own queue's quota must cost nothing when others, under
+        another quota, give something back. Else it waits with all that may be a cause, and any room there wakes it.
+        Asks that are parked wait for something else.
+        """
         queue: Queue | None = app.queue
         tracker: Tracker
         i: cython.Py_ssize_t
+        least: Vec = new_vec(0, 0)
+        self.sleep(app)
+        if not app.requests.least_live(least):
+            return
+        while queue is not None:
+            if queue.limit.binds(queue.allocated, least):
+                queue.blocked[app] = least
+                return
+            queue = queue.parent
+        for i in range(len(app.trackers)):
+            tracker = cython.cast(Tracker, app.trackers[i])
+            if tracker.limit is not None and tracker.limit.binds(tracker.used, least):
+                tracker.blocked[app] = least
+                return
+        queue = app.queue
         while queue is not None:
             if queue.limit.binds(queue.allocated, app.high):
                 queue.blocked[app] = None
@@ -113,7 +136,18 @@ class Sleepers:
             tracker = cython.cast(Tracker, app.trackers[i])
             if tracker.limit is not None and tracker.limit.binds(tracker.used, app.high):
                 tracker.blocked[app] = None
-        self.sleep(app)
+
+    @cython.cfunc
+    def wake_fitting(self, blocked: dict[Any, Any], limit: Vec | None, used: Vec) -> cython.void:
+        """Room has come under a limit where these wait: wake those of which it may hold something."""
+        app: Application
+        woken: list[Any] = []
+        for app, least in blocked.items():
+            if least is None or limit is None or not limit.binds(used, cython.cast(Vec, least)):
+                woken.append(app)
+        for app in woken:
+            del blocked[app]
+            self.wake(app)
 
     @cython.ccall
     def wake_blocked(self, blocked: dict[Any, Any]) -> cython.void:
@@ -123,6 +157,19 @@ class Sleepers:
             for app in list(blocked):
                 self.wake(app)
             blocked.clear()
+
+    @cython.cfunc
+    def wake_slots(self, blocked: dict[Any, Any]) -> cython.void:
+        """A slot for a running application has come, or a turn: wake those that do not wait for room alone."""
+        app: Application
+        woken: list[Any] = []
+        self.reserved_stale = True
+        for app, least in blocked.items():
+            if least is None:
+                woken.append(app)
+        for app in woken:
+            del blocked[app]
+            self.wake(app)
 
     def tree_changed(self, root: Queue, apps: Iterable[Application]) -> None:
         """Queues have come, gone or changed, or which of them serve: everything may be tried again."""
