@@ -1,6 +1,6 @@
 """What one tenant does costs the others no work: counted, not measured, so that it holds on every machine.
 
-`docs/limits.md` has a table of these acts, with times that were measured by `python -m tenants.measure`.
+`docs/limits.md` has a table of these acts.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ anybody refused. Each partition has its own numbers; who may take how many:
 **The shared number.** No node has any of it, so what asks for it waits, as an ask for a type that no node has waits
 anyway; it shows as an amount of `OTHER_TYPES`. When a node or the configuration brings one of the types that are held
 there, or that foreign allocations and quotas name, all that name it are counted anew, with its own number (`_reread`).
+Not so when a type gets a number for an ask: asks that came before it stay under the shared one while no node has any.
 A tenant that invents a thousand names therefore takes 16 places, and costs others nothing else.
 
 **Numbers come back.** A number that nothing uses is free to be another type's. What is in use is found by a sweep over
@@ -38,7 +39,7 @@ from licorne.config.model import PartitionConfig, resource_types
 
 from . import intake, nodechanges
 from .states import MINUTE_NS
-from .vectors import UNLIMITED, Types, Vec
+from .vectors import SUM_MAX, UNLIMITED, Types, Vec
 
 if TYPE_CHECKING:
     from .application import Application
@@ -113,16 +114,18 @@ class Numbering:
 
     def _bring(self, names: dict[str, None]) -> None:
         """Give numbers to types of nodes or of the configuration, and count anew what waited for that."""
-        for name in names:
+        again = {name: None for name in names if name in self.asked}  # earlier asks may count under the shared number
+        for name in again:
             self._no_longer_asked(name)
         more = sum(name not in self.types.index for name in names)
-        if more == 0:
-            return
-        self._make_room(more)
-        new = {name: None for name in names if name not in self.types.index}
-        for name in new:
-            self.types.slot(name)
-        self._reread(new)
+        if more:
+            self._make_room(more)
+        for name in names:
+            if name not in self.types.index:
+                self.types.slot(name)
+                again[name] = None
+        if again:
+            self._reread(again)
 
     # -- asks --------------------------------------------------------------------------------------------
 
@@ -260,8 +263,17 @@ class Numbering:
         assert own == self._own and all(n <= OWN_MAX for app_id, n in own.items() if app_id), "types of applications"
         for app in partition.applications.values():
             for ask in (*app.asks.values(), *app.allocations.values()):
-                said = types.amounts(ask.shape.resource)
-                assert said.same(ask.shape.amounts), f"amounts of {ask.key} are not those of its map"
+                said, counted = types.amounts(ask.shape.resource), ask.shape.amounts
+                assert said.same(counted) or self._folded(said) == self._folded(counted), f"amounts of {ask.key}"
+
+    def _folded(self, amounts: Vec) -> dict[int, int]:
+        """The amounts, those of types that only asks name together: older asks may have some under the shared number."""
+        found: dict[int, int] = {}
+        folded = {self.types.index[name] for name in self.asked} | {self.types.other}
+        for d, amount in enumerate(amounts.values()):
+            at = -1 if d in folded else d
+            found[at] = min(SUM_MAX, found.get(at, 0) + amount)
+        return {d: amount for d, amount in found.items() if amount}
 
 
 def _nonzero(amounts: Vec) -> set[int]:
