@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.bench import Bench, config, limit, partition, partitions
-from licorne import ConfigurationError, RegistrationError, SchedulerAPI
+from licorne import ConfigurationError, RegistrationError, RequestError, SchedulerAPI
 from licorne.si import seed, v19
 from licorne.si.messages import Allocation, NodeAction, Release, Termination
 
@@ -231,8 +231,13 @@ def test_no_odd_quantity_slips_past_a_quota(quantity: Any, known: str) -> None:
         assert api.schedule() == 1
     before = api.cluster.partition("rm").tree.root.pending_resource()
     heard.clear()
-    send(quantity)
-    assert [type(output).__name__ for output in heard] == ["RejectedAllocation"]
+    if type(quantity) is int and -(1 << 63) <= quantity < 1 << 63:
+        send(quantity)
+        assert [type(output).__name__ for output in heard] == ["RejectedAllocation"]
+    else:  # what no peer could send is a mistake of the program
+        with pytest.raises(RequestError, match="resourcePerAlloc"):
+            send(quantity)
+        assert heard == []
     assert api.cluster.partition("rm").tree.root.pending_resource() == before
     api.schedule()
     api.validate()
