@@ -320,7 +320,7 @@ class Scenario:
 
     def _node_id(self, partition: Any) -> str:
         """Of a node that is not there; it may have been, and an ask that requires it may be waiting."""
-        return self.rng.choice([name for name in NODES if name not in partition.nodes])
+        return self.rng.choice([name for name in NODES if name not in partition.nodes][:3])
 
     def _node_add(self, partition: Any, name: str) -> Input:
         return NodeUpdate(
