@@ -402,9 +402,7 @@ def _uses(app: Application) -> Sum:
 
 @cython.cfunc
 def _same(one: Vec | None, other: Vec | None) -> cython.bint:
-    if one is None or other is None:
-        return one is other
-    return one.same(other)
+    return one is other if one is None or other is None else one.same(other)
 
 
 def _wake(tracker: Tracker, woken: dict[Any, Any]) -> None:

@@ -170,7 +170,7 @@ class Numbering:
                 nodechanges.read_again(partition, key)
         for queue in partition.tree.queues():
             if not names.keys().isdisjoint({**(queue.max_config or {}), **(queue.guaranteed_config or {})}):
-                queue.read_resources()
+                queue.set_resources(queue.max_config, queue.guaranteed_config)
                 partition.tree.stale = True
         if other >= 0:
             for app in list(partition.applications.values()):

@@ -137,14 +137,7 @@ class Partition:
     __weakref__: object
 
     def __init__(
-        self,
-        config: PartitionConfig,
-        settings: Settings,
-        now: int,
-        *,
-        seed_dialect: bool,
-        owner: str,
-        name: str,
+        self, config: PartitionConfig, settings: Settings, now: int, *, seed_dialect: bool, owner: str, name: str
     ) -> None:
         self.name = name
         self.owner = owner

@@ -48,8 +48,7 @@ class Queue(Ranked):
     cluster's size), `UNLIMITED` where nothing is said; `guaranteed` holds -1 for a type that is not listed;
     `weights` is what `share` divides by: the guaranteed amount, else the fair maximum, -1 for neither.
     `asks_pending` counts pending asks below, `active` the applications below that have something to try.
-    `running` and `accepted` are the applications that count against `max_apps` (section 10). `blocked` are the
-    applications that wait for something to be given back at this queue.
+    `running` and `accepted` are the applications that count against `max_apps` (section 10). `blocked` wait for room here.
     """
 
     # The fields lie in memory as they stand here: what decisions look at comes first.
@@ -161,13 +160,9 @@ class Queue(Ranked):
         self.backoff = min(settings.backoff, 0x7FFFFFFFFFFFFFFF)
 
     def set_resources(self, maximum: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
-        """Take over max and guaranteed; None is "not set"."""
+        """Take over max and guaranteed; None is "not set". Of a type without a number nobody can have any."""
         self.max_config = maximum
         self.guaranteed_config = guaranteed
-        self.read_resources()
-
-    def read_resources(self) -> None:
-        """Make the vectors of max and guaranteed; what has no number nobody can have any of."""
         self.limit = self.types.known(self.max_config, 0x7FFFFFFFFFFFFFFF)
         self.guaranteed = self.types.known(self.guaranteed_config, -1)
 

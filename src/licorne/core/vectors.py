@@ -21,12 +21,9 @@ if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
     from cython.cimports.libc.string import memcpy
 
-UNLIMITED: int = 0x7FFFFFFFFFFFFFFF
-"""Stands for "no limit" in limits and headroom, and for "never" in times."""
-SUM_MAX: int = (1 << 62) - 1
-"""No amount is larger, and no sum shows more; half of what int64 holds, so that differences of sums fit as well."""
-OTHER_TYPES: str = "licorne/other-types"
-"""How amounts of types that share one number are shown; see `licorne.core.numbering`."""
+UNLIMITED: int = 0x7FFFFFFFFFFFFFFF  # stands for "no limit" in limits and headroom, and for "never" in times
+SUM_MAX: int = (1 << 62) - 1  # no amount is larger, no sum shows more: differences of sums fit in an int64 as well
+OTHER_TYPES: str = "licorne/other-types"  # how amounts of types that share one number are shown
 
 LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)  # the same, for the loops below
 MOST = cython.declare(cython.longlong, 0x3FFFFFFFFFFFFFFF)
@@ -41,7 +38,7 @@ NEW_TYPES = cython.declare(cython.int, 4)
 
 @cython.cclass
 class Types:
-    """The resource types of a partition, each with its number, which is its place in every vector.
+    """The resource types of a partition, each with its number, its place in every vector.
 
     Which types get one is decided in `licorne.core.numbering`. `free` are the numbers of types that are forgotten, the
     smallest last, and `other` the number that types without one of their own share; -1 as long as there is none. `met` are the names of the last map that was read, in its order, and `met_at` their places: the next map mostly has
@@ -68,19 +65,13 @@ class Types:
 
     def slot(self, name: str) -> int:
         """The number of a type; a type that has none gets the smallest that is free."""
-        at = self.index.get(name)
-        if at is None:
-            at = self.index[name] = self._next(name)
-        return at
-
-    def _next(self, name: str) -> int:
-        if self.free:
-            at = self.free.pop()
-            self.names[at] = name
-        else:
-            at = len(self.names)
-            self.names.append(name)
-        return at
+        if name not in self.index:
+            if not self.free:
+                self.free.append(len(self.names))
+                self.names.append("")
+            self.index[name] = self.free.pop()
+            self.names[self.index[name]] = name
+        return self.index[name]
 
     def forget(self, name: str) -> int:
         """Take a type's number from it. Which it was; it is free only when `set_free` says so."""
@@ -96,28 +87,20 @@ class Types:
     def shared(self) -> int:
         """The number that types without one of their own share."""
         if self.other < 0:
-            self.other = self._next(OTHER_TYPES)
+            self.other = self.slot(OTHER_TYPES)
+            del self.index[OTHER_TYPES]
         return self.other
 
     @cython.ccall
     def amounts(self, resource: dict[str, int]) -> Vec:
-        """The vector of a map of amounts; zeros are as good as left out, so that equal amounts give equal vectors.
-
-        Types without a number count together, under the number that they share.
-        """
+        """The vector of a map of amounts, without zeros; types without a number count under the one that they share."""
         vec: Vec = new_vec(0, 0)
         d: cython.Py_ssize_t
         for name, value in resource.items():
             if value:
-                at = self.index.get(name)
-                if at is None:
-                    d = self.shared()
-                    vec.grow(d + 1)
-                    vec.v[d] = min(SUM_MAX, int(vec.v[d]) + value)
-                else:
-                    d = at
-                    vec.grow(d + 1)
-                    vec.v[d] = value
+                d = self.index[name] if name in self.index else self.shared()
+                vec.grow(d + 1)
+                vec.v[d] = min(SUM_MAX, int(vec.v[d]) + value)
         return vec
 
     @cython.cfunc
@@ -173,7 +156,6 @@ class Types:
     def known(self, amounts: dict[str, int] | None, fill: int) -> Vec:
         """The same, where a type without a number is left out."""
         vec: Vec = Vec(0, fill)
-        at: cython.Py_ssize_t
         for name, value in (amounts or {}).items():
             if name in self.index:
                 at = self.index[name]
