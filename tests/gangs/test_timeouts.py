@@ -223,6 +223,46 @@ def test_in_the_seeds_dialect_hard_fails() -> None:
     assert b.confirm("p2", TIMEOUT) == ["x Failed: failApplication"]
 
 
+# -- a placeholder that comes after a real ask -----------------------------------------------------------------
+
+LATE = [
+    ("Soft", False, [PLACED.format("p1")]),
+    ("Soft", True, [PLACED.format("p1")]),
+    ("Hard", False, [f"x Failing: {OVER}", PLACED.format("r1"), PLACED.format("p1")]),  # the gang was never whole
+    ("Hard", True, [f"x Failing: {OVER}", PLACED.format("r1"), PLACED.format("p1")]),
+]
+
+
+@pytest.mark.parametrize(("style", "seed", "said"), LATE)
+def test_the_clock_runs_for_a_placeholder_of_an_application_that_runs_already(
+    style: str, seed: bool, said: list[str]
+) -> None:
+    b = Gangs(8, seed_dialect=seed)
+    b.gang(total=4, style=style, timeout_ms=5_000)
+    b.member("r1", group="")
+    b.run()
+    assert b.state("x") == ("Starting" if seed else "Running")
+    b.places("p1", 2)
+    b.run()
+    assert b.hear(after=4.9) == []
+    assert b.hear(after=0.1) == said
+    b.confirm("p1", TIMEOUT)
+    assert "p1" not in b.application("x").allocations
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_the_clock_runs_for_a_placeholder_that_makes_a_completing_application_run(style: str) -> None:
+    b = Gangs(8)
+    b.gang(total=4, style=style, timeout_ms=5_000)
+    b.member("r1", group="")
+    b.run()
+    b.release("x", "r1")
+    assert b.state("x") == "Completing"
+    b.places("p1", 2)
+    b.run()
+    assert b.hear(after=5)[-1] == PLACED.format("p1")
+
+
 # -- restart ---------------------------------------------------------------------------------------------------
 
 

@@ -275,8 +275,7 @@ def placed(partition: Partition, alloc: Ask) -> None:
     """A placeholder is there."""
     app, gang = alloc.app, alloc.app.gang
     alloc.since = partition.number("since")
-    if app.state == "Accepted":
-        start_clock(partition, app)
+    start_clock(partition, app)
     if gang.whole or not gang.announced:
         return
     total = gang.gained

@@ -224,7 +224,7 @@ def _placed_outside(
             new.id = message.uuid or next_uuid(partition)
     if app.state in ("New", "Completing"):
         fire(partition, app, RUN)
-    place(partition, new, node, recovered=True)
+    place(partition, new, node)
     quotas.forced(partition, app.queue, {}, new.amounts)
     atomic.changed(app)
     return True

@@ -275,7 +275,7 @@ class Pass:
         place(partition, alloc, node)
 
 
-def place(partition: Partition, alloc: Ask, node: Node, *, recovered: bool = False) -> None:
+def place(partition: Partition, alloc: Ask, node: Node) -> None:
     """The allocation is there: it counts everywhere from now on, and states and timeouts follow."""
     app = alloc.app
     alloc.node = node
@@ -289,8 +289,6 @@ def place(partition: Partition, alloc: Ask, node: Node, *, recovered: bool = Fal
         fire(partition, app, RUN)
     if alloc.timeout_ns > 0:
         watch_timeout(partition, alloc)
-    if alloc.placeholder and recovered and app.state in ("Running", "Starting", "Completing"):
-        gangs.start_clock(partition, app)
     gangs.announce(partition, alloc)
 
 

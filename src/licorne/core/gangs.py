@@ -44,8 +44,6 @@ else:
     from .vectors import Vec
 
 ACCEPTED = ApplicationState.ACCEPTED
-STARTING = ApplicationState.STARTING
-RUNNING = ApplicationState.RUNNING
 COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING
 RUN = ApplicationEvent.RUN
@@ -300,7 +298,7 @@ class Gangs:
 
     @cython.ccall
     def placed(self, app: Application, alloc: Ask) -> cython.void:
-        """A placeholder was placed: the clock runs from the first one on; with the last one the application runs."""
+        """A placeholder was placed: the clock runs from the first one on, in any state; with the last one the application runs."""
         gang: Gang = app.gang
         group: TaskGroup = gang.groups[alloc.task_group]
         total: Vec
@@ -308,8 +306,7 @@ class Gangs:
         group.held.append(alloc)
         if group.waiting:
             self.due[app] = None
-        if app.state is ACCEPTED:
-            self._start_clock(app, gang)
+        self._start_clock(app, gang)
         if gang.whole or app.placeholder_ask.zero():
             return
         total = app.placeholders.clone()
@@ -318,11 +315,6 @@ class Gangs:
             gang.whole = True
             if app.state is not RESUMING:
                 self.desk.lifecycle.fire(app, RUN)
-
-    def recovered(self, app: Application) -> None:
-        """A placeholder came with its node: after a restart the clock runs also if the application runs already."""
-        if app.state in (RUNNING, STARTING, COMPLETING):
-            self._start_clock(app, app.gang)
 
     @cython.cfunc
     def _start_clock(self, app: Application, gang: Gang) -> cython.void:

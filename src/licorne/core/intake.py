@@ -369,8 +369,6 @@ def _placed_outside(
     if node.reservations:
         partition.parking.reserved_stale = True  # one more that can make room for an ask that requires the node
     partition.allocated(app, new)
-    if new.placeholder:
-        partition.gangs.recovered(app)
     app.gang_changed()  # it may be a member that runs already
     partition.parking.wake(app)  # a user's or group's limit of applications counts it from now on: it may run
     partition.descent.announce(app, new)
