@@ -49,8 +49,8 @@ def _kept(partition: Partition, path: str, alloc: Any, others: list[str]) -> Non
 def _planned(partition: Partition, queue: Any) -> dict[str, int]:
     """What the queue will use when the victims have gone, and those have come that they make room for."""
     left = plus(queue.allocated_resource(), queue.preempting_resource(), -1)
-    for ask in partition.guaranteed.claims:
-        if ask.is_pending and ask.reserved is not None and queue in ask.app.queue.lineage():
+    for ask in partition.claims.of:
+        if queue in ask.app.queue.lineage():
             left = plus(left, ask.shape.resource)
     return left
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from licorne.config.properties import parse_gang_scheduling
 from licorne.si.messages import AddApplication
+from reference import claims
 from reference.model import Amounts, App, Ask, Node, Partition, Queue, fits, fits_limit, lowest, minus, plus, rest
 from reference.sums import Sums, meets
 
@@ -158,7 +159,7 @@ def visit(turn: Pass, app: App) -> Placing | None:
     if asks is not None and not asks:
         return []
     total = sum_of(asks or [])
-    if asks is None or not fits_quota(turn.sums, app, total):
+    if asks is None or not fits_quota(turn.sums, app, asks):
         gang.stale = True
         return None
     if not gang.stale:
@@ -193,13 +194,14 @@ def sum_of(asks: list[Ask]) -> Amounts:
     return total
 
 
-def fits_quota(sums: Sums, app: App, total: Amounts) -> bool:
-    """Queues but for root, whose max is what the nodes have; user and group."""
+def fits_quota(sums: Sums, app: App, asks: list[Ask]) -> bool:
+    """Queues but for root, whose max is what the nodes have; user and group; and beside what others claim."""
+    total = sum_of(asks)
     room = sums.user_headroom(app)
     for level in app.queue.lineage():
         if level.parent is not None:
             room = lowest(room, rest(level.maximum, sums.allocated[level]))
-    return fits_limit(room, total)
+    return fits_limit(room, total) and claims.leave(sums, app, min(ask.priority for ask in asks), total)
 
 
 class Trial:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from licorne.config import Configuration
 from licorne.config.model import PartitionConfig
 from licorne.si.messages import AddApplication, Allocation, Input, Output, RejectedAllocation, RejectedApplication
-from reference import atomic, intake, life, queues, quotas, scheduler
+from reference import atomic, claims, intake, life, queues, quotas, scheduler
 from reference.model import SECOND_NS, Partition, Predicate, Queue
 
 UNLIMITED = (1 << 63) - 1
@@ -76,6 +76,7 @@ class ReferenceCluster:
                 known = quotas.known(mine[config.name])
                 queues.apply(mine[config.name], config)
                 quotas.reloaded(mine[config.name], known)
+                claims.review(mine[config.name])
             else:
                 mine[config.name] = self._new(rm_id, config)
         for name in sorted(set(mine) - {config.name for config in configuration.partitions}):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reference import claims
 from reference.atomic import (
     FOREVER,
     HOLD_NS,
@@ -106,7 +107,7 @@ def _may_hold(partition: Partition, app: App, gang: Gang) -> list[Ask]:
     if app.atomic is not gang or partition.apps.get(app.id) is not app or not app.asks:
         return []
     asks = members(app) if gang.barred_ns <= partition.now_ns else None
-    return asks if asks and fits_quota(sums, app, sum_of(asks)) and sums.may_run(app) else []
+    return asks if asks and fits_quota(sums, app, asks) and sums.may_run(app) else []
 
 
 def _to_hold(partition: Partition, placing: Placing, held: list[Node]) -> list[Node]:
@@ -220,7 +221,7 @@ def _node_for(
         ask.required
         or ask.placeholder
         or waits(ask)
-        or not sums.has_headroom(app, ask)
+        or not claims.has_headroom(sums, app, ask)
         or not _leaves_quota(sums, hold, app, ask)
     ):
         return None

@@ -32,7 +32,7 @@ from licorne.si.messages import (
     RemoveApplication,
     Termination,
 )
-from reference import atomic, gangs, quotas
+from reference import atomic, claims, gangs, quotas
 from reference.life import RUN, drop_ask, emptied, end, fire, unreserve, watch_queues
 from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, next_uuid, pruned
 from reference.queues import create_dynamic, find
@@ -46,6 +46,7 @@ CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termin
 def take(partition: Partition, message: Input) -> None:
     """One message."""
     _take(partition, message)
+    claims.review(partition)
     atomic.watch(partition)
 
 
@@ -151,6 +152,7 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         pending.amounts = pruned(message.resource)
         if partition.seed_dialect:
             pending.repeats = message.max_allocations
+        claims.changed(partition, pending)
     elif alloc is not None:
         _resize(partition, alloc, message)
     elif flying := [real for real in app.gang.flying if real.key == message.key and not partition.seed_dialect]:

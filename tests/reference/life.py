@@ -133,16 +133,21 @@ def say_released(partition: Partition, alloc: Ask, termination: Termination) -> 
 
 def drop_ask(ask: Ask) -> None:
     """It is no longer pending, and its reservation is gone."""
-    unreserve(ask)
+    unreserve(ask, gives_up=False)
     del ask.app.asks[ask.key]
     if ask.app.atomic is not None:
         ask.app.atomic.stale = True
 
 
-def unreserve(ask: Ask) -> None:
+def unreserve(ask: Ask, *, gives_up: bool = True) -> None:
+    """Its reservation is gone, and what it claims with it; if it gives that up it may preempt again."""
     if ask.reservation is not None:
         ask.reservation.node.reserved_by.remove(ask)
         ask.reservation = None
+    if ask.claim is not None and gives_up:
+        ask.triggered = False
+        ask.gave_up_ns = ask.claim.at_ns
+    ask.claim = None
 
 
 def emptied(partition: Partition, app: App) -> None:

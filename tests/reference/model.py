@@ -102,6 +102,8 @@ class Ask:
     attempted: bool = False
     reported: bool = False
     triggered: bool = False
+    claim: Any = None  # `reference.claims.Claim`
+    gave_up_ns: int | None = None  # when others were evicted for what it has given up last
     preempted: bool = False
     released: bool = False
     task_group: str = ""

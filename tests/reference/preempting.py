@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from licorne.si.messages import Termination
+from reference import claims
 from reference.gangs import waits
 from reference.life import say_released, unreserve
 from reference.model import (
@@ -74,15 +75,15 @@ def total(asks: list[Ask]) -> Amounts:
     return found
 
 
-def claims(partition: Partition) -> list[Ask]:
-    """Who has preempted and waits for the victims to go."""
+def triggered(partition: Partition) -> list[Ask]:
+    """Who has preempted and has a reservation."""
     return [a for app in partition.apps.values() for a in app.asks.values() if a.triggered and a.reservation]
 
 
 def planned(partition: Partition, queue: Queue) -> Amounts:
     """allocated − preempting + claims."""
     allocs = [a for a in partition.allocations() if queue in a.app.queue.lineage() and not a.preempted]
-    return plus(total(allocs), total([a for a in claims(partition) if queue in a.app.queue.lineage()]))
+    return plus(total(allocs), total([a for a in claims.of(partition) if queue in a.app.queue.lineage()]))
 
 
 def room_on(sums: Sums, node: Node) -> Amounts:
@@ -134,8 +135,10 @@ def best_set(
 
 def make_room(partition: Partition, ask: Ask, node: Node) -> None:
     """The best set on the node that the ask requires; what is free and what is going counts first (difference 14)."""
+    if not meets(ask, node):
+        return
     room = room_on(Sums(partition), node)
-    for other in claims(partition):
+    for other in triggered(partition):
         if other is not ask and other.reservation is not None and other.reservation.node is node:
             room = minus(room, other.amounts)
 
@@ -147,7 +150,9 @@ def make_room(partition: Partition, ask: Ask, node: Node) -> None:
     pool = [a for a in partition.allocations() if a.node is node and may_go(a, ask) and a.priority <= ask.priority]
     found = best_set(pool, serves, serves, lambda victims: rank(victims, lambda a: a.priority))
     if found is not None:
-        evict(partition, ask, found)
+        evict(partition, found)
+        claims.made(partition, ask)
+        claims.review(partition, ask)
 
 
 def may_go(alloc: Ask, ask: Ask) -> bool:
@@ -155,8 +160,7 @@ def may_go(alloc: Ask, ask: Ask) -> bool:
     return not (alloc.required or alloc.preempted or alloc.released) and bool(set(alloc.amounts) & set(ask.amounts))
 
 
-def evict(partition: Partition, ask: Ask, victims: tuple[Ask, ...]) -> None:
-    ask.triggered = True
+def evict(partition: Partition, victims: tuple[Ask, ...]) -> None:
     partition.number("evicted")
     for victim in sorted(victims, key=lambda a: (_class(a), a.priority, -a.created_ns, -a.arrived)):
         victim.preempted = True
@@ -229,6 +233,8 @@ def _is_due(partition: Partition, ask: Ask) -> bool:
         if check.seen == seen(partition):
             return False
         due_ns = max(due_ns, check.at_ns + RETRY_NS)
+    if ask.gave_up_ns is not None:
+        due_ns = max(due_ns, ask.gave_up_ns + RETRY_NS)
     return due_ns <= partition.now_ns
 
 
@@ -236,7 +242,8 @@ def _may_be_tried(partition: Partition, app: App, ask: Ask) -> bool:
     choose_group(partition, app)
     sums = Sums(partition)
     room = sums.user_headroom(app)
-    return sums.may_run(app) and app.backoff_until_ns <= partition.now_ns and fits_limit(room, ask.amounts)
+    fits_user = fits_limit(room, ask.amounts) and claims.leave_user(sums, app, ask.amounts)
+    return sums.may_run(app) and app.backoff_until_ns <= partition.now_ns and fits_user
 
 
 def _entitled(partition: Partition, ask: Ask) -> bool:
@@ -251,12 +258,13 @@ def _entitled(partition: Partition, ask: Ask) -> bool:
 
 
 def _keep(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], reserve: Reserve) -> None:
-    evict(partition, ask, victims)
+    evict(partition, victims)
     for other in [a for a in node.reserved_by if a is not ask]:
         unreserve(other)
     if ask.reservation is None or ask.reservation.node is not node:
         unreserve(ask)
         reserve(ask, node)
+    claims.made(partition, ask)
     if ask.app.state == "Accepted":
         ask.app.holds_slot = True
 

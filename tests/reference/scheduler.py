@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from licorne.si.messages import WaitingForResources
-from reference import atomic, gangplans, gangs, preempting
+from reference import atomic, claims, gangplans, gangs, preempting
 from reference.life import RUN, fire, unreserve, watch_timeout
 from reference.model import (
     SECOND_NS,
@@ -110,9 +110,9 @@ class Pass:
         if not self.sums.may_run(app):
             return False
         reserved = sorted((ask for ask in app.asks.values() if ask.reservation), key=lambda ask: ask.arrived)
-        reserved = [ask for ask in reserved if self.sums.has_headroom(app, ask)]
         for ask in reserved:
-            assert ask.reservation is not None
+            if ask.reservation is None or not claims.has_headroom(self.sums, app, ask):
+                continue
             node = ask.reservation.node
             if ask.required and not fits(self.sums.free(node), ask.amounts):
                 if not ask.triggered:
@@ -123,7 +123,9 @@ class Pass:
                 self._allocate(ask, node)
                 return True
         for ask in reserved:
-            if not ask.required and (other := self._first_node(ask)) is not None:
+            if ask.required or ask.reservation is None or not claims.has_headroom(self.sums, app, ask):
+                continue
+            if (other := self._first_node(ask)) is not None:
                 self._allocate(ask, other)
                 return True
         return False
@@ -164,6 +166,8 @@ class Pass:
                 continue
             if not fits_limit(user_room, ask.amounts) or not fits_limit(room, ask.amounts):
                 continue
+            if not claims.leave(self.sums, app, ask.priority, ask.amounts):
+                continue
             ask.attempted = True
             result = self._try_required(ask) if ask.required else self._try_nodes(ask)
             if result:
@@ -202,7 +206,9 @@ class Pass:
         """tryNode (section 7.2)."""
         if node.reserved_by and ask not in node.reserved_by:
             return False
-        return fits(self.sums.free(node), ask.amounts) and meets(ask, node) and self._allows(ask, node, allocate=True)
+        if not fits(self.sums.free(node), ask.amounts) or not meets(ask, node):
+            return False
+        return claims.leave_node(self.sums, ask, node) and self._allows(ask, node, allocate=True)
 
     def _allows(self, ask: Ask, node: Node, *, allocate: bool) -> bool:
         predicate = self.partition.predicate
@@ -265,7 +271,7 @@ class Pass:
 
     def _allocate(self, ask: Ask, node: Node) -> None:
         partition, app = self.partition, ask.app
-        unreserve(ask)
+        unreserve(ask, gives_up=False)
         alloc = ask
         if partition.seed_dialect:  # each allocation has a name of its own (difference 10), the ask counts down
             alloc = replace(ask, id=next_uuid(partition))
@@ -273,6 +279,7 @@ class Pass:
         if alloc is ask or not ask.repeats:
             del app.asks[ask.key]
         place(partition, alloc, node)
+        claims.review(partition, alloc)
 
 
 def place(partition: Partition, alloc: Ask, node: Node) -> None:

@@ -66,6 +66,7 @@ def _compare(first: int, count: int) -> Situations:
         "intake",
         "scheduler",
         "preempting",
+        "claims",
         "quotas",
         "gangs",
         "atomic",

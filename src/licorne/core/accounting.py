@@ -47,6 +47,7 @@ class Books:
     gangs: Any  # licorne.core.gangs.Gangs, which is built upon this module
     watch: Any  # licorne.core.usagehistory.UsageHistory; None: nobody watches
     asks_seen: cython.longlong
+    victims: dict[Ask, None]  # allocations that were evicted, and have not ended
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
     def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
@@ -55,6 +56,7 @@ class Books:
         self.types = types
         self.gangs = None
         self.watch = None
+        self.victims = {}
         self.asks_seen = 0
         self.asked_to_end = 0
 
@@ -300,6 +302,7 @@ class Books:
         if cython.compiled:
             self.index.fetch_target()
         if alloc.preempted:
+            del self.victims[alloc]
             self._unpreempt(app.queue, amounts)
         if alloc.deadline is not None:
             self._forget_deadline(alloc)
@@ -363,6 +366,7 @@ class Books:
         """The allocation is a victim now; it is counted as such until it ends."""
         queue: Queue | None = app.queue
         alloc.preempted = True
+        self.victims[alloc] = None
         self.asked_to_end += 1
         while queue is not None:
             queue.preempting.plus(alloc.shape.amounts)

@@ -58,6 +58,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.parking.wake_blocked(queue.blocked)
         partition.guaranteed.quota_changed(queue)
+        partition.claims.configured()
     if message.placeholder_ask:
         wanted = partition.numbering.of_ask(message.placeholder_ask, message.application_id)
         fault = partition.gangs.fault(queue, message, wanted)

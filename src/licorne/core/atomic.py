@@ -206,10 +206,11 @@ class AtomicGangs:
             self._waits_no_longer(app, gang)
         else:
             total = sum_of_members(members)
-            levels = short_of(app, total)
+            levels = short_of(app, total) or self._partition.claims.short_of(app, members, total)
             for level in levels:
                 level.blocked[app] = None
             if levels:
+                parking.withheld[app] = None
                 self._waits_no_longer(app, gang)
             else:
                 parking.gangs[app] = None  # it waits for nodes

@@ -136,7 +136,10 @@ class Backfill:
         if gang.barred_ns > partition.now or partition.settings.gang_hold_ns == 0:
             return None
         members: list[Ask] | None = gang.members(app)
-        if not members or short_of(app, sum_of_members(members)) or not partition.lifecycle.may_be_tried(app):
+        if not members or not partition.lifecycle.may_be_tried(app):
+            return None
+        total = sum_of_members(members)
+        if short_of(app, total) or partition.claims.short_of(app, members, total):
             return None
         return members
 

@@ -4,8 +4,7 @@ The order of siblings is kept (`Queue.before`, `Application.before`), so that a 
 in which nothing can be placed is put to sleep with what it waits for (`licorne.core.parking`), and the walk starts
 again; what is left awake is exactly what a scan of everything would still find worth trying, in the same order.
 
-Sides of the rule book kept elsewhere: reservations (`licorne.core.reservations`), users and groups
-(`licorne.core.limits`), application states (`licorne.core.lifecycle`).
+Sides of the rule book kept elsewhere: reservations, claims, users and groups (limits), application states (lifecycle).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import cython
 
 from licorne.si.messages import Output
 
+from .evictions import Outcome
 from .states import ApplicationState
 
 if cython.compiled:
@@ -51,6 +51,7 @@ else:
 
 ACCEPTED = ApplicationState.ACCEPTED
 RUNNING = ApplicationState.RUNNING
+PLACED = Outcome.PLACED
 NO_LIMIT = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)  # as in `asks`
 NOTHING = cython.declare(cython.int, 0)  # what a visit came to
@@ -78,6 +79,9 @@ class Descent:
     visits: cython.longlong  # applications looked at: counted work
     attempts: cython.longlong  # asks tried
     refused: cython.bint  # a predicate kept the last ask off a node that had room
+    claims: dict[Any, Any]  # asks for which others were evicted (`licorne.core.claims`)
+    withheld: cython.bint  # claims leave less `room` to the application that is visited
+    lowered: cython.longlong  # the priority that claims were looked at for; NO_LIMIT: none yet
     hungry: dict[Application, None] | None  # of which nothing could be placed; None: nobody may preempt for them
 
     def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], desk: Any) -> None:
@@ -95,6 +99,9 @@ class Descent:
         self.seed_dialect = desk.seed_dialect
         self.uuids = Uuids(desk.owner, desk.name)
         self.refused = False
+        self.claims = {}
+        self.withheld = False
+        self.lowered = NO_LIMIT
         self.hungry = None
         self.visits = 0
         self.attempts = 0
@@ -187,11 +194,16 @@ class Descent:
                 if ask is None:
                     app.visited_seq = self.books.asks_seen
                     break
-                if ask.parked and not self.room.holds(ask.shape.amounts):
-                    self.parking.revive(ask.shape)  # a candidate holds it, and will be forgotten before it may run
+                if self.claims:
+                    self.beside_claims(app, ask)
+                if (ask.parked or self.withheld) and not self.room.holds(ask.shape.amounts):
+                    if ask.parked:
+                        self.parking.revive(ask.shape)  # a candidate holds it, and will be forgotten before it may run
                     continue
                 result = self.attempt(app, ask)
         if result == NOTHING:
+            if self.withheld:
+                self.desk.claims.withhold(app)
             self.parking.block(app)
             if self.hungry is not None:
                 self.hungry[app] = None
@@ -209,6 +221,8 @@ class Descent:
                 return NOTHING
             if ask.parked >= AWAITS_PLACEHOLDER or not self.room.holds(ask.shape.amounts):
                 continue
+            if self.claims and not self.beside_claims(app, ask):
+                continue
             result = self.attempt(app, ask)
             if result != NOTHING:
                 return result
@@ -223,6 +237,8 @@ class Descent:
         room: Vec = self.room
         queue: Queue | None = app.queue
         tracker: Tracker
+        self.withheld = False
+        self.lowered = NO_LIMIT
         room.set_all(NO_LIMIT)
         while queue is not None:
             if queue.limit.n:
@@ -231,6 +247,18 @@ class Descent:
         for tracker in app.trackers:
             if tracker.limit is not None:
                 room.lower_to_rest(tracker.limit, tracker.used)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def beside_claims(self, app: Application, ask: Ask) -> cython.bint:
+        """Lower `room` to what claims leave to an ask of this priority (and no more to those after it). Does it hold the ask?"""
+        if self.lowered != ask.priority:
+            self.lowered = ask.priority
+            before: Vec = self.room.clone()
+            for _, limit, planned in self.desk.claims.levels(app, ask.priority):
+                self.room.lower_to_rest(limit, planned)
+            self.withheld = self.withheld or not self.room.same(before)
+        return self.room.holds(ask.shape.amounts)
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -319,6 +347,8 @@ class Descent:
             return False
         if not node.free.holds(ask.shape.amounts) or not ask.shape.need.matches(node):
             return False
+        if self.claims and not self.desk.claims.leave_node(ask, node):
+            return False
         return self.predicates is None or self.desk.predicate_holds(ask, node, True)
 
     # -- the result ------------------------------------------------------------------------------------
@@ -328,7 +358,7 @@ class Descent:
         """Make the decision final, everywhere, and announce it."""
         alloc: Ask = ask
         if ask.reserved is not None:
-            self.desk.reservations.cancel(ask)
+            self.desk.reservations.cancel(ask, PLACED)
         if ask.repeats > 1 or self.seed_dialect:
             alloc = self.split(ask)
         else:
@@ -338,6 +368,8 @@ class Descent:
         if app.state is not RUNNING or alloc.timeout_ns > 0 or alloc.placeholder:
             self.desk.allocated(app, alloc)
         self.announce(app, alloc)
+        if self.claims:
+            self.desk.claims.placed(alloc)
 
     @cython.ccall
     def split(self, ask: Ask) -> Ask:
@@ -372,16 +404,16 @@ class Descent:
         message.uuid = "" if alloc.id is alloc.key else alloc.id
         self.out.append(message)
 
-    # -- for the reserved pass (`licorne.core.reservations`), which is not compiled --------------------
-
     def try_node(self, app: Application, ask: Ask, node: Node) -> bool:
-        """Allocate the ask on this node if the node will take it."""
+        """Allocate the ask on this node if the node will take it: for the reserved pass, which is not compiled."""
         if not self.node_takes(ask, node):
             return False
         self.allocate(app, ask, node)
         return True
 
     def has_headroom(self, app: Application, ask: Ask) -> bool:
-        """Do the application's queues, user and group leave room for the ask?"""
+        """Do the application's queues, user and group leave room for the ask, beside what others claim?"""
         self.headroom(app)
+        if self.claims and ask not in self.claims:
+            return self.beside_claims(app, ask)
         return self.room.holds(ask.shape.amounts)

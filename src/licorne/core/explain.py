@@ -15,6 +15,7 @@ import msgspec
 from .asks import AWAITS_PLACEHOLDER
 from .plans import short_of, sum_of_members
 from .states import ApplicationState
+from .usage import Tracker
 from .vectors import UNLIMITED
 
 if TYPE_CHECKING:
@@ -33,6 +34,18 @@ class QueueQuota(msgspec.Struct, tag="queue-quota", frozen=True):
 
 class UserLimit(msgspec.Struct, tag="user-limit", frozen=True):
     """The limit of a user or group (`kind`, `name`) at a queue leaves too little."""
+
+    kind: str
+    name: str
+    queue: str
+    missing: dict[str, int]
+
+
+class Claimed(msgspec.Struct, tag="claimed", frozen=True):
+    """What is left there is claimed by asks for which others were evicted; `missing` is what is lacking beside that.
+
+    `kind`: `queue` (`name` is its path), or `user` or `group`, at `queue`.
+    """
 
     kind: str
     name: str
@@ -88,8 +101,8 @@ class Reserved(msgspec.Struct, tag="reserved", frozen=True):
 class Preemption(msgspec.Struct, tag="preemption", frozen=True):
     """The ask may preempt, and why it has not, or what came of it; `next_ns`: when it is tried (again), None: not known.
 
-    States: `too young`, `attempted` (why in vain), `victims are going` (which node is kept), `preempted once` (and what it
-    won is lost), `not tried`.
+    States: `too young`, `attempted` (why in vain), `victims are going` and `victims have gone` (which node is kept), `gave up`
+    (why it is not), `preempted once` (an ask that repeats), `not tried`.
     """
 
     state: str
@@ -126,6 +139,7 @@ class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
 Reason = (
     QueueQuota
     | UserLimit
+    | Claimed
     | MaxApplications
     | StateOrder
     | Backoff
@@ -161,12 +175,12 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
     found += _application(partition, app)
     if app.atomic is not None:
         return found + _gang(partition, app)
-    found += _quotas(partition, app, ask.shape.amounts)
+    found += _quotas(partition, app, ask.shape.amounts) or _claimed(partition, app, ask, ask.shape.amounts)
     if ask.reserved is not None:
         found.append(Reserved(ask.reserved.id, ask.reserved_ns))
     if ask.required:
         found += _required(partition, ask)
-    elif not any(isinstance(reason, QueueQuota | UserLimit) for reason in found):
+    elif not any(isinstance(reason, QueueQuota | UserLimit | Claimed) for reason in found):
         failed = _counted(partition, ask, counted)
         if failed is not None:
             found.append(failed)
@@ -191,8 +205,11 @@ def _gang(partition: Partition, app: Application) -> list[Reason]:
     running = gang.running(app)
     there = {name: min(need, running[name] + len(gang.pending(app)[name])) for name, need in gang.needs.items()}
     groups = {name: (there[name], need) for name, need in sorted(gang.needs.items())}
-    quotas = [] if members is None else _quotas(partition, app, sum_of_members(members))
-    fits = members is None or not short_of(app, sum_of_members(members))
+    total = None if members is None else sum_of_members(members)
+    quotas = [] if total is None else _quotas(partition, app, total)
+    if members and total is not None and not quotas:
+        quotas = _claimed(partition, app, min(members, key=attrgetter("priority")), total)
+    fits = total is None or not (short_of(app, total) or partition.claims.short_of(app, members or [], total))
     hold = partition.atomic.backfill.hold_of(gang)
     start = None if hold is None or hold.plan.start_ns is None else max(hold.plan.start_ns, partition.now)
     held = () if hold is None else tuple(sorted(node.id for node in hold.nodes))
@@ -206,7 +223,9 @@ def quick_reasons(partition: Partition, app: Application, ask: Ask) -> list[Reas
     """
     if ask.parked == AWAITS_PLACEHOLDER:
         return [_placeholder(app, ask)]
-    return [*_application(partition, app), *_quotas(partition, app, ask.shape.amounts)]
+    amounts = ask.shape.amounts
+    quotas = _quotas(partition, app, amounts) or _claimed(partition, app, ask, amounts)
+    return [*_application(partition, app), *quotas]
 
 
 def _application(partition: Partition, app: Application) -> list[Reason]:
@@ -236,6 +255,20 @@ def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]
             missing = _missing(partition, tracker.limit, tracker.used, wanted)
             if missing:
                 found.append(UserLimit(tracker.kind, tracker.name, tracker.path, missing))
+    return found
+
+
+def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> list[Reason]:
+    """Where claims of others leave too little; what has room without them is named by `_quotas`."""
+    found: list[Reason] = []
+    if ask in partition.claims.of:
+        return found
+    for level, limit, planned in partition.claims.levels(app, ask.priority):
+        missing = _missing(partition, limit, planned, wanted)
+        if missing and isinstance(level, Tracker):
+            found.append(Claimed(level.kind, level.name, level.path, missing))
+        elif missing:
+            found.append(Claimed("queue", level.path, level.path, missing))
     return found
 
 

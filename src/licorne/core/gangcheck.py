@@ -52,7 +52,9 @@ def check(partition: Partition, app: Application) -> None:
     if app.state is ApplicationState.ACCEPTED and gang.placed:
         _expect(gang.timer is not None or gang.fallen, 10, app, "its clock does not run")
     kept = any(not (a.released or a.preempted) for a in placed)
-    _expect(gang.timer is not None or not kept, 10, app, f"is {app.state}, and the clock of its placeholders does not run")
+    _expect(
+        gang.timer is not None or not kept, 10, app, f"is {app.state}, and the clock of its placeholders does not run"
+    )
     if app.state is ApplicationState.RESUMING:
         _expect(bool(placed) and not pending, 10, app, "is Resuming without a reason")
         _expect(all(a.released or a.preempted for a in placed), 10, app, "is Resuming and keeps placeholders")

@@ -21,6 +21,7 @@ import cython
 from licorne.si.constants import TAG_APPLICATION_CREATION_TIME
 from licorne.si.messages import AddApplication
 
+from .evictions import Outcome
 from .rejections import naming
 from .states import PLACEHOLDER_TIMEOUT_NS, ApplicationEvent, ApplicationState
 from .tags import seconds_tag, tag
@@ -240,7 +241,7 @@ class Gangs:
             other = each
             if not other.placeholder and other.task_group == group.name:
                 if other.reserved is not None:
-                    self.desk.reservations.cancel(other)
+                    self.desk.reservations.cancel(other, Outcome.PLACEHOLDERS)
                 self._wait(app, group, other)
 
     @cython.ccall

@@ -1,7 +1,7 @@
 """Preemption for asks whose queue is below its guarantee: when it is tried, and what then happens (preemption.md, 2).
 
-It is tried at rest: when nothing more can be placed. An ask may preempt once in its life, when it is as old as its
-leaf's `preemption.delay`. One that found nothing is tried again 15 seconds later at the earliest, and only if an
+It is tried at rest: when nothing more can be placed. An ask that has no claim (`licorne.core.claims`) may preempt when it
+is as old as its leaf's `preemption.delay`. One that found nothing is tried again 15 seconds later at the earliest, and only if an
 allocation, a node, a reservation or the configuration has changed. Nobody is looked at without a reason: applications in
 which nothing could be placed are noted (`Parking.hungry`), and each leaf has one deadline, for the first of its asks.
 """
@@ -37,21 +37,19 @@ REFUSALS_MAX = 100
 """How many nodes the resource manager may refuse an ask (10 batches of 10 in the original)."""
 HUNTS_MAX = 4
 """How many pictures of victims are kept (by leaf, priority, root of the search and types)."""
-CLAIMS_KEPT = 64
-"""With more claims than this, and twice those that are needed, those of asks that do not wait any more are forgotten."""
 
 NOT_ENTITLED = "the queue is not below its guarantee by what is asked for"
 ROOM_IS_COMING = "enough is free when the victims have gone that are going"
 NO_VICTIMS = "no victims help"
+GAVE_UP = -1
+"""So many changes there never were: not a search without result, but one whose result was given up."""
 
 
 class Guaranteed:
-    """Guaranteed-quota preemption in one partition. `claims`: asks that have preempted, perhaps some that had."""
+    """Guaranteed-quota preemption in one partition."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self.claims: dict[Ask, None] = {}
-        self._claims_max = CLAIMS_KEPT
         self.watches = Watches(partition.timers)
         self.seen: dict[Application, int] = {}  # the number of its newest ask that has been looked at
         self._ready: dict[Queue, None] = {}
@@ -59,10 +57,10 @@ class Guaranteed:
         self.watchful = False  # a leaf is to be visited, or will be when something has changed
         self._changes = 0
         self._skipped: dict[Application, None] = {}  # which were not to be tried when they were due
+        self._crowded: dict[Queue, None] = {}  # where claims leave nothing to a user or group
         self._ledger: Ledger | None = None
         self._hunts: dict[object, Hunt] = {}
         self._pictured: tuple[object, ...] = ()
-        self._visiting = False  # the claims have been looked at in this visit
         self.searches = 0  # counted work
         self.attempt = self._attempt  # a host that measures puts itself in front of it
 
@@ -74,6 +72,7 @@ class Guaranteed:
         self._ready.clear()
         self._failed.clear()
         self._skipped.clear()
+        self._crowded.clear()
         self.watchful = False
         self._forget()
         partition.index.changes += 1
@@ -93,13 +92,6 @@ class Guaranteed:
 
     # -- what goes ---------------------------------------------------------------------------------------
 
-    def claim(self, ask: Ask) -> None:
-        """The ask has preempted: as long as it waits, what it made room for is its own."""
-        self.claims[ask] = None
-        if len(self.claims) > self._claims_max:
-            self.claims = {ask: None for ask in self.claims if ask.is_pending}
-            self._claims_max = max(CLAIMS_KEPT, 2 * len(self.claims))
-
     def forget(self, app: Application) -> None:
         """The application has nothing left."""
         self.seen.pop(app, None)
@@ -114,6 +106,7 @@ class Guaranteed:
         for queue in self.watches.drop(lambda queue: find(queue.path) is not queue):
             self._ready.pop(queue, None)
             self._failed.pop(queue, None)
+            self._crowded.pop(queue, None)
         self._forget()
 
     # -- when --------------------------------------------------------------------------------------------
@@ -125,6 +118,10 @@ class Guaranteed:
             self._look_at_the_hungry()
         if self._failed and partition.index.changes != self._changes:
             self._something_changed()
+        for leaf in self._crowded:
+            if self.watches.find(leaf) is not None:
+                self._ready[leaf] = None
+        self._crowded.clear()
         if not self._ready:
             self.watchful = bool(self._failed)
             return False
@@ -132,7 +129,7 @@ class Guaranteed:
         for leaf in self._ready_in_order(partition.tree.root, self._above_ready()):
             self._visit(self.watches.of(leaf))
         self._ready.clear()
-        self.watchful = bool(self._failed)
+        self.watchful = bool(self._failed or self._crowded)
         return partition.parking.reserved_stale and partition.parking.reservations > 0  # as after any eviction
 
     def due(self, watch: Watch) -> None:
@@ -140,6 +137,15 @@ class Guaranteed:
         watch.timer = None
         if self.watches.find(watch.leaf) is watch:
             self._ready[watch.leaf] = None
+            self.watchful = True
+
+    def may_again(self, ask: Ask, tried_ns: int, why: str) -> None:
+        """The ask, for which others were evicted then, has given up what it claimed: it may preempt again."""
+        leaf = ask.app.queue
+        if self._partition.descent.hungry is not None and may_ever_preempt(ask) and below_guarantee(leaf):
+            watch = self.watches.of(leaf)
+            watch.checks[ask] = Check(tried_ns, GAVE_UP, why)
+            self._set(watch, max(ask.created + delay_ns(leaf), tried_ns + RETRY_NS))
             self.watchful = True
 
     def _look_at_the_hungry(self) -> None:
@@ -199,19 +205,21 @@ class Guaranteed:
         """What there is to say about preemption by this ask (`explain.Preemption`); None: it is none that may preempt."""
         partition = self._partition
         leaf = ask.app.queue
+        claim = partition.claims.of.get(ask)
+        if claim is not None:
+            return "victims are going" if claim.going() else "victims have gone", claim.node.id, None
         if partition.descent.hungry is None or not ask.allow_other or ask.required or ask.parked > AWAITS_NODE:
             return None
         if not below_guarantee(leaf):
             return None
         if ask.triggered:
-            return (
-                ("preempted once", "", None) if ask.reserved is None else ("victims are going", ask.reserved.id, None)
-            )
+            return "preempted once", "", None
         watch = self.watches.find(leaf)
         check = None if watch is None else watch.checks.get(ask)
         if check is not None:
             changed = check.changes != partition.index.changes
-            return "attempted", check.why, max(check.at_ns + RETRY_NS, partition.now) if changed else None
+            state = "gave up" if check.changes == GAVE_UP else "attempted"
+            return state, check.why, max(check.at_ns + RETRY_NS, partition.now) if changed else None
         due_ns = ask.created + delay_ns(leaf)
         return ("too young", "", due_ns) if due_ns > partition.now else ("not tried", "", None)
 
@@ -226,7 +234,6 @@ class Guaranteed:
             self._set(watch, watch.pause_ns)
             return
         delay = delay_ns(leaf)
-        self._visiting = False
         checks: dict[Ask, Check] = {}
         answers: dict[object, str] = {}
         attempts = ATTEMPTS_MAX
@@ -250,6 +257,9 @@ class Guaranteed:
                     allowed = self._may_be_tried(app)
                 if not allowed or not user_room(app, ask.shape.amounts):
                     self._skipped[app] = None
+                    continue
+                if not partition.claims.leave_user(app, ask.shape.amounts):
+                    self._crowded[leaf] = None
                     continue
                 key = (tuple(ask.shape.amounts.values()), ask.shape.need, ask.priority)
                 why = answers.get(key)
@@ -312,21 +322,16 @@ class Guaranteed:
     def _picture(self) -> Ledger:
         """The ledger, made anew if anything but this kind of preemption has happened since it was."""
         pictured = self._now_pictured()
-        if self._ledger is not None and self._pictured == pictured and self._visiting:
-            return self._ledger
-        self._visiting = True
-        self.claims = {ask: None for ask in self.claims if ask.is_pending}
-        claims = [(ask, ask.shape) for ask in self.claims if ask.reserved is not None]
-        if self._ledger is None or self._pictured != pictured or self._ledger.claims != claims:
+        if self._ledger is None or self._pictured != pictured:
             self._forget()
-            self._ledger = Ledger(claims)
+            self._ledger = Ledger(self._partition.claims)
             self._pictured = pictured
         return self._ledger
 
     def _now_pictured(self) -> tuple[object, ...]:
         """What tells whether anything has happened: other kinds of preemption change nothing but what is preempting."""
         partition = self._partition
-        return partition.index.changes, tuple(partition.tree.root.preempting.values())
+        return partition.index.changes, partition.claims.changes, tuple(partition.tree.root.preempting.values())
 
     def _forget(self) -> None:
         self._ledger = None
@@ -360,7 +365,7 @@ class Guaranteed:
         victims = [c.alloc for c in chosen]
         lacking = dict(sorted((names[d], amount) for d, amount in missing.items()))
         rule = f"queue {leaf.path} is below its guarantee, and others are above theirs (preemption.md, section 2)"
-        evict(
+        records = evict(
             partition,
             ask,
             victims,
@@ -369,15 +374,16 @@ class Guaranteed:
             f"preempting allocations to free up resources to run ask: {ask.key}",
             rule,
         )
-        assert self._ledger is not None
-        changed = self._ledger.trade(ask, victims)
-        for hunt in self._hunts.values():
-            hunt.traded(changed, victims, site.node)
         for other in [a for a in site.node.reservations if a is not ask]:
             partition.reservations.cancel(other)  # it is old, and of lower priority (section 2.7)
             partition.parking.retry(other)
         if ask.reserved is not site.node:
             partition.reservations.reserve(ask, site.node)
+        partition.claims.made(ask, victims, records)
+        assert self._ledger is not None
+        changed = self._ledger.trade(ask, victims)
+        for hunt in self._hunts.values():
+            hunt.traded(changed, victims, site.node)
         self._pictured = self._now_pictured()
         if ask.app.state is ApplicationState.ACCEPTED:  # it has a result, and so holds a slot (scheduling.md, 10)
             partition.descent.accept(ask.app)

@@ -31,46 +31,31 @@ ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 @cython.cclass
 class Ledger:
-    """What is planned in each queue, while nothing happens but preemption. `claims` are the asks with their sizes.
+    """What is planned in each queue, while nothing happens but preemption. `claims` (`licorne.core.claims`) has what is claimed.
 
     What is left of a guarantee is a map by place of the type: negative where more is used; what is not in it is unlimited.
     """
 
-    claims: list[Any]
-    claimed: dict[Queue, Vec]
+    claims: Any
     known: dict[Queue, Vec]
 
-    def __init__(self, claims: list[Any]) -> None:
-        ask: Ask
-        queue: Queue | None
+    def __init__(self, claims: Any) -> None:
         self.claims = claims
-        self.claimed = {}
         self.known = {}
-        for each, _ in claims:
-            ask = each
-            queue = ask.app.queue
-            while queue is not None:
-                if queue not in self.claimed:
-                    self.claimed[queue] = new_vec(0, 0)
-                cython.cast(Vec, self.claimed[queue]).plus(ask.shape.amounts)
-                queue = queue.parent
 
     @cython.ccall
     def planned(self, queue: Queue) -> Vec:
         """What the queue will use; the vector is kept right by `trade`."""
         found: Vec | None = self.known.get(queue)
-        claimed: Vec | None
         if found is None:
             found = queue.allocated.clone()
             found.minus(queue.preempting)
-            claimed = self.claimed.get(queue)
-            if claimed is not None:
-                found.plus(claimed)
+            found.plus(cython.cast(Vec, self.claims.claimed(queue)))
             self.known[queue] = found
         return found
 
     def trade(self, ask: Ask, victims: list[Any]) -> dict[Queue, None]:
-        """The victims (allocations) go, the ask will come: whose plan has changed."""
+        """The victims (allocations) go, the ask has its claim: whose plan has changed."""
         changed: dict[Queue, None] = {}
         victim: Ask
         queue: Queue | None
@@ -86,12 +71,8 @@ class Ledger:
         while queue is not None:
             if queue in self.known:
                 cython.cast(Vec, self.known[queue]).plus(ask.shape.amounts)
-            if queue not in self.claimed:
-                self.claimed[queue] = new_vec(0, 0)
-            cython.cast(Vec, self.claimed[queue]).plus(ask.shape.amounts)
             changed[queue] = None
             queue = queue.parent
-        self.claims.append((ask, ask.shape))
         return changed
 
     # -- guarantees ------------------------------------------------------------------------------------

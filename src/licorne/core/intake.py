@@ -14,6 +14,7 @@ from licorne.si.messages import AddApplication
 
 from .admission import add_application, timeout_ns
 from .constraints import ConstraintError
+from .evictions import Outcome
 from .nodechanges import full_name, set_foreign
 from .rejections import Reason, naming, refused_allocation
 from .states import ApplicationState, ObjectState
@@ -280,6 +281,7 @@ def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, rep
     partition.guaranteed.seen.pop(app, None)  # it is no longer in its place among the asks
     if ask.reserved is not None:
         partition.parking.reserved_stale = True  # it may fit now
+        partition.claims.changed(ask)
 
 
 def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation) -> None:
@@ -296,6 +298,7 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
         partition.quotas.usage_forced(app.queue, more)
     if app.gang is not None:
         partition.gangs.stir(app)
+    partition.claims.review(Outcome.FORCED)
 
 
 def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
@@ -372,6 +375,7 @@ def _placed_outside(
     app.gang_changed()  # it may be a member that runs already
     partition.parking.wake(app)  # a user's or group's limit of applications counts it from now on: it may run
     partition.descent.announce(app, new)
+    partition.claims.review(Outcome.FORCED)
     return ""
 
 

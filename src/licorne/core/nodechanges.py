@@ -20,6 +20,7 @@ from licorne.si.messages import (
 from licorne.si.partitions import qualified_partition
 
 from .constraints import ConstraintError, NodeLabels
+from .evictions import Outcome
 from .nodes import Node
 from .rejections import Fault, naming, refused_allocation, refused_node
 from .states import ObjectState
@@ -147,6 +148,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
         partition.index.rebuild(capacity.n)
     partition.index.mend(node)
     partition.parking.node_opened(node)
+    partition.claims.review(Outcome.NODE)
     return ""
 
 
@@ -158,6 +160,7 @@ def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None
     partition.reservations.mend_open(node)
     if schedulable:
         partition.parking.node_opened(node)
+    partition.claims.review(Outcome.NODE)
     partition.changed = True
 
 
@@ -182,6 +185,7 @@ def remove_node(partition: Partition, node: Node) -> None:
         partition.say_released(alloc, Termination.STOPPED_BY_RM, f"Node {node.id} Removed")
         partition.lifecycle.emptied(app)
     partition.resize(node.capacity, -1)
+    partition.claims.review(Outcome.NODE)
 
 
 # -- other schedulers' allocations -------------------------------------------------------------------------
@@ -259,4 +263,5 @@ def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> 
     node.refree()
     partition.index.mend(node)
     partition.parking.node_freed(node)
+    partition.claims.review(Outcome.FOREIGN)
     partition.changed = True

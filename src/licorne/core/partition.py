@@ -11,11 +11,10 @@ objects (seed 004: a partition holds queues, applications and nodes) and hands t
 | decisions | `descent`, `parking`, `reservations` |
 | gangs that start as a whole | `atomic`, `trial`, `plans`, `backfill` |
 | gangs with placeholders | `gangs`, `replacement`, `gangtimeout` |
-| preemption | `preemption`, `guaranteed` (`guarantees`, `picture`, `hunt`, `victims`, `herds`), `evictions` |
+| preemption | `preemption`, `guaranteed` (`guarantees`, `picture`, `hunt`, `victims`, `herds`), `evictions`, `claims` |
 | numbers of resource types | `numbering` |
 | lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
-| sums | `accounting` |
-| users and groups | `limits` |
+| sums; users and groups | `accounting`; `limits` |
 | states and timers of applications | `lifecycle` |
 | deadlines | `deadlines`, `timers` |
 | why an ask waits | `explain` |
@@ -39,9 +38,10 @@ from .admission import leave_queue
 from .application import Application
 from .asks import Ask
 from .atomic import AtomicGangs
+from .claims import Claims
 from .cleaner import Cleaner
 from .events import PartitionEvents
-from .evictions import EVICTIONS_MAX, Eviction
+from .evictions import EVICTIONS_MAX, Eviction, Outcome
 from .gangs import Gangs
 from .guaranteed import Guaranteed
 from .lifecycle import Lifecycle
@@ -124,6 +124,7 @@ class Partition:
     reservations: Reservations
     quotas: QuotaChanges
     guaranteed: Guaranteed
+    claims: Claims
     evictions: deque[Eviction]
     preemption_predicates: PreemptionPredicate | None
     atomic: AtomicGangs
@@ -178,6 +179,7 @@ class Partition:
         self.quotas = QuotaChanges(self)
         self.cleaner = Cleaner(self)
         self.guaranteed = Guaranteed(self)
+        self.claims = Claims(self)
         self.evictions = deque(maxlen=EVICTIONS_MAX)
         self.preemption_predicates = None
         self.atomic = AtomicGangs(self)
@@ -247,6 +249,7 @@ class Partition:
         self.quotas.reload(config.root)  # the tree, and what follows from its new quotas
         self.limits.configure(config.root, self.applications.values())
         self.queues_changed()
+        self.claims.configured()
         if self.events is not None:
             self.events.queues_changed()
 
@@ -340,8 +343,6 @@ class Partition:
                 made += self.atomic.at_rest(limit - made)
         return made
 
-    # what the decision loop asks of its desk
-
     def back_off(self, app: Application) -> None:
         """Too many of its asks fit no node: leave it alone for a while (section 6.1)."""
         app.backoff_until = self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS)
@@ -377,7 +378,7 @@ class Partition:
     def drop_ask(self, app: Application, ask: Ask, *, counted: bool = True) -> None:
         """The ask is gone, and with it its reservation. `counted`: as released, if it is a placeholder."""
         if ask.reserved is not None:
-            self.reservations.cancel(ask)
+            self.reservations.cancel(ask, Outcome.ENDED)
         self.books.unpend(app, ask)
         if counted and ask.placeholder:
             self.gangs.dropped(app, ask)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
     """Evict what is needed on the node for this ask; False, and nothing changed, if that would not help or is not needed."""
+    if not ask.shape.need.matches(node):
+        return False  # it could not run there if the node were empty
     lacking = _lacking(ask, node)
     if not any(amount > 0 for amount in lacking.values()):
         return False
@@ -35,16 +37,19 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
             partition.events.notices.no_victims(ask)
         return False
     missing = {name: amount for name, amount in lacking.named(partition.types).items() if amount > 0}
-    evict(
+    victims = [c.alloc for c in chosen]
+    records = evict(
         partition,
         ask,
-        [c.alloc for c in chosen],
+        victims,
         "required-node",
         missing,
         f"preempting allocations to free up resources to run daemon set ask: {ask.key}",
         f"the ask runs on node {node.id} only, where allocations of no higher priority make room"
         " (preemption.md, section 3)",
     )
+    partition.claims.made(ask, victims, records)
+    partition.claims.placed(ask)
     return True
 
 
@@ -56,10 +61,9 @@ def evict(
     missing: dict[str, int],
     message: str,
     rule: str,
-) -> None:
-    """Tell them all to go, in the order of their rank, and note why; the ask has preempted, and does so only once."""
-    ask.triggered = True
-    partition.guaranteed.claim(ask)
+) -> list[Eviction]:
+    """Tell them all to go, in the order of their rank, and note why."""
+    records = []
     asking: Application = ask.app
     for victim in sorted(victims, key=rank):
         app: Application = victim.app
@@ -75,7 +79,9 @@ def evict(
             app.queue.path,
             partition.now,
         )
+        records.append(record)
         evictions.evict(partition, victim, record, message)
+    return records
 
 
 def rank(alloc: Ask) -> tuple[int, int, int, int]:

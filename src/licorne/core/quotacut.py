@@ -47,7 +47,7 @@ def enforce(partition: Partition, queue: Queue) -> None:
     for victim in victims:
         app: Application = victim.app
         record = Eviction(
-            "quota-change", "", "", queue.path, missing, RULE, victim.id, app.id, app.queue.path, partition.now
+            "quota-change", "", "", queue.path, missing, RULE, victim.id, app.id, app.queue.path, partition.now, None
         )
         message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
         evict(partition, victim, record, message)

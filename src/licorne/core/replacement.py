@@ -21,6 +21,7 @@ import cython
 from licorne.si.messages import Release, Termination
 
 from .asks import request_order
+from .evictions import Outcome
 from .states import ApplicationEvent, ApplicationState
 
 if cython.compiled:
@@ -324,6 +325,7 @@ class Replacement:
             real.deadline = self.desk.timers.add(self.parking.now + real.timeout_ns, "timeout", real)
         self.desk.descent.announce(app, real)
         self.gangs.gone(app, group)
+        self.desk.claims.review(Outcome.FORCED)  # it may have been resized in flight
 
     @cython.cfunc
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
@@ -408,11 +410,11 @@ class Replacement:
         real: Ask = gang.replacing[place]
         if self.books.describes(real.shape, amounts, resource):
             return True
-        node: Node = cython.cast(Node, real.node)
         self._off_node(real)
         real.shape = self.books.shape(amounts, resource, real.shape.need)
-        if node is not place.node:
-            self._on_node(real, node)
+        if real.node is not place.node:
+            self._on_node(real, cython.cast(Node, real.node))
+        self.desk.claims.review(Outcome.FORCED)
         return True
 
 

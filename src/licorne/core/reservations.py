@@ -3,7 +3,8 @@
 Spec scheduling.md, sections 7.1.3, 7.3, 7.4 and 16.8. A node takes one ordinary reservation; asks that require the node
 may share it with each other, not with an ordinary one. A reserved node is closed to all other asks. An ordinary
 reservation older than 120 minutes is cancelled in any case, and its ask does not take that node again before it has
-tried another.
+tried another. So is one of an ask for which others were evicted, 120 minutes after that, and with it goes what the ask claims
+(`licorne.core.claims`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import preemption
+from .evictions import Outcome
 from .nodes import best_to_reserve
 from .states import SECOND_NS
 
@@ -84,8 +86,18 @@ class Reservations:
         if partition.events is not None:
             partition.events.reservation(ask, node, made=True)
 
-    def cancel(self, ask: Ask) -> None:
-        """Untie the ask; the node is open again when nobody else reserves it."""
+    def last_anew(self, ask: Ask) -> None:
+        """Others were evicted for the ask: its reservation lasts for 120 minutes from now on."""
+        partition = self._partition
+        partition.timers.cancel(self._timers[ask])
+        self._timers[ask] = partition.timers.add(partition.now + RESERVATION_MAX_AGE_NS + 1, "reservation", ask)
+
+    def ends(self, ask: Ask) -> bool:
+        """Is there a moment at which the reservation is too old?"""
+        return self._timers[ask] is not None
+
+    def cancel(self, ask: Ask, outcome: Outcome | None = None) -> None:
+        """Untie the ask; the node is open again when nobody else reserves it. `outcome`: what becomes of what it claims."""
         partition = self._partition
         app: Application = ask.app
         node = ask.reserved
@@ -105,6 +117,9 @@ class Reservations:
             self.mend_open(node)
             partition.parking.node_opened(node)
         partition.parking.reserved_stale = True
+        if ask in partition.claims.of:
+            assert outcome is not None, f"{ask.key}: loses what it claims for no reason"
+            partition.claims.close(ask, outcome)
         if partition.events is not None:
             partition.events.reservation(ask, node, made=False)
 
@@ -117,13 +132,13 @@ class Reservations:
     def cancel_ordinary(self, node: Node) -> None:
         """An ask that requires the node displaces the others' reservations (section 7.4)."""
         for ask in [a for a in node.reservations if not a.required]:
-            self.cancel(ask)
+            self.cancel(ask, Outcome.REQUIRED_NODE)
             self._partition.parking.retry(ask)
 
     def cancel_all(self, node: Node) -> None:
         """The node goes."""
         for ask in list(node.reservations):
-            self.cancel(ask)
+            self.cancel(ask, Outcome.NODE)
             self._partition.parking.retry(ask)
 
     def too_old(self, ask: Ask) -> None:
@@ -131,7 +146,7 @@ class Reservations:
         if ask.reserved is None:
             return
         node = ask.reserved
-        self.cancel(ask)
+        self.cancel(ask, Outcome.AGE)
         ask.shunned = node
         self._partition.parking.retry(ask)
 
@@ -159,7 +174,8 @@ class Reservations:
             if not descent.has_headroom(app, ask):
                 continue
             node = ask.reserved
-            assert node is not None, f"{ask.key}: among the reserved asks without a node"
+            if node is None:
+                continue  # it gave up what it claimed, for one before it
             if ask.required and not node.free.holds(ask.shape.amounts):
                 if not ask.triggered:
                     preemption.make_room_on_required_node(partition, ask, node)
@@ -169,7 +185,7 @@ class Reservations:
             if descent.try_node(app, ask, node):
                 return True
         for ask in reserved:
-            if ask.required or not descent.has_headroom(app, ask):
+            if ask.required or ask.reserved is None or not descent.has_headroom(app, ask):
                 continue
             other = descent.first_node(ask)
             if other is not None:

@@ -33,13 +33,15 @@ class Sleepers:
     """The applications of one partition, asleep and awake.
 
     `restless` counts who is awake for another reason than a candidate; who is awake for one may stay so. `freed` are
-    nodes, and `reserved_stale` says that something has happened that may let a reserved ask run.
+    nodes, and `reserved_stale` says that something has happened that may let a reserved ask run. `withheld` are who waits for
+    what others claim (`licorne.core.claims`).
     """
 
     candidates: Candidates
     restless: cython.longlong
     roused: dict[Application, None]  # who is awake for candidates; perhaps some that are restless by now
     waiting: dict[Application, None]  # who is asleep, with asks that wait for a node; perhaps some that were
+    withheld: dict[Application, None]
     freed: dict[Node, None]  # since the last `settle`
     reserved_stale: cython.bint
     wakeups: cython.longlong
@@ -49,6 +51,7 @@ class Sleepers:
         self.restless = 0
         self.roused = {}
         self.waiting = {}
+        self.withheld = {}
         self.freed = {}
         self.reserved_stale = True
         self.wakeups = 0
@@ -100,6 +103,7 @@ class Sleepers:
         """The application has gone."""
         self.waiting.pop(app, None)
         self.roused.pop(app, None)
+        self.withheld.pop(app, None)
 
     @cython.cfunc
     def block(self, app: Application) -> cython.void:

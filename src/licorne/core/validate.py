@@ -89,6 +89,7 @@ def whole(partition: Partition) -> Iterator[None]:
         yield
         partition.tree.validate()
         yield
+        partition.claims.validate()
         partition.limits.validate(partition.applications.values())
         partition.quotas.validate()
     except AssertionError as error:
@@ -172,8 +173,7 @@ def _preemption(partition: Partition, app: Application) -> None:
     """Who is a victim is not being ended for another reason; who has preempted and waits has its claim counted."""
     for alloc in app.allocations.values():
         _expect(not (alloc.preempted and alloc.released), 11, f"allocation {alloc.id} is a victim, and released")
-    for ask in app.reservations.values():
-        _expect(not ask.triggered or ask in partition.guaranteed.claims, 11, f"claim of ask {ask.key}")
+        _expect(alloc.preempted == (alloc in partition.books.victims), 11, f"allocation {alloc.id} among the victims")
 
 
 def _application_state(app: Application) -> None:

@@ -62,6 +62,8 @@ def _describe(reason: explain.Reason) -> str:
             return f"max of queue {reason.queue} reached ({', '.join(reason.missing)})"
         case explain.UserLimit():
             return f"limit of {reason.kind} {reason.name} at {reason.queue} reached ({', '.join(reason.missing)})"
+        case explain.Claimed():
+            return f"what {reason.kind} {reason.name} may use is claimed by asks that have preempted ({', '.join(reason.missing)})"
         case explain.MaxApplications(kind="queue"):
             return f"queue {reason.queue} runs as many applications as it may"
         case explain.MaxApplications():

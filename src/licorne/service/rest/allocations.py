@@ -191,6 +191,8 @@ def _said(reason: explain.Reason) -> str:
             return NO_QUOTA
         case explain.UserLimit():
             return NO_USER_QUOTA
+        case explain.Claimed():
+            return f"What {reason.kind} {reason.name} may use is claimed by asks that have preempted"
         case explain.MaxApplications():
             return f"Maximum of running applications reached in queue {reason.queue}"
         case explain.StateOrder():
@@ -227,8 +229,10 @@ def _of_preemption(reason: explain.Preemption) -> str:
             return "Preemption does not help"
         case "attempted", why:
             return f"Preemption is not needed: {why}"
-        case "victims are going", node:
+        case "victims are going" | "victims have gone", node:
             return f"Preemption makes room on node {node}"
+        case "gave up", why:
+            return f"Preemption was given up: {why}"
     return ""
 
 
