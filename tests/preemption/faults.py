@@ -1,0 +1,42 @@
+"""Faults to plant in what asks claim: random clusters must show each of them. `faults.py NAME` says after how many."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from licorne.core.claims import Claims
+from licorne.core.descent import Descent
+from licorne.core.validate import InvariantError
+from preemption.clusters import lived
+
+ENOUGH = 300
+"""A fault that is not caught in so many clusters is not caught."""
+
+FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "quotas are not claimed": (
+        Descent,
+        "beside_claims",
+        lambda _: lambda self, _app, ask: self.room.holds(ask.shape.amounts),
+    ),
+    "nodes are not claimed": (Claims, "leave_node", lambda _: lambda *_arguments: True),
+    "nobody gives up": (Claims, "_review", lambda _: lambda *_arguments: None),
+}
+
+
+def caught(name: str) -> str:
+    """What shows the fault, and after how many clusters."""
+    where, function, broken = FAULTS[name]
+    setattr(where, function, broken(getattr(where, function)))
+    for seed in range(ENOUGH):
+        for calm in (True, False):
+            try:
+                lived(seed, calm=calm)
+            except (AssertionError, InvariantError) as error:
+                return f"caught after {seed + 1}: {error}"
+    return "not caught"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{caught(sys.argv[1])}\n")

@@ -1,0 +1,65 @@
+"""Evictions lead to something: random small clusters with quotas, limits, daemons and late asks (`preemption.clusters`).
+
+By default the same clusters each time. `make test-long` takes 20,000 others, from a seed that it prints, or that
+LICORNE_CLAIMS_SEED gives.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from preemption import clusters, faults
+
+HERE = Path(__file__).resolve().parent
+SHORT = 150
+LONG, PARTS = 20_000, 10
+
+
+def lived(first: int, count: int) -> Counter[str]:
+    """So many clusters of each kind, some of them without parking too: what became of all evictions."""
+    met: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        for calm in (True, False):
+            try:
+                cluster = clusters.lived(seed, calm=calm)
+                if seed % 3 == 0:
+                    assert cluster.b.said == clusters.lived(seed, calm=calm, parking=False).b.said, "parking decides"
+            except AssertionError as error:
+                raise AssertionError(f"cluster {seed}, calm={calm}: {error}") from error
+            met.update(f"{'calm' if calm else 'wild'}: {each.outcome}" for each in cluster.b.partition.evictions)
+    return met
+
+
+@pytest.mark.timeout(300)
+def test_each_eviction_is_followed_by_what_it_was_made_for_or_given_up_for_a_cause() -> None:
+    met = lived(1, SHORT)
+    assert met["calm: the ask was placed"] > SHORT / 4, met
+    assert len(met) >= 6, met
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_in_thousands_more(part: int) -> None:
+    seed = int(os.environ.get("LICORNE_CLAIMS_SEED") or random.SystemRandom().randrange(10**6, 10**9))
+    first = seed + part * (LONG // PARTS)
+    sys.stdout.write(f"clusters from seed {first} on (LICORNE_CLAIMS_SEED={seed})\n")
+    sys.stdout.write(f"{dict(lived(first, LONG // PARTS))}\n")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", faults.FAULTS)
+def test_a_planted_fault_is_caught(name: str) -> None:
+    """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
+    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
+    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
+    program = [sys.executable, "-m", "preemption.faults", name]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("caught after"), done.stdout
