@@ -14,7 +14,7 @@ import licorne
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("*.py"))
-MAX_FILE_LINES = 420
+MAX_FILE_LINES = 450  # 400 is advice: a sign to look whether two things live in one file, not to cut one in two
 MAX_FUNCTION_LINES = 75
 PATHS_OF_ONE_MACHINE = re.compile(r"(?<![\w.<])/(?:home|root|Users|work|tmp|opt|mnt)/[\w.]+")
 
