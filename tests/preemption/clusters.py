@@ -185,7 +185,9 @@ class Cluster:
 
     def higher(self) -> None:
         self.happened |= {"higher", "node"}
-        self.b.ask(self.rng.choice(["bu", "bv", "cu"]), self._name("high"), priority=9, vcore=self.rng.randint(1, 3))
+        claiming = [ask.app.id for ask in self.b.partition.claims.of]
+        app = self.rng.choice(claiming or ["bu", "bv", "cu"])
+        self.b.ask(app, self._name("high"), priority=9 + self.number, vcore=self.rng.randint(1, 3))
         if self.rng.random() < 0.6:
             self._new_node()
 
