@@ -2,7 +2,7 @@
 
 After a call of `schedule` without limit every pending ask must have a reason, and the reasons are those that the
 specification gives, each spelled out here over plain dicts. From the product are read, as data, what it was configured
-to do, who holds a slot as an accepted application, which group counts for an application, until when it backs off and
+to do, who holds a slot as an accepted application, who claims something after an eviction, which group counts for an application, until when it backs off and
 which nodes are reserved; no sum, no comparison and no order of it is used.
 """
 
@@ -39,7 +39,12 @@ class Ledger:
             self.running[path] = self.running.get(path, 0) + (app.state in ACTIVE)
             for owner in self.owners(app):
                 self.by_owner[*owner, path] = plus(self.by_owner.get((*owner, path), {}), used)
-                self.entered[*owner, path] = self.entered.get((*owner, path), 0) + app.entered
+                self.entered[*owner, path] = self.entered.get((*owner, path), 0) + self.has_entered(app)
+
+    def has_entered(self, app: App) -> bool:
+        """Does it count among the applications of its user, because it has run, or has evicted others?"""
+        core = self.partition.applications[app.id]
+        return app.entered or any(core in tracker.apps for tracker in core.trackers)
 
     def owners(self, app: App) -> list[tuple[str, str]]:
         """The user and the group that count for an application."""
@@ -100,7 +105,30 @@ def why_wait(ledger: Ledger, app: App, ask: Ask, predicate: Any, now: int) -> st
     if gang != "-":
         moody = "gang: predicate" if ledger.partition.predicates is not None else ""
         return _app_waits(ledger, app, now) or gang or moody
-    return _app_waits(ledger, app, now) or _quota(ledger, app, ask) or _nodes(ledger, app, ask, predicate)
+    waits = _app_waits(ledger, app, now) or _quota(ledger, app, ask) or _claimed(ledger, app, ask)
+    return waits or _nodes(ledger, app, ask, predicate)
+
+
+def _claimed(ledger: Ledger, app: App, ask: Ask) -> str:
+    """Would it not fit beside what others claim, when the victims have gone? Order is not asked: it only allows more."""
+    partition = ledger.partition
+    core = partition.applications[app.id]
+    for level in [*core.queue.lineage(), *core.trackers]:
+        mine = [
+            a for a in partition.claims.of if a.key != ask.key and level in [*a.app.queue.lineage(), *a.app.trackers]
+        ]
+        gone = [v for v in partition.books.victims if level in [*v.app.queue.lineage(), *v.app.trackers]]
+        if not mine or level.limit is None:
+            continue
+        for name, amount in ask.resource.items():
+            limit = level.limit.at(partition.types.slot(name))
+            used = (level.allocated if hasattr(level, "allocated") else level.used).named(partition.types).get(name, 0)
+            used += sum(a.shape.resource.get(name, 0) for a in mine) - sum(a.shape.resource.get(name, 0) for a in gone)
+            if amount > 0 and limit < 2**63 - 1 and used + amount > limit:
+                return "claimed"
+    node = partition.nodes.get(ask.required)
+    rivals = [] if node is None else [a for a in node.reservations if a in partition.claims.of and a.key != ask.key]
+    return "claimed" if rivals else ""
 
 
 def _app_waits(ledger: Ledger, app: App, now: int) -> str:
@@ -115,7 +143,7 @@ def _app_waits(ledger: Ledger, app: App, now: int) -> str:
             if upper.max_apps and core not in upper.accepted and waits:
                 return "maximum applications"
         for kind, name, path, _, apps in ledger.limits(app):
-            if apps and not app.entered and ledger.entered.get((kind, name, path), 0) >= apps:
+            if apps and not ledger.has_entered(app) and ledger.entered.get((kind, name, path), 0) >= apps:
                 return "maximum applications of a limit"
     if queue.settings.sort_policy == "stateaware" and ledger.books.starting and _not_its_turn(ledger, app):
         return "stateaware order"
