@@ -16,11 +16,13 @@ SHORT_LIVED = {
     "Filling": "one look for work that may run in front of a gang",
     "Grid": "eight levels of two types",
     "Group": "the choice in one leaf (`leafchoice`)",
+    "Names": "the settings that there are",
     "Picture": "part of a `Hunt`",
     "ScorePolicy": "the weights of a configuration",
     "Search": "one search for victims",
     "StaticTree": "one check of a configuration",
     "Trial": "one trial of a gang",
+    "_Begun": "one request",
 }
 """Classes whose objects live for one call, or do not grow, and why."""
 FIXED = {"PartitionEvents._readers", "SchedulerAPI.settings", "Types.met", "Types.met_at", "Watchers.of"}
