@@ -120,9 +120,9 @@ def _runs_for_ever(sound: Any) -> Any:
 
 
 def _node_stays_reserved(sound: Any) -> Any:
-    def cancel(self: Any, ask: Any) -> None:
+    def cancel(self: Any, ask: Any, *outcome: Any) -> None:
         node = ask.reserved
-        sound(self, ask)
+        sound(self, ask, *outcome)
         node.reservations[ask] = None
 
     return cancel
@@ -230,7 +230,7 @@ FAULTS: dict[str, Fault] = {
     "10 soft": Fault(gangtimeout, "time_over", _soft_waits_for_ever, "invariant 10"),
     "11 victims": Fault(guaranteed, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
     "11 guarantee": Fault(Level, "settle", _no_guarantee, "invariant 11: .* is left with"),
-    "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "invariant 12"),
+    "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "(invariant 12|nothing wakes it)"),
     "12 nodes": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 12"),
     "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),
     "changes, time": Fault(deadlines, "due", _time_is_not_counted, "something has happened"),

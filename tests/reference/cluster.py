@@ -101,9 +101,17 @@ class ReferenceCluster:
                 intake.take(partition, message)
                 quotas.settle(partition)
             elif isinstance(message, AddApplication):
-                self._refused[rm_id].append(RejectedApplication(message.application_id, ""))
+                self._refuse(rm_id, RejectedApplication(message.application_id, ""))
             elif isinstance(message, Allocation):
-                self._refused[rm_id].append(RejectedAllocation(message.key, message.application_id, ""))
+                self._refuse(rm_id, RejectedAllocation(message.key, message.application_id, ""))
+
+    def _refuse(self, rm_id: str, refusal: Output) -> None:
+        """What names an unknown partition is refused after all that was said of the messages before it."""
+        for name in sorted(self.managers[rm_id]):
+            partition = self.managers[rm_id][name]
+            self._refused[rm_id] += partition.out
+            partition.out = []
+        self._refused[rm_id].append(refusal)
 
     def schedule(self, limit: int | None = None) -> int:
         """Partition by partition, each until nothing more is possible."""

@@ -105,11 +105,11 @@ def test_each_thing_that_is_refused_is_told_with_its_line() -> None:
         ("rejected: allocation contains no resources", 1, "nothing", "w.jsonl:9"),
     ]
     new_node = "failure while adding new node, node rejected with error:"
-    double = "failed to add node … to partition default, error: partition default has an existing node …, node name must be unique"
+    double = "failed to add node … to partition [simulator]default, error: partition [simulator]default has an existing node …, node name must be unique"
     assert refused(result) == [
         ("node", f"{new_node} {double}", 1, "n1", "w.jsonl:4"),
         ("node", f"{new_node} negative quantity -5 of vcore", 1, "n2", "w.jsonl:5"),
-        ("application", "adding application … to partition default, but application already existed", 1, "x", "w.jsonl:7"),
+        ("application", "adding application … to partition [simulator]default, but application already existed", 1, "x", "w.jsonl:7"),
         ("foreign", "failed to find node n9 for allocation …", 1, "f", "w.jsonl:11"),
         ("reload", "yaml:1:13: partitions: a list is expected here, not '5' [yaml-type]", 1, "", "w.jsonl:12"),
         ("ask", "allocation contains negative resources", 1, "taken", "w.jsonl:13"),
