@@ -42,6 +42,8 @@ class Sum(Vec):
     def plus(self, other: Vec) -> cython.void:
         """Add amounts (not a `Sum`, see `add_sum`)."""
         d: cython.Py_ssize_t
+        most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX, which makes one comparison of two where C sees its value
+        x: cython.longlong
         out: cython.bint = False
         if self.beyond is not None:
             self._exact(other, 1)
@@ -49,9 +51,11 @@ class Sum(Vec):
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
+        w: cython.p_longlong = other.v
         for d in range(other.n):
-            v[d] += other.v[d]
-            if v[d] > MOST or v[d] < -MOST:
+            x = v[d] + w[d]
+            v[d] = x
+            if not -most <= x <= most:
                 out = True
         if out:
             self._set_aside()
@@ -60,6 +64,8 @@ class Sum(Vec):
     def minus(self, other: Vec) -> cython.void:
         """Take back amounts that were added, or subtract amounts."""
         d: cython.Py_ssize_t
+        most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX, which makes one comparison of two where C sees its value
+        x: cython.longlong
         out: cython.bint = False
         if self.beyond is not None:
             self._exact(other, -1)
@@ -67,9 +73,11 @@ class Sum(Vec):
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
+        w: cython.p_longlong = other.v
         for d in range(other.n):
-            v[d] -= other.v[d]
-            if v[d] > MOST or v[d] < -MOST:
+            x = v[d] - w[d]
+            v[d] = x
+            if not -most <= x <= most:
                 out = True
         if out:
             self._set_aside()
@@ -78,6 +86,7 @@ class Sum(Vec):
     def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
         """Add amounts so many times; a negative number of times takes them back."""
         d: cython.Py_ssize_t
+        most: cython.longlong = 0x3FFFFFFFFFFFFFFF
         out: cython.bint = self.beyond is not None
         bound: cython.longlong = MOST // (times if times > 0 else -times) if times else MOST
         for d in range(other.n):
@@ -91,7 +100,7 @@ class Sum(Vec):
         v: cython.p_longlong = self.v
         for d in range(other.n):
             v[d] += other.v[d] * times
-            if v[d] > MOST or v[d] < -MOST:
+            if not -most <= v[d] <= most:
                 out = True
         if out:
             self._set_aside()

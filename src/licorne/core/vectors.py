@@ -254,25 +254,27 @@ class Vec:
     def plus(self, other: Vec) -> cython.void:
         """Add in place, saturating; types that only the other holds are taken in."""
         d: cython.Py_ssize_t
+        most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX; C makes one comparison of two where it sees the value
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
         for d in range(other.n):
             v[d] += other.v[d]
-            if v[d] > MOST or v[d] < -MOST:
-                v[d] = MOST if v[d] > 0 else -MOST
+            if not -most <= v[d] <= most:
+                v[d] = most if v[d] > 0 else -most
 
     @cython.ccall
     def minus(self, other: Vec) -> cython.void:
         """Subtract in place, saturating; the result may be negative."""
         d: cython.Py_ssize_t
+        most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX; C makes one comparison of two where it sees the value
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
         for d in range(other.n):
             v[d] -= other.v[d]
-            if v[d] > MOST or v[d] < -MOST:
-                v[d] = MOST if v[d] > 0 else -MOST
+            if not -most <= v[d] <= most:
+                v[d] = most if v[d] > 0 else -most
 
     @cython.ccall
     @cython.exceptval(check=False)
