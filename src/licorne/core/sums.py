@@ -43,7 +43,6 @@ class Sum(Vec):
         """Add amounts (not a `Sum`, see `add_sum`)."""
         d: cython.Py_ssize_t
         most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX, which makes one comparison of two where C sees its value
-        x: cython.longlong
         out: cython.bint = False
         if self.beyond is not None:
             self._exact(other, 1)
@@ -53,9 +52,8 @@ class Sum(Vec):
         v: cython.p_longlong = self.v
         w: cython.p_longlong = other.v
         for d in range(other.n):
-            x = v[d] + w[d]
-            v[d] = x
-            if not -most <= x <= most:
+            v[d] += w[d]
+            if not -most <= v[d] <= most:
                 out = True
         if out:
             self._set_aside()
@@ -65,7 +63,6 @@ class Sum(Vec):
         """Take back amounts that were added, or subtract amounts."""
         d: cython.Py_ssize_t
         most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX, which makes one comparison of two where C sees its value
-        x: cython.longlong
         out: cython.bint = False
         if self.beyond is not None:
             self._exact(other, -1)
@@ -75,9 +72,8 @@ class Sum(Vec):
         v: cython.p_longlong = self.v
         w: cython.p_longlong = other.v
         for d in range(other.n):
-            x = v[d] - w[d]
-            v[d] = x
-            if not -most <= x <= most:
+            v[d] -= w[d]
+            if not -most <= v[d] <= most:
                 out = True
         if out:
             self._set_aside()
