@@ -6,7 +6,9 @@ gang of hard style has nothing after its timeout; a soft one goes on. And faults
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from core.bench import config
 from gangs.gang import REPLACED, TIMEOUT, Gangs
 from licorne.core import compiled, gangs, gangtimeout, replacement
+from licorne.core.states import ApplicationState
 from licorne.core.validate import InvariantError
 from licorne.si.messages import NewAllocation, NodeAction, Released, Termination, UpdatedApplication
 
@@ -38,7 +41,15 @@ STEPS = [
 steps = st.lists(st.one_of(STEPS), min_size=5, max_size=40)
 
 
-START = [("place", 0, 1, "g"), ("place", 0, 1, "g"), ("place", 0, 2, "h"), ("run", None), ("real", 0, 1, "g")]
+STARTS: dict[str, list[tuple[Any, ...]]] = {
+    "placeholders first": [
+        *(("place", 0, size, group) for size, group in ((1, "g"), (1, "g"), (2, "h"))),
+        ("run", None),
+        ("real", 0, 1, "g"),
+    ],
+    "placeholders late": [("real", 0, 1, ""), ("run", None), ("place", 0, 1, "g"), ("place", 0, 2, "h"), ("run", None)],
+}
+"""How a gang begins: as most do, or with a pod of no group, so that the application runs before its placeholders come."""
 
 
 class World:
@@ -198,13 +209,37 @@ quick = settings(
 
 
 @quick
-@given(worlds, steps)
-def test_gangs_keep_their_counters_and_come_to_an_end(world: tuple[str, bool, bool], steps: list[Any]) -> None:
+@given(worlds, st.sampled_from(list(STARTS)), steps)
+def test_gangs_keep_their_counters_and_come_to_an_end(
+    world: tuple[str, bool, bool], start: str, steps: list[Any]
+) -> None:
     style, seed, picky = world
     w = World(style, seed=seed, picky=picky)
-    for step in [*START, *steps]:
+    for step in [*STARTS[start], *steps]:
         w.step(step)
     w.finish()
+
+
+def lived(rng: random.Random, *first: tuple[Any, ...], start: str = "") -> None:
+    """One gang, drawn: how it begins, what comes first, and 30 steps."""
+    w = World(rng.choice(["Soft", "Hard"]), seed=rng.random() < 0.5, picky=rng.random() < 0.5)
+    for step in [*STARTS[start or rng.choice(list(STARTS))], *first, *(_drawn(rng) for _ in range(30))]:
+        w.step(step)
+    w.finish()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("start", STARTS)
+def test_thousands_of_gangs(start: str) -> None:
+    """Others each time, from a seed that is printed; LICORNE_GANGS_SEED takes one of before."""
+    seed = int(os.environ.get("LICORNE_GANGS_SEED") or random.SystemRandom().randrange(10**9))
+    for number in range(seed, seed + 5_000):
+        try:
+            lived(random.Random(number), start=start)
+        except Exception as error:
+            raise AssertionError(f"the gang of seed {number} (LICORNE_GANGS_SEED={seed})") from error
+    sys.stdout.write(f"5,000 gangs, {start}: LICORNE_GANGS_SEED={seed}\n")
 
 
 # -- faults planted in the product -----------------------------------------------------------------------------
@@ -234,11 +269,20 @@ def _uncounted(sound: Callable[..., Any]) -> Callable[..., Any]:
     return ended
 
 
+def _while_accepted(sound: Callable[..., Any]) -> Callable[..., Any]:
+    def start(self: Any, app: Any, gang: Any) -> None:
+        if app.state is ApplicationState.ACCEPTED:
+            sound(self, app, gang)
+
+    return start
+
+
 FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "an ended placeholder is not counted": (gangs.Gangs, "ended", _uncounted),
     "real asks are not woken": (gangs.Gangs, "settle", _nothing),
     "a dropped placeholder is not counted": (gangs.Gangs, "dropped", _nothing),
     "the clock never runs": (gangs.Gangs, "_start_clock", _nothing),
+    "late placeholders have no clock": (gangs.Gangs, "_start_clock", _while_accepted),
     "a hard gang is left alone": (gangtimeout, "_fail", _nothing),
     "pending placeholders stay": (gangtimeout, "_drop_pending", _nothing),
     "one in flight stays on a node": (replacement.Replacement, "_off_node", _nothing),
@@ -265,11 +309,8 @@ def test_planted_faults_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(where, method, broken(getattr(where, method)))
     rng = random.Random(name)
     for _ in range(400):
-        w = World(rng.choice(["Soft", "Hard"]), seed=rng.random() < 0.5, picky=rng.random() < 0.5)
         try:
-            for step in [*START, *FIRST.get(name, []), *(_drawn(rng) for _ in range(30))]:
-                w.step(step)
-            w.finish()
+            lived(rng, *FIRST.get(name, []))
         except (InvariantError, AssertionError, KeyError):
             return
     raise AssertionError(f"{name}: not caught")
