@@ -81,7 +81,10 @@ class AskBlock:
             self.low.copy_from(amounts)
         else:
             for d in range(self.low.n):  # what the bound does not hold is 0
-                self.low.v[d] = min(self.low.v[d], amounts.at(d))
+                if d >= amounts.n:
+                    self.low.v[d] = min(self.low.v[d], 0)
+                elif amounts.v[d] < self.low.v[d]:
+                    self.low.v[d] = amounts.v[d]
         self.live += 1
 
     @cython.cfunc
