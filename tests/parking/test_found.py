@@ -114,3 +114,28 @@ def test_a_placeholder_that_was_replaced_makes_room_for_a_daemon(parking: str) -
     assert b.hear(after=1) == []
     b.release("gang", "place", termination=Termination.PLACEHOLDER_REPLACED)
     assert any(line.startswith("released real PREEMPTED") for line in b.hear(after=1))
+
+
+@PARKING
+def test_room_under_a_quota_lets_a_back_off_count_asks_that_wait_for_nodes(parking: str) -> None:
+    """It begins at a third ask when two before it fit no node; what the quota keeps out is not counted."""
+    text = config("a properties: {application.unschedasks.backoff: '2'}, resources: {max: {vcore: 9m}}")
+    b = Bench(text, settings={**OFF, "scheduler.parking": parking})
+    b.node("n1", vcore=6)
+    b.node("n2", vcore=3)
+    b.app("y")
+    b.app("x")
+    b.ask("y", "half", vcore=5)
+    assert b.run(after=1) == "half@n1"
+    for key in ("k1", "k2"):
+        b.ask("x", key, vcore=4)
+    b.run(after=1)
+    b.ask("y", "more", vcore=1)
+    assert b.run(after=1) == "more@n2"
+    b.ask("x", "k3", vcore=4)
+    b.run(after=1)
+    b.release("y", "more")
+    b.run(after=1)  # three asks of 4 fit the quota, and no node
+    b.node("n3", vcore=4)
+    assert b.run(after=1) == "", "it backs off"
+    assert b.run(after=31) == "k1@n3"

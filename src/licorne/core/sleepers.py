@@ -112,26 +112,28 @@ class Sleepers:
         Where one of them leaves no room for the least of its asks, nothing can run before that gives room, so that one
         alone has to wake it: an application that waits for its own queue's quota must cost nothing when others, under
         another quota, give something back. Else it waits with all that may be a cause, and any room there wakes it.
-        Asks that are parked wait for something else.
+        Asks that are parked wait for something else. Where a back-off counts asks that fit no node, room lets more of
+        them be counted, parked ones too: there any room wakes it.
         """
         queue: Queue | None = app.queue
         tracker: Tracker
         i: cython.Py_ssize_t
         least: Vec = new_vec(0, 0)
         self.sleep(app)
-        if not app.requests.least_live(least):
-            return
-        while queue is not None:
-            if queue.limit.binds(queue.allocated, least):
-                queue.blocked[app] = least
+        if not app.queue.backoff:
+            if not app.requests.least_live(least):
                 return
-            queue = queue.parent
-        for i in range(len(app.trackers)):
-            tracker = cython.cast(Tracker, app.trackers[i])
-            if tracker.limit is not None and tracker.limit.binds(tracker.used, least):
-                tracker.blocked[app] = least
-                return
-        queue = app.queue
+            while queue is not None:
+                if queue.limit.binds(queue.allocated, least):
+                    queue.blocked[app] = least
+                    return
+                queue = queue.parent
+            for i in range(len(app.trackers)):
+                tracker = cython.cast(Tracker, app.trackers[i])
+                if tracker.limit is not None and tracker.limit.binds(tracker.used, least):
+                    tracker.blocked[app] = least
+                    return
+            queue = app.queue
         while queue is not None:
             if queue.limit.binds(queue.allocated, app.high):
                 queue.blocked[app] = None
