@@ -63,3 +63,8 @@ def test_a_planted_fault_is_caught(name: str) -> None:
     program = [sys.executable, "-m", "preemption.faults", name]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("caught after"), done.stdout
+
+
+def test_what_is_given_back_is_heard_of_where_an_application_may_preempt() -> None:
+    """Its queue may be entitled to more, though its quota still leaves no room: found by a comparison with parking off."""
+    lived(333553533, 1)

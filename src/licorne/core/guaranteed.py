@@ -77,6 +77,7 @@ class Guaranteed:
         self._forget()
         partition.index.changes += 1
         partition.descent.hungry = {} if enabled else None
+        partition.parking.may_preempt = enabled
 
     def quota_changed(self, leaf: Queue) -> None:
         """An application's tags have changed what this leaf may have, or is guaranteed: look at everybody there anew."""

@@ -44,6 +44,7 @@ class Sleepers:
     withheld: dict[Application, None]
     freed: dict[Node, None]  # since the last `settle`
     reserved_stale: cython.bint
+    may_preempt: cython.bint  # a visit in vain tells preemption for guarantees of an application
     wakeups: cython.longlong
 
     def __init__(self) -> None:
@@ -54,6 +55,7 @@ class Sleepers:
         self.withheld = {}
         self.freed = {}
         self.reserved_stale = True
+        self.may_preempt = False
         self.wakeups = 0
 
     @cython.ccall
@@ -113,14 +115,15 @@ class Sleepers:
         alone has to wake it: an application that waits for its own queue's quota must cost nothing when others, under
         another quota, give something back. Else it waits with all that may be a cause, and any room there wakes it.
         Asks that are parked wait for something else. Where a back-off counts asks that fit no node, room lets more of
-        them be counted, parked ones too: there any room wakes it.
+        them be counted, parked ones too: there any room wakes it, and also where it may preempt, for what is given back
+        changes what its queue is entitled to.
         """
         queue: Queue | None = app.queue
         tracker: Tracker
         i: cython.Py_ssize_t
         least: Vec = new_vec(0, 0)
         self.sleep(app)
-        if not app.queue.backoff:
+        if not app.queue.backoff and not self.may_preempt:
             if not app.requests.least_live(least):
                 return
             while queue is not None:
