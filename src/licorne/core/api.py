@@ -275,7 +275,7 @@ class SchedulerAPI(Calls):
     # -- pausing, looking ------------------------------------------------------------------------------
 
     def pause(self, rm_id: str, *, paused: bool = True) -> None:
-        """Decide nothing for a resource manager, or again; what it has stays, and time goes on. An unknown one: as `stop`.
+        """Stop deciding for a resource manager (`paused`), or go on; its state stays, and time passes. Unknown ids: as in `stop`.
 
         May be called from within `on_output`: it holds from the next `schedule` on. Registration ends it.
         """

@@ -226,7 +226,7 @@ class Records:
         self.node(node.id, change, ChangeDetail.NODE_ALLOC, key, resource=resource)
 
     def node_gone(self, node: Node) -> None:
-        """A node is gone, and with it what other schedulers ran there."""
+        """Record that a node was removed, and with it the foreign allocations that were on it."""
         for key in node.foreign:
             self.foreign(key, node, ChangeType.REMOVE)
         self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_DECOMISSION, message="Node removed from the scheduler")

@@ -122,7 +122,7 @@ _SUBJECTS: Mapping[str, str] = {
 
 
 def _words(refusal: Any) -> str:
-    """`allocation 'k' of application 'a': reason`, as far as the message names them."""
+    """Describe a refusal in a line such as `allocation 'k' of application 'a': reason`; what it does not name is left out."""
     names = [f"{what} {getattr(refusal, field)!r}" for field, what in _SUBJECTS.items() if hasattr(refusal, field)]
     return f"{' of '.join(names)} was refused: {refusal.reason}"
 

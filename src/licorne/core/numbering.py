@@ -135,7 +135,7 @@ class Numbering:
         return self.types.amounts(amounts)
 
     def number(self, amounts: Amounts, app_id: str) -> None:
-        """Give numbers to types of an application, as far as there are any for it; "": of other schedulers."""
+        """Number the types that an application asks for, within its share; `app_id` "" stands for all foreign allocations."""
         types = self.types
         named = [name for name, amount in amounts.items() if amount]
         if types.index.keys() >= set(named):

@@ -37,11 +37,11 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 Fault = str | Reason
-"""A reason; a plain text if it has no such names in it. Empty: there is none."""
+"""Why a message is refused: a `Reason`, or a plain text where no name of the message occurs in it; empty: no fault."""
 
 
 def naming(*parts: str) -> Reason:
-    """A reason of texts and names in turn, first a text: `naming("failed to find application ", "a")`."""
+    """Build a reason from alternating texts and names, a text first: `naming("failed to find application ", "a")`."""
     template = "".join([NAME if index % 2 else part for index, part in enumerate(parts)])
     return Reason("".join(parts), template)
 

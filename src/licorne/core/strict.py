@@ -1,4 +1,4 @@
-"""With `strict`: which messages change nothing, because they end or change what is not there. Else nobody is told (1.9).
+"""Strict mode: find messages that change nothing because what they name is not there; 1.9 ignores these silently.
 
 A resource manager that is being written has such a message for a mistake: a misspelt key, a node that was refused. One
 that runs sends them in good order, because ends cross on the way; so it is off unless a host asks for it.

@@ -154,7 +154,7 @@ class Types:
         return self.known(amounts, fill)
 
     def known(self, amounts: dict[str, int] | None, fill: int) -> Vec:
-        """The same, where a type without a number is left out."""
+        """Build a vector from a sparse map, leaving out types without a number; types not in the map have the value `fill`."""
         vec: Vec = Vec(0, fill)
         for name, value in (amounts or {}).items():
             if name in self.index:

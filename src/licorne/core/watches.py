@@ -17,7 +17,7 @@ WATCHES_KEPT = 1_000
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A search without result: when, after how many changes in the partition, and why."""
+    """A search for victims that found none: when it ran, the partition's count of changes then, and why it failed."""
 
     at_ns: int
     changes: int

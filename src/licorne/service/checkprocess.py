@@ -55,7 +55,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def done(job: Job) -> Configuration | Report:
-    """Do a job, in this process."""
+    """Read and check the text of a job within the calling process, and return what was found."""
     if job.kind == "report":
         report, found = examine(job.text, file=job.file)
         fault = None if found is None else fault_of_count(found, job.most, job.file)

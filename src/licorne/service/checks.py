@@ -33,11 +33,11 @@ from .queuetexts import is_short
 AT_ONCE = 2
 """Processes at once, of each of the two kinds; further jobs wait."""
 IDLE_S = 30.0
-"""A process without a job ends after so long."""
+"""Seconds without a job after which a checking process is ended."""
 CHECK_ENDED = "check-ended"
 """The rule that is named where a check was ended."""
 REAP_S = 5.0
-"""How long is waited for the operating system to end a process that was killed."""
+"""Seconds to wait for a killed process to be reaped."""
 _COMMAND = "from licorne.service.checkprocess import main; main()"
 
 Found = Configuration | Report
@@ -107,7 +107,7 @@ class Checks:
             raise
 
     def close(self) -> None:
-        """End all of it, now."""
+        """Kill all checking processes, and start no more."""
         with self._lock:
             self._closed = True
             for process in self._busy:

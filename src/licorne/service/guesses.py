@@ -16,7 +16,7 @@ from .log import Log, no_log
 FREE = 5
 """Wrong tokens of an address without any pause."""
 REMEMBERED_S = 60.0
-"""After so long without a wrong token an address is as before."""
+"""Seconds without a wrong token after which the wrong tokens of an address are forgotten."""
 PAUSE_S = 1.0
 WAITING_MAX = 20
 """Tokens of an address that wait to be looked at, at most: so many guesses it has in a second."""

@@ -16,7 +16,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CUT = "licorne.cut"
-"""In the state of a request's scope: ends the connection at once."""
+"""Key in the state of a request's ASGI scope; its value is a function that closes the connection at once."""
 JOINED_MAX = 64 << 10
 """Bytes of a body from which on it is not copied behind its head."""
 
@@ -97,7 +97,7 @@ class Connections:
             self._by_address.pop(one.address, None)
 
     def make_room(self, number: int) -> None:
-        """There are so many connections, with one that is new."""
+        """Make room for a new connection where there are too many: close the one that has been silent longest."""
         if number >= self.most and len(self._quiet) > 1:
             next(iter(self._quiet)).cut()
 
@@ -201,7 +201,7 @@ class Protocol(H11Protocol):
             self.cut()
 
     def shutdown(self) -> None:
-        """The server ends: what is being answered may come to its end, what is being asked may not."""
+        """Shut down: a response that has begun is completed; a connection whose request is incomplete is closed."""
         cycle: Any = self.cycle
         try:
             if cycle is None or cycle.response_complete or not cycle.more_body:

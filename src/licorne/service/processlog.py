@@ -25,7 +25,7 @@ NAMES = {"uvicorn": "core.rest", "grpc": "core.rmproxy"}
 EVERY_S = 1.0
 KNOWN_MAX = 1000
 LONGEST = 1000
-"""Characters of what a library says."""
+"""The longest message of a library's logger that is kept, in characters."""
 CLOSE_S = 1.0
 """How long the end of the process waits for lines to leave."""
 

@@ -85,7 +85,7 @@ def keep_zeros(figures: dict[str, QueueFigures], shown: Shown) -> Iterator[None]
 
 
 def _applications(figures: dict[str, QueueFigures], partition: Partition) -> None:
-    """Applications by state, at their own queue; their allocations, added up to root."""
+    """Count applications by state at their own queue alone, and allocations at their queue and all queues above it."""
     leaves: dict[Queue, dict[ApplicationState, int]] = {}
     live: dict[Queue, int] = {}
     for app in partition.applications.values():

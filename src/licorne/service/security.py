@@ -124,7 +124,7 @@ def _no_passphrase() -> str:
 
 
 def _why_not(error: Exception) -> str:
-    """What is wrong with a pair of certificate and key, of which the library says it in its own words."""
+    """Explain in plain words why a pair of certificate and private key cannot be used."""
     told = str(error)
     if "KEY_VALUES_MISMATCH" in told:
         return "the key does not belong to the certificate"

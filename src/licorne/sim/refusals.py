@@ -58,7 +58,7 @@ class Refusals:
         self.asks: Counter[tuple[str, str]] = Counter()
 
     def handing_in(self, given: Sequence[lines.Line], first: int) -> None:
-        """What follows answers these lines of the workload, of which the first has this index; -1: they are not its lines."""
+        """Attribute the refusals that follow to workload lines, the first of which has index `first`; -1: to no line."""
         self._given, self._first = given, first
         self._verdicts.clear()
 
@@ -97,7 +97,7 @@ class Refusals:
         self._count(what, output.key, output.template or output.reason)
 
     def reload(self, reason: str, place: str) -> None:
-        """A changed configuration was refused."""
+        """Record that the scheduler refused a changed configuration."""
         self._add("reload", "", reason, place)
 
     def rows(self) -> list[Refused]:

@@ -311,7 +311,7 @@ class _Reader:
 
 
 def _surely_unique(text: bytes) -> bool:
-    """Are there no more names than different ones, in each object of a line? False: it must be looked at closely.
+    """Tell quickly that no object of a line has a name twice. False: not certain, so the line must be examined closely.
 
     Decoded, an object has each name once; each name in the text is followed by a colon. What has as many colons as
     decoded names, in itself and the objects directly in it, has none twice. It is asked for each line, so it must be quick.

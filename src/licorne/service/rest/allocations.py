@@ -69,7 +69,10 @@ def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
 
 
 def _stopped_by_queue(log: list[objects.LogEntry]) -> bool:
-    """Has the ask's queue no room for it, and its user has? The original asks in this order, and marks it in between."""
+    """Does the quota of a queue alone keep the ask out?
+
+    The original checks the user's limit first, marks the ask as attempted, and then checks the queue's quota.
+    """
     said = {entry.message for entry in log}
     return NO_QUOTA in said and NO_USER_QUOTA not in said
 
