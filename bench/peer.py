@@ -22,9 +22,9 @@ from bench.ratio import Timed, ratio
 from bench.results import CaseResult, Pair, PeerRun, judged
 from bench.run import ROOT, BenchError, apart, task_of
 from bench.worker import prepared
+from licorne._machine import warm_memory
 from licorne.sim.bench import WARM_BYTES_PER_ASK, BenchResult
 from licorne.sim.generate import write
-from licorne.sim.machine import warm_memory
 
 SOURCE = ROOT / "bench" / "peer"
 QUIET_S = 15.0

@@ -19,7 +19,7 @@ from bench.service.cases import ServiceCase
 from bench.service.restload import get, slow_get
 from bench.service.server import Server, serving
 from bench.service.tasks import Outcome, Round, Task, What, times
-from licorne.sim.machine import Meter
+from licorne._machine import Meter
 
 SLOW_BYTES_PER_S = 10e6
 TURN_S = 1.0

@@ -16,7 +16,7 @@ import msgspec
 
 from bench.soak.kinds import Kind, end, events
 from bench.soak.world import World
-from licorne.sim.machine import rss_bytes
+from licorne._machine import rss_bytes
 from licorne.sim.workload import Progress
 
 BATCH = 100

@@ -34,7 +34,7 @@ def test_example_1_queues_by_share(root: str, priority: int, order: str) -> None
         b.app(name, f"root.{name}")
         b.ask(name, f"{name}0", node="n1", vcore=used)
         b.ask(name, name, vcore=1, priority=priority if name == "b" else 0)
-    shares = {q.name: q.share for q in b.partition.tree.root.children_in_order()}
+    shares = {q.name: q.share for q in b.partition.tree.root.in_order(None)}
     assert shares == {"a": 0.5, "b": 0.6, "c": 0.1}
     assert " ".join(shares) == order
     assert b.run().replace("@n1", "") == order

@@ -67,6 +67,12 @@ class Product:
         } | held_by_product(self.cluster)
 
 
+def verdict(mood: int, key: str, node: str, *, allocate: bool) -> bool:
+    """What the predicate of a scenario's resource manager answers in this mood, for an allocation or a reservation."""
+    number = sum(map(ord, key + node))
+    return mood not in (2, 3) if not allocate else mood not in (1, 2) or number % 3 != mood
+
+
 class Comparison:
     """A scenario on its way. `parking_off`: with a second product that never parks."""
 
@@ -102,8 +108,7 @@ class Comparison:
         self.do(("schedule", None))
 
     def _predicate(self, key: str, node: str, allocate: bool) -> bool:
-        number = sum(map(ord, key + node))
-        return self.mood not in (2, 3) if not allocate else self.mood not in (1, 2) or number % 3 != self.mood
+        return verdict(self.mood, key, node, allocate=allocate)
 
     # -- steps -------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ import pytest
 
 import licorne.cli
 from licorne.config import ConfigError, Configuration, check, load
-from licorne.service import Web, checks
+from licorne.service import Web, checkprocess, checks
 from licorne.service.checks import Checks
 from licorne.service.settings import MIB
 from service.peers import Peer, eventually, service
@@ -66,6 +66,20 @@ def test_what_is_found_is_what_the_reader_finds() -> None:
         assert (await made(most=7).report(queues(9), file="x")).faults[0].rule == "queues-too-many"
         found.close()
 
+    asyncio.run(story())
+
+
+def test_a_process_of_a_large_service_is_not_taken_for_a_large_one() -> None:
+    """On Linux the peak that the system keeps of a process begins with that of the one that started it."""
+
+    async def story() -> None:
+        found = made()
+        await found.report(queues(100), file="x")
+        assert len(found._idle) == 1
+        found.close()
+
+    held = bytearray(checkprocess.RETIRE_BYTES)
+    held[:: os.sysconf("SC_PAGE_SIZE")] = b"x" * -(-len(held) // os.sysconf("SC_PAGE_SIZE"))  # touched
     asyncio.run(story())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from licorne._machine import Meter, cpu_model, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.core import calls
 from licorne.si import seed, v19
 from licorne.si._schema import Message
@@ -18,7 +19,6 @@ from licorne.sim.churn import churn
 from licorne.sim.footprint import footprint
 from licorne.sim.generate import Options, Size, benchmark
 from licorne.sim.lines import Ask, Node
-from licorne.sim.machine import Meter, cpu_model, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.sim.runner import simulate
 from licorne.sim.week import week
 from licorne.sim.workload import WorkloadError

@@ -198,7 +198,7 @@ class Guaranteed:
         if queue in self._ready:
             yield queue
             return
-        for child in queue.children_in_order():
+        for child in queue.in_order(None):
             if child in wanted:
                 yield from self._ready_in_order(child, wanted)
 

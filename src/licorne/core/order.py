@@ -1,7 +1,8 @@
 """A kept order: a binary heap whose items know their place, so that a changed item is mended, not re-sorted.
 
 Queues among their siblings and applications within their leaf stand in an `Order`. What comes first is said by
-`Ranked.before`, which must be a total order for the items of one heap.
+`Ranked.before`, which must be a total order for the items of one heap. By `Ranked.goes_before`, which need not be one,
+items are sorted once.
 """
 
 from __future__ import annotations
@@ -24,6 +25,18 @@ class Ranked:
     @cython.exceptval(check=False)
     def before(self, other: Ranked) -> cython.bint:
         """Does it come before the other of the same heap? Each kind of item says it in its own way."""
+        return False
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def goes_before(self, other: Ranked) -> cython.bint:
+        """Does it come before the other where they are sorted? A partial order."""
+        return False
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def equals(self, other: Ranked) -> cython.bint:
+        """Are they alike for `goes_before`, so that neither goes before the other, and all others before both or after?"""
         return False
 
 
@@ -135,3 +148,68 @@ class Order:
         if i != start:
             items[i] = item
             item.place = i
+
+
+@cython.cfunc
+def sorted_by_insertion(items: list[Any]) -> list[Any]:
+    """What a stable insertion sort by `goes_before` makes.
+
+    Each item is compared with those before it, from the last one on, until it goes before one of them no more. Should
+    that take long, places are found by halving: where any two items compare, all stable sorts agree.
+    """
+    found: list[Any] | None = _inserted(items, len(items) * 16)
+    if found is None:
+        found = _inserted_by_halving(items)
+        if not any_two_compare(found):
+            found = _inserted(items, len(items) * len(items))
+    return cython.cast(list, found)
+
+
+@cython.cfunc
+def _inserted(items: list[Any], moves: cython.Py_ssize_t) -> list[Any] | None:
+    """None: it would take more moves, each of one item past another."""
+    found: list[Any] = []
+    item: Ranked
+    i: cython.Py_ssize_t
+    for item in items:
+        i = len(found)
+        while i > 0 and item.goes_before(cython.cast(Ranked, found[i - 1])):
+            i -= 1
+            moves -= 1
+        if moves < 0:
+            return None
+        found.insert(i, item)
+    return found
+
+
+@cython.cfunc
+def _inserted_by_halving(items: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    item: Ranked
+    low: cython.Py_ssize_t
+    high: cython.Py_ssize_t
+    middle: cython.Py_ssize_t
+    for item in items:
+        low, high = 0, len(found)
+        while low < high:
+            middle = (low + high) >> 1
+            if item.goes_before(cython.cast(Ranked, found[middle])):
+                high = middle
+            else:
+                low = middle + 1
+        found.insert(low, item)
+    return found
+
+
+@cython.ccall
+@cython.exceptval(check=False)
+def any_two_compare(items: list[Any]) -> cython.bint:
+    """Does each go before the next one, or equal it? Then `goes_before` is a total order of these items."""
+    i: cython.Py_ssize_t
+    item: Ranked
+    other: Ranked
+    for i in range(1, len(items)):
+        item, other = cython.cast(Ranked, items[i - 1]), cython.cast(Ranked, items[i])
+        if not item.goes_before(other) and not item.equals(other):
+            return False
+    return True

@@ -30,7 +30,7 @@ def unreported(partition: Partition) -> Iterator[tuple[Application, Ask]]:
 
 def _walk(partition: Partition, queue: Queue, used: dict[str, Vec]) -> Iterator[tuple[Application, Ask]]:
     if not queue.is_leaf:
-        for child in queue.children_in_order():
+        for child in queue.in_order(None):
             yield from _walk(partition, child, used)
         return
     for app in sorted(queue.apps.values(), key=lambda a: a.seq):

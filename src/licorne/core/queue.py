@@ -20,14 +20,14 @@ from .placement_rules import RECOVERY_PATH
 from .states import ObjectState
 
 if cython.compiled:
-    from cython.cimports.licorne.core.order import Order, Ranked
+    from cython.cimports.licorne.core.order import Order, Ranked, any_two_compare, sorted_by_insertion
     from cython.cimports.licorne.core.priorities import PriorityBag
     from cython.cimports.licorne.core.sums import Sum
     from cython.cimports.licorne.core.vectors import Types, Vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
-    from .order import Order, Ranked
+    from .order import Order, Ranked, any_two_compare, sorted_by_insertion
     from .priorities import PriorityBag
     from .sums import Sum
     from .vectors import Types, Vec
@@ -67,9 +67,14 @@ class Queue(Ranked):
     by_priority: cython.bint
     fair: cython.bint
     stateaware: cython.bint
-    tied: list[Queue]  # children of one rank in the order of their turns, of which `turns` have had theirs
-    turns: cython.Py_ssize_t
-    last_turn: Queue | None  # who had the last one; None: `tied` may not be as it should be
+    tied: list[Queue]  # the children of one rank in the order of their turns, as `in_order` put them
+    tied_priority: cython.longlong  # that rank
+    tied_share: cython.double
+    turns: cython.Py_ssize_t  # the first of `tied` that may run: those before it sleep, or tie no more
+    passed: cython.bint  # one of those before it sleeps
+    last_turn: Queue | None  # who had the last turn; None: `tied` may not be as it should be
+    last_changed: cython.bint  # that one has changed since
+    tie_sorts: cython.longlong  # how often `tied` was made
 
     name: str
     path: str
@@ -131,8 +136,13 @@ class Queue(Ranked):
         self.with_pending = 0
         self.active = 0
         self.tied = []
+        self.tied_priority = 0
+        self.tied_share = 0.0
         self.turns = 0
+        self.passed = False
         self.last_turn = None
+        self.last_changed = False
+        self.tie_sorts = 0
         self.blocked = {}
         self.reserved = {}
         self.submit_acl = ACL.parse("")
@@ -272,29 +282,48 @@ class Queue(Ranked):
     def _settle_tie(self, first: Queue) -> Queue:
         """Who of the children that tie with `first` comes first and has something to try.
 
-        The order of a tie is kept while they take their turns: a list sorted by insertion, without its first one, is
-        what sorting the others would make. So it holds if the one whose turn it was ties no more and no other changed.
+        The list of those that tie is kept while they take their turns: sorting after each would cost the square of their
+        number, or more. A child that only goes to sleep, or wakes up, keeps its place. One that ties no more after its
+        turn is skipped; the others are still as sorting makes them if it was their first, or any two of them compare.
         """
         child: Queue
         i: cython.Py_ssize_t
         last: Queue | None = self.last_turn
         if (
             last is None
-            or last.ties(first)
-            or self.turns == len(self.tied)
-            or not first.same_rank(cython.cast(Queue, self.tied[self.turns]))
+            or first.share != self.tied_share
+            or first.priority != self.tied_priority
+            or (self.last_changed and (last.ties(first) or (self.passed and not any_two_compare(self.standing()))))
         ):
             self.tied = self.in_order(first)
-            self.turns = 0
-        self.last_turn = None
+            self.tied_share, self.tied_priority = first.share, first.priority
+            self.tie_sorts += 1
+            self.wake_turns()
         for i in range(self.turns, len(self.tied)):
             child = cython.cast(Queue, self.tied[i])
-            if child.place >= 0:
-                if i == self.turns:
-                    self.turns += 1
-                    self.last_turn = child
-                return child
-        return first
+            if child.ties(first):
+                if child.place >= 0:
+                    self.turns, self.last_turn, self.last_changed = i, child, False
+                    return child
+                self.passed = True
+        raise AssertionError(f"{self.path}: {first.name} is not among the children that tie with it")
+
+    @cython.ccall
+    def standing(self) -> list[Any]:
+        """Those of the list of children that tie which do so still."""
+        child: Queue
+        found: list[Any] = []
+        for child in self.tied:
+            if child.has_turns() and child.priority == self.tied_priority and child.share == self.tied_share:
+                found.append(child)
+        return found
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def wake_turns(self) -> cython.void:
+        """A child woke up: it may stand before the one that had the last turn."""
+        self.turns = 0
+        self.passed = False
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -304,9 +333,17 @@ class Queue(Ranked):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def goes_before(self, other: Queue) -> cython.bint:
+    def goes_before(self, other: Ranked) -> cython.bint:
         """The order of siblings to the end, which is no total one."""
-        return self.pending.above(other.pending) if self.same_rank(other) else self.before(other)
+        q: Queue = cython.cast(Queue, other)
+        return self.pending.above(q.pending) if self.same_rank(q) else self.before(q)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def equals(self, other: Ranked) -> cython.bint:
+        """No rule but that of names says who of two siblings comes first."""
+        q: Queue = cython.cast(Queue, other)
+        return self.same_rank(q) and self.pending.same(q.pending)
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -318,15 +355,17 @@ class Queue(Ranked):
     def changed(self) -> cython.void:
         """What siblings compare has changed, or may have: its pending resources, share, priority or state."""
         parent: Queue | None = self.parent
-        if parent is not None and parent.last_turn is not self:
-            parent.last_turn = None
+        if parent is not None:
+            if parent.last_turn is not self:
+                parent.last_turn = None
+            parent.last_changed = True
 
     @cython.ccall
     def children_changed(self) -> cython.void:
         """A child came or went."""
         self.by_name = None
         self.last_turn = None
-        self.tied, self.turns = [], 0  # one that went would live on there
+        self.tied = []  # one that went would live on there
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -337,51 +376,38 @@ class Queue(Ranked):
             self.by_name = [self.children[name] for name in sorted(self.children)]
         return self.by_name
 
-    def children_in_order(self) -> list[Queue]:
-        """All children with pending asks that are not stopped, in the order of section 4.1."""
-        return self.in_order(None)
-
     @cython.ccall
     def in_order(self, rank_of: Queue | None) -> list[Any]:
-        """The same, or of them only those that have the rank of one of them.
+        """The children with pending asks that are not stopped, in the order of section 4.1; or only those of one's rank.
 
         "Larger pending" is a partial order, so that the outcome depends on how one sorts: a stable insertion sort
         that starts from name order (section 16.6), over all of them, also those that cannot run now.
         """
         found: list[Any] = []
         child: Queue
-        i: cython.Py_ssize_t
         for child in self.children_by_name():
             if child.has_turns() and (rank_of is None or child.same_rank(rank_of)):
-                i = len(found)
-                while i > 0 and child.goes_before(cython.cast(Queue, found[i - 1])):
-                    i -= 1
-                found.insert(i, child)
-        return found
+                found.append(child)
+        return sorted_by_insertion(found)
 
     def leaves_in_order(self) -> Iterator[Queue]:
         """The leaves below with pending asks, in the order of decisions; this queue, if it is one."""
         if self.is_leaf:
             yield self
             return
-        for child in self.children_in_order():
+        for child in self.in_order(None):
             yield from child.leaves_in_order()
 
     @property
     def draining(self) -> bool:
         """It takes no new applications, and goes when it is empty."""
-        return self.state == ObjectState.DRAINING
+        return self.state is ObjectState.DRAINING
 
     def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
         """Submit or admin access here or at an ancestor (spec config.md, section 8); never to the recovery queue."""
         if self.path == RECOVERY_PATH:
             return False
-        queue: Queue | None = self
-        while queue is not None:
-            if queue.submit_acl.allows(user, groups) or queue.admin_acl.allows(user, groups):
-                return True
-            queue = queue.parent
-        return False
+        return any(q.submit_acl.allows(user, groups) or q.admin_acl.allows(user, groups) for q in self.lineage())
 
     def lineage(self) -> list[Queue]:
         """This queue and its ancestors, up to root."""

@@ -160,7 +160,7 @@ class Reservations:
     def _try_queue(self, queue: Queue) -> bool:
         if queue.is_leaf:
             return any(self._try_app(app) for app in sorted(queue.reserved, key=lambda a: a.seq))
-        return any(self._try_queue(child) for child in queue.children_in_order())
+        return any(self._try_queue(child) for child in queue.in_order(None))
 
     def _try_app(self, app: Application) -> bool:
         partition = self._partition

@@ -80,6 +80,7 @@ class Sleepers:
             queue.active += 1
             if queue.active == 1 and queue.parent is not None:
                 queue.parent.order.push(queue)
+                queue.parent.wake_turns()
             queue = queue.parent
 
     @cython.ccall
@@ -154,6 +155,11 @@ class Sleepers:
         for app, least in blocked.items():
             if least is None or limit is None or not limit.binds(used, cython.cast(Vec, least)):
                 woken.append(app)
+        self._wake_some(blocked, woken)
+
+    @cython.cfunc
+    def _wake_some(self, blocked: dict[Any, Any], woken: list[Any]) -> cython.void:
+        """Wake these applications, of all that wait at a limit; the others go on waiting there."""
         for app in woken:
             del blocked[app]
             self.wake(app)
@@ -176,9 +182,7 @@ class Sleepers:
         for app, least in blocked.items():
             if least is None:
                 woken.append(app)
-        for app in woken:
-            del blocked[app]
-            self.wake(app)
+        self._wake_some(blocked, woken)
 
     def tree_changed(self, root: Queue, apps: Iterable[Application]) -> None:
         """Queues have come, gone or changed, or which of them serve: everything may be tried again."""

@@ -17,14 +17,16 @@ from typing import IO, Any, Literal
 
 import msgspec
 
+from licorne._machine import rss_bytes
 from licorne.config import ConfigError, Configuration, Report, examine
 
 from .queuetexts import fault_of_count, read_counted, read_queues
 
 MEMORY_BYTES = 1 << 30
 """Address space of the process. 10,000 queues take 90 MB, and 4 MiB of text that means nothing up to 1 GB."""
-RETIRE_KB = 256 << 10
-"""Resident memory from which on the process ends after its job."""
+RETIRE_BYTES = 256 << 20
+"""Resident memory from which on the process ends after its job. What it has now: on Linux, the peak that the system keeps
+of a process begins with that of the process that started it."""
 LENGTH = struct.Struct(">Q")
 
 Kind = Literal["counted", "queues", "report"]
@@ -74,7 +76,7 @@ def main() -> None:
     while (job := receive(jobs)) is not None:
         _end_after(job.seconds)
         try:
-            answer = Answer(done(job), last=_resident_kb() > RETIRE_KB)
+            answer = Answer(done(job), last=rss_bytes() > RETIRE_BYTES)
         except MemoryError:
             answer = Answer(None, last=True)
         send(answers, answer)
@@ -116,14 +118,6 @@ def _end_after(seconds: float) -> None:
     """End the process then, by a signal; 0: no longer. Should the service die, nobody else does it."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-def _resident_kb() -> int:
-    if sys.platform == "win32":
-        return 0
-    import resource  # noqa: PLC0415  not everywhere
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 __all__ = ["Answer", "Job", "Kind", "done", "main", "receive", "send"]

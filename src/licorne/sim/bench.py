@@ -24,12 +24,12 @@ from statistics import median
 
 import msgspec
 
+from licorne._machine import Meter, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.core import compiled
 from licorne.sim.boundary import BoundaryName, Session, feed_of
 from licorne.sim.collector import quiet_collector
 from licorne.sim.escaping import decision_lines
 from licorne.sim.lines import Ask
-from licorne.sim.machine import Meter, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.sim.workload import Workload, WorkloadError
 
 WARM_BYTES_PER_ASK = 2_048

@@ -14,10 +14,10 @@ from statistics import fmean, median
 
 import msgspec
 
+from licorne._machine import Meter
 from licorne.si import v19
 from licorne.sim.boundary import RM_ID, ObjectFeed
 from licorne.sim.collector import quiet_collector
-from licorne.sim.machine import Meter
 from licorne.sim.workload import Workload, WorkloadError
 
 RELEASES = 20_000

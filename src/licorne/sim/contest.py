@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from licorne import ResourceManagerCallback, SchedulerAPI
+from licorne._machine import Meter
 from licorne.core import compiled
 from licorne.si import v19
 from licorne.sim.boundary import ASKS_A_CALL, RM_ID, ask_message, node_request, registration
@@ -30,7 +31,6 @@ from licorne.sim.collector import quiet_collector
 from licorne.sim.gangs import Gangs
 from licorne.sim.inputs import application
 from licorne.sim.lines import App, Ask
-from licorne.sim.machine import Meter
 from licorne.sim.workload import Workload, WorkloadError
 
 SECOND_NS = 1_000_000_000

@@ -14,9 +14,9 @@ import gc
 
 import msgspec
 
+from licorne._machine import forget_peak, peak_rss_bytes, rss_bytes
 from licorne.sim.boundary import BoundaryName, feed_of
 from licorne.sim.collector import quiet_collector
-from licorne.sim.machine import forget_peak, peak_rss_bytes, rss_bytes
 from licorne.sim.workload import Workload
 
 
