@@ -15,7 +15,7 @@ BENCH ?=
 PYTEST ?= $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 INTERPRETED ?= tests/core tests/growth
 
-HOT := setup.py tools/prefetch.pxd tools/pxd.py $(wildcard src/licorne/core/*.py src/licorne/si/*.py)
+HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si -name '*.py')
 IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; sys.exit(not compiled)'
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 

@@ -1,6 +1,6 @@
 """Builds licorne: the hot modules are compiled where that is possible, and run as plain Python where it is not.
 
-The same `.py` files serve both ways (Cython's pure Python mode). What Cython must know of them beyond their own
+A module is hot if it says `import cython`. The same `.py` files serve both ways (Cython's pure Python mode). What Cython must know of them beyond their own
 text, the layout of their classes for each other, is derived from that text (`tools/pxd.py`), never written by hand.
 What C has and Cython has no name for is declared in `tools/prefetch.pxd`.
 
@@ -30,54 +30,8 @@ sys.path.insert(0, "tools")
 
 import pxd  # noqa: E402  the import needs the line above
 
-HOT = [
-    "licorne.si.allocations",
-    "licorne.si.partitions",
-    "licorne.si.reading",
-    "licorne.si.decisions",
-    "licorne.si.wire_plan",
-    "licorne.si.wire_read",
-    "licorne.si.wire_write",
-    "licorne.si.wire_asks",
-    "licorne.si.wire_decisions",
-    "licorne.core.vectors",
-    "licorne.core.sums",
-    "licorne.core.minima",
-    "licorne.core.candidates",
-    "licorne.core.order",
-    "licorne.core.nodes",
-    "licorne.core.nodecolumns",
-    "licorne.core.nodeblock",
-    "licorne.core.nodeindex",
-    "licorne.core.asks",
-    "licorne.core.requests",
-    "licorne.core.priorities",
-    "licorne.core.releases",
-    "licorne.core.usage",
-    "licorne.core.uuids",
-    "licorne.core.queue",
-    "licorne.core.application",
-    "licorne.core.limits",
-    "licorne.core.herds",
-    "licorne.core.victims",
-    "licorne.core.guarantees",
-    "licorne.core.picture",
-    "licorne.core.hunt",
-    "licorne.core.parking",
-    "licorne.core.sleepers",
-    "licorne.core.accounting",
-    "licorne.core.gangs",
-    "licorne.core.replacement",
-    "licorne.core.descent",
-    "licorne.core.intake",
-    "licorne.core.lifecycle",
-    "licorne.core.partition",
-    "licorne.core.manager",
-    "licorne.core.cluster",
-    "licorne.core.connection",
-    "licorne.core.calls",
-]
-
+PACKAGES = [Path("src", "licorne", "core"), Path("src", "licorne", "si")]
+"""Where hot modules are."""
 PURE = os.environ.get("LICORNE_PURE") == "1"
 REQUIRED = os.environ.get("LICORNE_REQUIRE_COMPILED") == "1"
 SAFE = os.environ.get("LICORNE_SAFE") == "1"
@@ -102,12 +56,12 @@ GENERATED = Path("build", "c")
 
 
 def extensions() -> list[Extension]:
-    """List the hot modules that exist, to be compiled."""
-    paths = {name: Path("src", *name.split(".")).with_suffix(".py") for name in HOT}
+    """List the hot modules, to be compiled."""
     flags = {"extra_compile_args": FLAGS, "extra_link_args": []}
     if SAFE:
         flags = {"extra_compile_args": FLAGS + SAFE_FLAGS, "extra_link_args": SAFE_LINK_FLAGS}
-    return [Extension(name, [str(path)], **flags) for name, path in paths.items() if path.exists() and not PURE]
+    hot = [] if PURE else [path for folder in PACKAGES for path in sorted(folder.rglob("*.py")) if pxd.is_hot(path)]
+    return [Extension(".".join(path.with_suffix("").parts[1:]), [str(path)], **flags) for path in hot]
 
 
 class AllOrNothing(build_ext):
@@ -146,7 +100,7 @@ class AllOrNothing(build_ext):
         """Turn the hot modules into C, those that changed, or all if the last build here had other settings."""
         from Cython.Build import cythonize  # noqa: PLC0415  may be missing, which is no more than another failure
 
-        pxd.generate({extension.name: Path(extension.sources[0]) for extension in self.extensions})
+        pxd.generate({extension.name: Path(extension.sources[0]) for extension in self.extensions}, *PACKAGES)
         settings = repr((FLAGS, DIRECTIVES))
         note = GENERATED / "settings"
         known = note.exists() and note.read_text(encoding="utf-8") == settings

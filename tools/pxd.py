@@ -18,8 +18,8 @@ What is read, for each module:
   `@cython.inline`, since an inline function in a `.pxd` needs its body there; the C compiler still may inline them
   within their module. Module constants (`cython.declare`) are private to their module.
 
-A class from which no other inherits, hot or in a module beside one that is, is declared final, which turns its method
-calls into direct ones.
+A class from which no other in the folders of hot modules inherits, hot or not, is declared final, which turns its method
+calls into direct ones. Bases are known by their names alone.
 """
 
 from __future__ import annotations
@@ -233,8 +233,15 @@ def declare(name: str, tree: ast.Module, known: Mapping[str, Class], bases_of_ot
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
-def generate(sources: Mapping[str, Path]) -> Sequence[Path]:
+def is_hot(path: Path) -> bool:
+    """Say whether a module is to be compiled: it imports `cython` at its top."""
+    return "\nimport cython\n" in path.read_text(encoding="utf-8")
+
+
+def generate(sources: Mapping[str, Path], *folders: Path) -> Sequence[Path]:
     """Write the `.pxd` beside each module; a file that is right already is left alone, so that builds stay short.
+
+    `folders`: below them are all modules that may inherit from the classes declared.
 
     Class names must differ across the hot modules, since a base is looked up by its name.
     """
@@ -246,9 +253,7 @@ def generate(sources: Mapping[str, Path]) -> Sequence[Path]:
                 message = f"{name}: a hot class named {class_name} exists already in another module"
                 raise DeclarationError(message)
             known[class_name] = cls
-    bases_of_others = bases_in(
-        path for folder in {path.parent for path in sources.values()} for path in folder.glob("*.py")
-    )
+    bases_of_others = bases_in(path for folder in folders for path in folder.rglob("*.py"))
     written = []
     for name, tree in trees.items():
         target = sources[name].with_suffix(".pxd")
