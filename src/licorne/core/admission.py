@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MILLISECOND_NS = 1_000_000
 TERMINATED_MAX = 10_000
-"""How many completed, failed and rejected applications are kept; the oldest are forgotten first."""
+"""How many completed and failed applications are kept; the oldest are forgotten first."""
 
 
 def add_application(partition: Partition, message: AddApplication) -> bool:

@@ -2,8 +2,8 @@
 
 Spec scheduling.md, sections 7.1.3, 7.3, 7.4 and 16.8. A node takes one ordinary reservation; asks that require the node
 may share it with each other, not with an ordinary one. A reserved node is closed to all other asks. An ordinary
-reservation older than 120 minutes is cancelled in any case, and its ask does not take that node again before it has
-tried another. So is one of an ask for which others were evicted, 120 minutes after that, and with it goes what the ask claims
+reservation older than 120 minutes is cancelled in any case, and its ask does not reserve that node again before it has
+reserved another. So is one of an ask for which others were evicted, 120 minutes after that, and with it goes what the ask claims
 (`licorne.core.claims`).
 """
 

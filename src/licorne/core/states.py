@@ -30,7 +30,7 @@ STARTING_TIMEOUT_NS = 5 * 60 * SECOND_NS
 COMPLETING_TIMEOUT_NS = 30 * SECOND_NS
 """How long an application without asks and allocations waits for late asks (states.md, 1.6)."""
 TERMINATED_TIMEOUT_NS = 72 * 3600 * SECOND_NS
-"""How long a completed, failed or rejected application is kept (states.md, 1.6)."""
+"""How long a completed or failed application is kept (states.md, 1.6)."""
 PLACEHOLDER_TIMEOUT_NS = 15 * 60 * SECOND_NS
 """How long placeholders wait to be replaced when the application doesn't say (states.md, 1.6)."""
 
