@@ -25,6 +25,7 @@ from bench.soak.run import soak as measure_soak
 from bench.soak.world import World
 from bench.turns import SLOWER, WIDTH, Interval, Turn, TurnsReport, compare, new_turns_report, state_of
 from bench.turnsreport import show_turns
+from bench.walks import walks
 from licorne.cli.common import print_json
 from licorne.cli.progress import progress_bar
 
@@ -42,6 +43,28 @@ def list_cases() -> int:
             f"{case.name:32} {case.workload} {' '.join(f'{target.figure}={target.value:g}' for target in case.targets)}"
         )
     print(f"groups: {', '.join(GROUPS)}")
+    return 0
+
+
+@app.command(name="walks")
+def count_files(*, json: Flag = False, names: Flag = False) -> int:
+    """Count the files whose functions run for an ask, a GET of the queues, a reload and a preemption, as plain Python.
+
+    Parameters
+    ----------
+    json
+        Print the result, with the names of the files, as JSON.
+    names
+        Print the names of the files too.
+    """
+    found = walks()
+    if json:
+        print_json(found)
+        return 0
+    for walk in found:
+        print(f"{len(walk.files):4}  {walk.what}")
+        if names:
+            print("".join(f"      {name}\n" for name in walk.files), end="")
     return 0
 
 
