@@ -70,9 +70,9 @@ class Queue(Ranked):
     tied: list[Queue]  # the children of one rank in the order of their turns, as `in_order` put them
     tied_priority: cython.longlong  # that rank
     tied_share: cython.double
-    turns: cython.Py_ssize_t  # the first of `tied` that may run: those before it sleep, or tie no more
-    passed: cython.bint  # one of those before it sleeps
+    turns: cython.Py_ssize_t  # where in `tied` the next turn may be: those before it sleep, or tie no more
     last_turn: Queue | None  # who had the last turn; None: `tied` may not be as it should be
+    passed: cython.bint  # one that ties stands before that one
     last_changed: cython.bint  # that one has changed since
     tie_sorts: cython.longlong  # how often `tied` was made
 
@@ -298,7 +298,9 @@ class Queue(Ranked):
             self.tied = self.in_order(first)
             self.tied_share, self.tied_priority = first.share, first.priority
             self.tie_sorts += 1
-            self.wake_turns()
+            self.turns = 0
+        if self.turns == 0:
+            self.passed = False
         for i in range(self.turns, len(self.tied)):
             child = cython.cast(Queue, self.tied[i])
             if child.ties(first):
@@ -317,13 +319,6 @@ class Queue(Ranked):
             if child.has_turns() and child.priority == self.tied_priority and child.share == self.tied_share:
                 found.append(child)
         return found
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def wake_turns(self) -> cython.void:
-        """A child woke up: it may stand before the one that had the last turn."""
-        self.turns = 0
-        self.passed = False
 
     @cython.cfunc
     @cython.exceptval(check=False)

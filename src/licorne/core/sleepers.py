@@ -80,7 +80,7 @@ class Sleepers:
             queue.active += 1
             if queue.active == 1 and queue.parent is not None:
                 queue.parent.order.push(queue)
-                queue.parent.wake_turns()
+                queue.parent.turns = 0  # it may stand before the one that had the last turn
             queue = queue.parent
 
     @cython.ccall
