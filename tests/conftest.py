@@ -1,4 +1,4 @@
-"""What all tests share: where the data beside the repository are, how Hypothesis runs, what is being tested.
+"""What all tests share: where others' traces are, how Hypothesis runs, what is being tested.
 
 The hot modules exist twice, compiled and as text, and the report's head says which of them a run tests. Where an
 extension is older than its text, the text is tested: the extension would be yesterday's code. `make test` compiles
@@ -15,7 +15,7 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared"
+TRACES = ROOT.parent / "shared" / "traces"
 
 # Times depend on the machine, so there is no deadline; a failure prints how to run it again. The same examples are taken
 # each time, so that a gate's verdict is about the change: others with LICORNE_HYPOTHESIS=random, many others with `long`.
@@ -62,8 +62,12 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
-    """The folder of recorded data beside the repository; a test that needs it is skipped where it is missing."""
-    if not SHARED.is_dir():
-        pytest.skip(f"the recorded data are not here: {SHARED.name}/ beside the repository")
-    return SHARED
+def openb() -> Path:
+    """The folder of the openb trace (Alibaba; USENIX ATC 2023). It is others', so it is no part of the repository.
+
+    A test that needs it is skipped where it is not found: `shared/traces/openb` beside the repository.
+    """
+    folder = TRACES / "openb"
+    if not folder.is_dir():
+        pytest.skip("the openb trace belongs to others and is not here: no shared/traces/openb beside the repository")
+    return folder

@@ -12,6 +12,7 @@ import pytest
 
 from licorne.config import ConfigError, check, load
 
+RECORDED = Path(__file__).resolve().parents[1] / "data" / "verdicts.jsonl"
 TEXTS = {
     "legal": "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]",
     "too deep": "[" * 10_000,
@@ -64,8 +65,8 @@ def test_a_refused_text_leaves_nothing_at_all() -> None:
 
 
 @pytest.mark.usefixtures("collector")
-def test_recorded_configurations_leave_no_garbage(shared: Path) -> None:
-    lines = (shared / "parity/config-verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+def test_recorded_configurations_leave_no_garbage() -> None:
+    lines = RECORDED.read_text(encoding="utf-8").splitlines()
     texts = [json.loads(line) for line in lines]
     found = {index: count for index, one in enumerate(texts[::5]) if (count := garbage_of(one["yaml"]))}
     assert found == {}

@@ -171,9 +171,8 @@ def test_squeezing_reaches_the_load_and_keeps_the_order(given_pods: list[Pod], l
         assert "as recorded" in note
 
 
-def test_the_real_trace_is_what_its_readme_says(shared: Path) -> None:
-    trace = shared / "traces" / "openb"
-    recorded = read_openb(trace, how="recorded")
+def test_the_real_trace_is_what_its_readme_says(openb: Path) -> None:
+    recorded = read_openb(openb, how="recorded")
     nodes = [line for line in recorded.lines if isinstance(line, Node)]
     asks = list(asks_of(recorded).values())
     assert (len(nodes), len(asks)) == (1523, 8152)
@@ -192,11 +191,11 @@ def test_the_real_trace_is_what_its_readme_says(shared: Path) -> None:
     assert peak == 56
 
 
-def test_a_third_of_the_gpu_pods_name_models_in_the_other_list(shared: Path) -> None:
-    asks = asks_of(read_openb(shared / "traces" / "openb" / "openb_pod_list_gpuspec33.csv")).values()
+def test_a_third_of_the_gpu_pods_name_models_in_the_other_list(openb: Path) -> None:
+    asks = asks_of(read_openb(openb / "openb_pod_list_gpuspec33.csv")).values()
     assert sum(ask.tags is not None for ask in asks) == 2388
 
 
-def test_the_default_load_is_reached(shared: Path) -> None:
-    workload = read_openb(shared / "traces" / "openb")
+def test_the_default_load_is_reached(openb: Path) -> None:
+    workload = read_openb(openb)
     assert any("peak demand would be 90.0% of alibabacloud.com/gpu-milli" in note for note in workload.notes)
