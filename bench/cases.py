@@ -116,7 +116,7 @@ _CONTESTS = (
     ("gangs", "members_per_s", 20_000.0),
     ("gangs-atomic", "members_per_s", 20_000.0),
 )
-_BYTES: tuple[BoundaryName, ...] = ("bytes", "seed-bytes")
+_BYTES: tuple[BoundaryName, ...] = ("bytes", "first-bytes")
 
 
 def _variants() -> list[Case]:

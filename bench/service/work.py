@@ -1,4 +1,4 @@
-"""What resource managers send: a benchmark workload of any size as the bytes of 1.9's messages, made before the clock starts."""
+"""What resource managers send: a benchmark workload of any size as bytes of the 1.9 interface, made before the clock starts."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.core.partition import Partition
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
 from licorne.si.messages import (
     AddApplication,
@@ -63,33 +63,33 @@ CORES = 64_000
 class Hearing(ResourceManagerCallback):
     """A resource manager that wants records of events."""
 
-    def send_event(self, events: Sequence[v19.EventRecord] | Sequence[seed.EventRecord]) -> None:
+    def send_event(self, events: Sequence[v19.EventRecord] | Sequence[first.EventRecord]) -> None:
         """Take them; nobody reads them."""
 
 
 class World:
     """A scheduler with a few nodes and one application in each queue, in which other things come and go.
 
-    `seed_dialect`: the resource manager speaks the seed's dialect. `hears`: it wants records of events.
+    `first_interface`: the resource manager speaks the first interface. `hears`: it wants records of events.
     """
 
     def __init__(
-        self, *, seed_dialect: bool = False, hears: bool = False, settings: Mapping[str, str] = MappingProxyType({})
+        self, *, first_interface: bool = False, hears: bool = False, settings: Mapping[str, str] = MappingProxyType({})
     ) -> None:
         self.now_ns = 1_000_000 * SECOND_NS
         self.allocated = 0
         self._to_end: list[Input] = []
-        self._seed_dialect = seed_dialect
+        self._first_interface = first_interface
         self._uuids: dict[str, str] = {}
         self.api = SchedulerAPI(on_output=self._hear, policy_groups={GROUP: (CONFIG, settings)})
-        self.register(RM_ID, seed_dialect=seed_dialect, hears=hears)
+        self.register(RM_ID, first_interface=first_interface, hears=hears)
         for i in range(NODES):
             self.tell(node(f"node{i}", {"vcore": CORES, "memory": CORES, "pods": 10**6}, {"label/only": f"n{i}"}))
         self.open()
 
-    def register(self, rm_id: str, *, seed_dialect: bool = False, hears: bool = False) -> None:
+    def register(self, rm_id: str, *, first_interface: bool = False, hears: bool = False) -> None:
         """Register a resource manager."""
-        kind = seed.RegisterResourceManagerRequest if seed_dialect else v19.RegisterResourceManagerRequest
+        kind = first.RegisterResourceManagerRequest if first_interface else v19.RegisterResourceManagerRequest
         request = kind(rm_id=rm_id, policy_group=GROUP)
         self.api.register_resource_manager(request, Hearing() if hears else None, now_ns=self.now_ns)
 
@@ -137,7 +137,7 @@ class World:
     def release(self, key: str, app_id: str) -> None:
         """The resource manager wants an ask, or the allocation of it, to end."""
         uuid = self._uuids.pop(key, "")
-        what = "both" if not self._seed_dialect else "allocation" if uuid else "ask"
+        what = "both" if not self._first_interface else "allocation" if uuid else "ask"
         self.tell(Release(key=key, application_id=app_id, uuid=uuid, what=what, termination=Termination.STOPPED_BY_RM))
 
     def rest(self, length_s: int) -> None:

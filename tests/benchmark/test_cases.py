@@ -24,9 +24,9 @@ def test_groups() -> None:
     assert {"a", "b", "c", "d", "e1", "e2", "e3", "churn", "constraints", "tree", "c-full", "d-binpacking"} <= set(
         quick
     )
-    assert {"b-bytes", "b-seed-bytes"} < set(quick)
-    assert not {"t", "x", "x-full", "c-bytes", "d-seed-bytes"} & set(quick)
-    assert names("bytes") == [f"{name}-{kind}" for kind in ("bytes", "seed-bytes") for name in BIG]
+    assert {"b-bytes", "b-first-bytes"} < set(quick)
+    assert not {"t", "x", "x-full", "c-bytes", "d-first-bytes"} & set(quick)
+    assert names("bytes") == [f"{name}-{kind}" for kind in ("bytes", "first-bytes") for name in BIG]
     assert {*quick, "x", "x-full", *names("bytes"), *names("variants")} == set(names("all")) == {*CASES} - {"t"}
     assert names("full", "binpacking") == [f"{name}-{kind}" for kind in ("binpacking", "full") for name in BIG]
     assert [case.name for case in chosen((), PEER_DEFAULT)] == ["b", "c", "d", *names("full", "binpacking"), "e2", "e3"]

@@ -1,4 +1,4 @@
-"""Access control lists (config.md, section 8 and 13)."""
+"""Access control lists (docs/spec/config.md, section 8 and 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The valid and the invalid examples of the specification (config.md, sections 10, 11 and 13)."""
+"""The valid and the invalid examples of the specification (docs/spec/config.md, sections 10, 11 and 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of users and groups along the tree (config.md, 5.9 and 13)."""
+"""Limits of users and groups along the tree (docs/spec/config.md, sections 5.9 and 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queue properties: meaning, defaults and inheritance (config.md, section 7)."""
+"""Queue properties: meaning, defaults and inheritance (docs/spec/config.md, section 7)."""
 
 from __future__ import annotations
 

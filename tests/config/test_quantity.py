@@ -1,4 +1,4 @@
-"""Quantities of resources (config.md, section 4 and 13.9)."""
+"""Quantities of resources (docs/spec/config.md, section 4 and 13.9)."""
 
 from __future__ import annotations
 

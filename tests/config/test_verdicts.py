@@ -10,7 +10,7 @@ import pytest
 
 from licorne.config import ConfigError, check, load
 
-# licorne refuses weights that are no finite numbers, which the original accepts (config.md, 13.6).
+# licorne refuses weights that are no finite numbers, which the original accepts (docs/spec/config.md, section 13.6).
 WANTED_DIFFERENCE = re.compile(r"\.(?:nan|inf)\b", re.IGNORECASE)
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "verdicts.jsonl"

@@ -1,4 +1,7 @@
-"""What is read as which value, and what is no YAML: the strictness of the original's parser (config.md, 1 and 13)."""
+"""What is read as which value, and what is no YAML: the strictness of the original's parser.
+
+Source: docs/spec/config.md, sections 1 and 13.
+"""
 
 from __future__ import annotations
 

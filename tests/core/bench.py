@@ -11,7 +11,7 @@ from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.core.application import Application
 from licorne.core.explain import Reason
 from licorne.core.partition import Partition
-from licorne.si import messages, seed, v19
+from licorne.si import first, messages, v19
 from licorne.si.messages import (
     AddApplication,
     Allocation,
@@ -89,14 +89,14 @@ class Bench:
         self,
         text: str,
         *,
-        seed_dialect: bool = False,
+        first_interface: bool = False,
         settings: Mapping[str, str] | None = None,
         holds: Callable[[str, str, bool], bool] | None = None,
     ) -> None:
         self.seconds: float = START_S
         self.said: list[str] = []
         self.outputs: list[Output] = []
-        self.seed_dialect = seed_dialect
+        self.first_interface = first_interface
         self.api = SchedulerAPI(
             policy_groups={"group": (text, {})},
             settings={"outstanding.inspection": "false", **(settings or {})},
@@ -107,9 +107,9 @@ class Bench:
 
     def register(self, callback: ResourceManagerCallback | None = None) -> None:
         """Register, or register again."""
-        if self.seed_dialect:
+        if self.first_interface:
             self.api.register_resource_manager(
-                seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"), callback
+                first.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"), callback
             )
         else:
             self.api.register_resource_manager(
@@ -154,7 +154,7 @@ class Bench:
                 attributes=attributes,
                 capacity=capacity or amounts or None,
                 occupied=occupied,
-                strict=self.seed_dialect,
+                strict=self.first_interface,
             )
         )
 
@@ -177,7 +177,7 @@ class Bench:
                 tags=tags or {},
                 partition=partition,
                 execution_timeout_ms=timeout_ms,
-                timeout_is_running_time=self.seed_dialect,
+                timeout_is_running_time=self.first_interface,
             )
         )
 
@@ -232,9 +232,9 @@ class Bench:
     def release(
         self, app: str, key: str = "", *, termination: Termination = Termination.STOPPED_BY_RM, what: str = "both"
     ) -> list[str]:
-        """1.9's release; in the seed's dialect `key` is a UUID, or with `what="ask"` an ask's key."""
+        """A release of the 1.9 interface; in the first interface `key` is a UUID, or with `what="ask"` an ask's key."""
         uuid = ""
-        if self.seed_dialect and what == "both":
+        if self.first_interface and what == "both":
             what, key, uuid = "allocation", "", key
         return self.send(Release(application_id=app, key=key, uuid=uuid, termination=termination, what=what))
 

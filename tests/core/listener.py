@@ -1,4 +1,4 @@
-"""A resource manager that keeps what it hears, and the shortest way to talk to the scheduler in 1.9's dialect."""
+"""A resource manager that keeps what it hears, and the shortest way to talk to the scheduler in the 1.9 interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from core.bench import config
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne.si import seed, v19
+from licorne.si import first, v19
 
 VCORE = "vcore"
 
@@ -27,11 +27,11 @@ class Listener(ResourceManagerCallback):
     def update_node(self, response: v19.NodeResponse) -> None:
         self.heard.append(("node", response))
 
-    def recv_update_response(self, response: seed.UpdateResponse) -> None:
+    def recv_update_response(self, response: first.UpdateResponse) -> None:
         self.heard.append(("update", response))
 
     def update_container_scheduling_state(
-        self, request: v19.UpdateContainerSchedulingStateRequest | seed.UpdateContainerSchedulingStateRequest
+        self, request: v19.UpdateContainerSchedulingStateRequest | first.UpdateContainerSchedulingStateRequest
     ) -> None:
         self.heard.append(("state", request))
 

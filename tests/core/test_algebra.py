@@ -1,4 +1,4 @@
-"""Amounts of resources: the table of spec scheduling.md, section 1, as far as the core uses it, and a naive algebra.
+"""Amounts of resources: the table of docs/spec/scheduling.md, section 1, as far as it is used, and a naive algebra.
 
 What only other hot code may call (C methods, once compiled) is tested where the modules run as plain Python.
 """

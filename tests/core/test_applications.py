@@ -1,4 +1,4 @@
-"""Applications come, or are refused with the reason of spec scheduler-interface.md, 7.1, in the order of its checks."""
+"""Applications come, or are refused, in the order of checks of docs/spec/scheduler-interface.md, section 7.1."""
 
 from __future__ import annotations
 

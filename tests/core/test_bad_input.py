@@ -1,4 +1,7 @@
-"""Bad input: each refusal with its reason, and nothing else changes (spec scheduler-interface.md, 7.2 and 7.3)."""
+"""Bad input: each refusal with its reason, and nothing else changes.
+
+Source: docs/spec/scheduler-interface.md, sections 7.2 and 7.3.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from core.bench import SECOND_NS, Bench, config
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate
 
 
-def bench(*nodes: int, seed_dialect: bool = False) -> Bench:
-    b = Bench(config("a"), seed_dialect=seed_dialect)
+def bench(*nodes: int, first_interface: bool = False) -> Bench:
+    b = Bench(config("a"), first_interface=first_interface)
     for number, vcore in enumerate(nodes, 1):
         b.node(f"n{number}", vcore=vcore)
     b.app("x")
@@ -81,7 +84,7 @@ def test_what_cannot_be_done_with_a_node_is_ignored_in_1_9(action: NodeAction) -
         assert b.free("n1") == {"vcore": 10}
 
 
-# (action, fields) and the refusal in the seed's dialect
+# (action, fields) and the refusal in the first interface
 STRICT = [
     ("n9", NodeAction.UPDATE, {}, "failed to find node n9"),
     ("n9", NodeAction.DRAIN_NODE, {}, "failed to find node n9"),
@@ -92,10 +95,10 @@ STRICT = [
 
 
 @pytest.mark.parametrize(("node", "action", "capacity", "reason"), STRICT)
-def test_what_cannot_be_done_with_a_node_is_an_error_in_the_seeds_dialect(
+def test_what_cannot_be_done_with_a_node_is_an_error_in_the_first_interface(
     node: str, action: NodeAction, capacity: dict[str, int], reason: str
 ) -> None:
-    b = bench(10, seed_dialect=True)
+    b = bench(10, first_interface=True)
     assert b.send(NodeUpdate(node_id=node, action=action, capacity=capacity or None, strict=True)) == [
         f"rejected {node}: {reason}"
     ]
@@ -105,15 +108,15 @@ def test_what_cannot_be_done_with_a_node_is_an_error_in_the_seeds_dialect(
 INT64_MAX = (1 << 63) - 1
 
 
-@pytest.mark.parametrize("seed_dialect", [False, True])
-def test_times_and_lengths_of_time_that_int64_cannot_hold(seed_dialect: bool) -> None:
+@pytest.mark.parametrize("first_interface", [False, True])
+def test_times_and_lengths_of_time_that_int64_cannot_hold(first_interface: bool) -> None:
     """The end of time is in the year 2116: a length is cut to it, a later moment is none."""
     far = "9" * 10
     delays = {"reservation.delay": "2540400h"}
     text = config(
         "a properties: {application.unschedasks.backoff: '1', application.unschedasks.backoff.delay: 2540400h}"
     )
-    b = Bench(text, seed_dialect=seed_dialect, settings=delays)
+    b = Bench(text, first_interface=first_interface, settings=delays)
     b.node("n1", vcore=10)
     b.app("x", timeout_ms=INT64_MAX)
     b.app("y", tags={"yunikorn.apache.org/creationTime": far})

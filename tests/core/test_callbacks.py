@@ -1,4 +1,4 @@
-"""What a resource manager hears, in its dialect; calls and time: spec scheduler-interface.md, 5 and 7."""
+"""What a resource manager hears, in its dialect; calls and time: docs/spec/scheduler-interface.md, sections 5 and 7."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from core.bench import config
 from core.listener import VCORE, Judge, Listener, apps, ask, node, v19_api
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne.si import seed, v19
+from licorne.si import first, v19
 
 # -- both dialects' responses ----------------------------------------------------------------------------------
 
@@ -74,29 +74,29 @@ def test_a_life_in_the_dialect_of_1_9() -> None:
     ]
 
 
-def seed_api(callback: ResourceManagerCallback | None) -> SchedulerAPI:
+def first_api(callback: ResourceManagerCallback | None) -> SchedulerAPI:
     text = config("a", more="placementrules: [{name: provided}, {name: fixed, value: root.a}]")
     api = SchedulerAPI(policy_groups={"group": (text, {"priority.class.high": "100"})})
-    api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"), callback)
+    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"), callback)
     return api
 
 
-def seed_request(**fields: Any) -> seed.UpdateRequest:
-    return seed.UpdateRequest(rm_id="rm", **fields)
+def first_request(**fields: Any) -> first.UpdateRequest:
+    return first.UpdateRequest(rm_id="rm", **fields)
 
 
-def test_a_life_in_the_seeds_dialect() -> None:
+def test_a_life_in_the_first_interface() -> None:
     rm = Listener()
-    api = seed_api(rm)
-    existing = seed.Allocation(
+    api = first_api(rm)
+    existing = first.Allocation(
         allocation_key="old", application_id="x", uuid="u-1", resource_per_alloc={VCORE: 2}, node_id="n1"
     )
-    new_node = seed.NewNodeInfo(node_id="n1", schedulable_resource={VCORE: 10}, existing_allocations=[existing])
-    application = seed.AddApplicationRequest(
-        application_id="x", queue_name="root.a", ugi=seed.UserGroupInformation(user="u")
+    new_node = first.NewNodeInfo(node_id="n1", schedulable_resource={VCORE: 10}, existing_allocations=[existing])
+    application = first.AddApplicationRequest(
+        application_id="x", queue_name="root.a", ugi=first.UserGroupInformation(user="u")
     )
-    high = seed.Priority(priority_class_name="high")
-    wanted = seed.AllocationAsk(
+    high = first.Priority(priority_class_name="high")
+    wanted = first.AllocationAsk(
         allocation_key="k",
         application_id="x",
         resource_ask={VCORE: 3},
@@ -104,9 +104,9 @@ def test_a_life_in_the_seeds_dialect() -> None:
         priority=high,
         tags={"t": "v"},
     )
-    alone = seed.AllocationAsk(allocation_key="alone", resource_ask={VCORE: 1}, max_allocations=1)
+    alone = first.AllocationAsk(allocation_key="alone", resource_ask={VCORE: 1}, max_allocations=1)
     api.update(
-        seed_request(new_schedulable_nodes=[new_node], new_applications=[application], asks=[wanted, alone]), now_ns=7
+        first_request(new_schedulable_nodes=[new_node], new_applications=[application], asks=[wanted, alone]), now_ns=7
     )
     ((kind, said),) = rm.take()
     assert kind == "update"
@@ -119,46 +119,46 @@ def test_a_life_in_the_seeds_dialect() -> None:
     assert [(a.allocation_key, a.uuid) for a in said.new_allocations] == [("old", "u-1")]
     api.schedule()
     ((_, said),) = rm.take()
-    first, second, third = said.new_allocations
-    assert (first.allocation_key, first.node_id, first.queue_name, first.partition_name, first.allocation_tags) == (
+    one, another, third = said.new_allocations
+    assert (one.allocation_key, one.node_id, one.queue_name, one.partition_name, one.allocation_tags) == (
         "k",
         "n1",
         "root.a",
         "[rm]default",
         {"t": "v"},
     )
-    assert first.priority == seed.Priority(priority_value=100)
-    assert (second.allocation_key, third.allocation_key, third.application_id) == ("k", "alone", "alone")
-    assert len({first.uuid, second.uuid, third.uuid, "", "u-1"}) == 5
+    assert one.priority == first.Priority(priority_value=100)
+    assert (another.allocation_key, third.allocation_key, third.application_id) == ("k", "alone", "alone")
+    assert len({one.uuid, another.uuid, third.uuid, "", "u-1"}) == 5
     assert [u.application_id for u in said.updated_applications] == ["x"]  # nothing about the one that nobody named
     ends = [
-        seed.AllocationRelease(application_id="x", uuid=first.uuid),
-        seed.AllocationRelease(uuid=third.uuid),  # the UUID alone tells which one
+        first.AllocationRelease(application_id="x", uuid=one.uuid),
+        first.AllocationRelease(uuid=third.uuid),  # the UUID alone tells which one
     ]
-    api.update(seed_request(releases=seed.AllocationReleasesRequest(allocations_to_release=ends)))
+    api.update(first_request(releases=first.AllocationReleasesRequest(allocations_to_release=ends)))
     ((_, said),) = rm.take()
     assert [(r.uuid, r.partition_name) for r in said.released_allocations] == [
-        (first.uuid, "[rm]default"),
+        (one.uuid, "[rm]default"),
         (third.uuid, "[rm]default"),
     ]
-    api.update(seed_request(remove_applications=[seed.RemoveApplicationRequest(application_id="x")]))
+    api.update(first_request(remove_applications=[first.RemoveApplicationRequest(application_id="x")]))
     ((_, said),) = rm.take()
-    assert {r.uuid for r in said.released_allocations} == {"u-1", second.uuid}
+    assert {r.uuid for r in said.released_allocations} == {"u-1", another.uuid}
     api.validate()
 
 
 def test_a_double_node_is_refused_with_the_allocations_that_it_reports() -> None:
     rm = Listener()
-    api = seed_api(rm)
-    ugi = seed.UserGroupInformation(user="u")
-    application = seed.AddApplicationRequest(application_id="x", queue_name="root.a", ugi=ugi)
+    api = first_api(rm)
+    ugi = first.UserGroupInformation(user="u")
+    application = first.AddApplicationRequest(application_id="x", queue_name="root.a", ugi=ugi)
 
-    def request(key: str) -> seed.UpdateRequest:
-        existing = seed.Allocation(allocation_key=key, application_id="x", uuid=key, resource_per_alloc={VCORE: 2})
-        info = seed.NewNodeInfo(node_id="n1", schedulable_resource={VCORE: 10}, existing_allocations=[existing])
-        return seed_request(new_schedulable_nodes=[info])
+    def request(key: str) -> first.UpdateRequest:
+        existing = first.Allocation(allocation_key=key, application_id="x", uuid=key, resource_per_alloc={VCORE: 2})
+        info = first.NewNodeInfo(node_id="n1", schedulable_resource={VCORE: 10}, existing_allocations=[existing])
+        return first_request(new_schedulable_nodes=[info])
 
-    api.update(seed_request(new_applications=[application]))
+    api.update(first_request(new_applications=[application]))
     api.update(request("first"))
     rm.take()
     api.update(request("second"))
@@ -168,14 +168,14 @@ def test_a_double_node_is_refused_with_the_allocations_that_it_reports() -> None
     assert list(api.cluster.partition("rm").applications["x"].allocations) == ["first"]
 
 
-@pytest.mark.parametrize("seed_dialect", [False, True])
-def test_the_container_scheduling_state_comes_beside_the_responses(seed_dialect: bool) -> None:
+@pytest.mark.parametrize("first_interface", [False, True])
+def test_the_container_scheduling_state_comes_beside_the_responses(first_interface: bool) -> None:
     rm = Listener()
-    if seed_dialect:
-        api = seed_api(rm)
-        info = seed.NewNodeInfo(node_id="n1", schedulable_resource={VCORE: 10})
-        wanted = seed.AllocationAsk(allocation_key="k", resource_ask={VCORE: 11}, max_allocations=1)
-        api.update(seed_request(new_schedulable_nodes=[info], asks=[wanted]))
+    if first_interface:
+        api = first_api(rm)
+        info = first.NewNodeInfo(node_id="n1", schedulable_resource={VCORE: 10})
+        wanted = first.AllocationAsk(allocation_key="k", resource_ask={VCORE: 11}, max_allocations=1)
+        api.update(first_request(new_schedulable_nodes=[info], asks=[wanted]))
     else:
         api = v19_api(rm)
         node(api)

@@ -1,4 +1,7 @@
-"""Spec scheduling.md, section 16, point by point. (2, 7 and 8 are also in test_reservations, 3 and 10 to 12 in test_limits.)"""
+"""The fine points of docs/spec/scheduling.md, section 16, one by one.
+
+Points 2, 7 and 8 are also in `core/test_reservations.py`, 3 and 10 to 12 in `core/test_limits.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from core.bench import Bench, config, limit, parent
 from licorne.si.messages import NodeAction, Termination
 
 
-def bench(text: str, *nodes: int, seed_dialect: bool = False) -> Bench:
-    b = Bench(text, seed_dialect=seed_dialect)
+def bench(text: str, *nodes: int, first_interface: bool = False) -> Bench:
+    b = Bench(text, first_interface=first_interface)
     for number, vcore in enumerate(nodes, 1):
         b.node(f"n{number}", vcore=vcore)
     return b
@@ -201,9 +204,9 @@ def test_7_a_completed_applications_id_can_be_used_again() -> None:
 TIMEOUT = "TIMEOUT: execution timeout reached"
 
 
-@pytest.mark.parametrize("seed_dialect", [False, True])
-def test_9_an_asks_timeout_runs_from_its_allocation(seed_dialect: bool) -> None:
-    b = bench(config("a"), 10, seed_dialect=seed_dialect)
+@pytest.mark.parametrize("first_interface", [False, True])
+def test_9_an_asks_timeout_runs_from_its_allocation(first_interface: bool) -> None:
+    b = bench(config("a"), 10, first_interface=first_interface)
     b.app("x")
     b.ask("x", "k", timeout_ms=1500, vcore=10)
     b.ask("x", "waits", timeout_ms=1500, vcore=10)
@@ -212,7 +215,7 @@ def test_9_an_asks_timeout_runs_from_its_allocation(seed_dialect: bool) -> None:
     assert b.hear(after=0.5) == [f"released k {TIMEOUT}"]
     assert b.hear(after=9) == []  # said once; counted until it is confirmed
     assert b.allocated("root") == {"vcore": 10}
-    name = "k" if not seed_dialect else next(iter(b.uuids()))
+    name = "k" if not first_interface else next(iter(b.uuids()))
     assert b.release("x", name, termination=Termination.TIMEOUT) == []
     assert b.run() == "waits@n1"
     assert b.hear(after=1.5) == [f"released waits {TIMEOUT}"]
@@ -220,15 +223,15 @@ def test_9_an_asks_timeout_runs_from_its_allocation(seed_dialect: bool) -> None:
 
 @pytest.mark.parametrize("timeout_ms", [0, -5])
 def test_9_zero_or_negative_is_never(timeout_ms: int) -> None:
-    b = bench(config("a"), 10, seed_dialect=True)
+    b = bench(config("a"), 10, first_interface=True)
     b.app("x", timeout_ms=timeout_ms)
     b.ask("x", "k", timeout_ms=timeout_ms, vcore=1)
     b.run()
     assert b.hear(after=10**6) == ["x Running: runApplication"]
 
 
-def test_9_an_applications_timeout_fails_it_in_the_seeds_dialect() -> None:
-    b = bench(config("a"), 10, seed_dialect=True)
+def test_9_an_applications_timeout_fails_it_in_the_first_interface() -> None:
+    b = bench(config("a"), 10, first_interface=True)
     b.app("x", timeout_ms=20_000)
     b.run(after=1000)  # it does not run yet
     b.ask("x", "k", vcore=6)

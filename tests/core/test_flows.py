@@ -1,4 +1,7 @@
-"""What comes in and what becomes of it: spec scheduling.md, sections 13 and 14; scheduler-interface.md, 7.2, 7.3 and 7.5."""
+"""What comes in and what becomes of it.
+
+Source: docs/spec/scheduling.md, sections 13 and 14; docs/spec/scheduler-interface.md, sections 7.2, 7.3 and 7.5.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,15 @@ ECHO = "STOPPED_BY_RM: allocation remove as per RM request"
 DONE = "x Completing: completeApplication"
 
 
-def bench(*nodes: int, text: str = "", seed_dialect: bool = False, settings: dict[str, str] | None = None) -> Bench:
-    b = Bench(text or config("a"), seed_dialect=seed_dialect, settings=settings)
+def bench(*nodes: int, text: str = "", first_interface: bool = False, settings: dict[str, str] | None = None) -> Bench:
+    b = Bench(text or config("a"), first_interface=first_interface, settings=settings)
     for number, vcore in enumerate(nodes, 1):
         b.node(f"n{number}", vcore=vcore)
     b.app("x")
     return b
 
 
-# -- releases (1.9): scheduler-interface.md, 7.3 ---------------------------------------------------------------
+# -- releases (1.9): docs/spec/scheduler-interface.md, section 7.3 ---------------------------------------------------------------
 
 # `x` has the allocations a1, a2 and the pending asks p1, p2: (app, key, type), what is said, what is left
 RELEASES = [
@@ -173,8 +176,8 @@ def test_foreign_allocations_that_are_refused() -> None:
     assert b.free("n1") == {"vcore": 10}
 
 
-def test_occupied_resources_of_the_seeds_dialect() -> None:
-    b = Bench(config("a"), seed_dialect=True)
+def test_occupied_resources_of_the_first_interface() -> None:
+    b = Bench(config("a"), first_interface=True)
     b.node("n1", vcore=10, occupied={"vcore": 8})
     b.app("x")
     b.ask("x", "k", vcore=3)
@@ -225,11 +228,11 @@ def test_other_attributes_take_effect_at_once() -> None:
     assert b.run() == "k@n1"
 
 
-# -- repeats and UUIDs (seed's dialect): 7.5 -----------------------------------------------------------------------
+# -- repeats and UUIDs (first interface) -----------------------------------------------------------------------
 
 
 def repeated() -> Bench:
-    b = bench(10, seed_dialect=True)
+    b = bench(10, first_interface=True)
     b.ask("x", "k", times=4, vcore=3)
     assert b.run() == "k@n1 k@n1 k@n1"
     return b
@@ -258,7 +261,7 @@ def test_a_known_key_says_anew_how_many_are_still_wanted() -> None:
     assert b.pending() == {"vcore": 2}
 
 
-def test_releases_of_the_seeds_dialect() -> None:
+def test_releases_of_the_first_interface() -> None:
     b = repeated()
     assert b.release("x", "k", what="ask") == []
     assert (b.pending(), len(b.application("x").allocations)) == ({}, 3)
@@ -286,7 +289,7 @@ def test_partitions_never_meet() -> None:
     assert b.node("n1", partition="gpu", vcore=1) == ["accepted n1"]
 
 
-# -- outstanding requests (section 13) ---------------------------------------------------------------------------------
+# -- outstanding requests (docs/spec/scheduling.md, section 13) --------------------------------------------------------
 
 INSPECT = {"outstanding.inspection": "true"}
 

@@ -12,7 +12,7 @@ import pytest  # noqa: TC002  as in the code under test
 from core.bench import config
 from core.listener import Listener, apps, ask, node, v19_api
 from licorne import Incident, ResourceManagerCallback, SchedulerAPI
-from licorne.si import adapt_seed, seed, v19
+from licorne.si import adapt_first, first, v19
 
 
 def scheduler(callback: ResourceManagerCallback | None, **given: Any) -> tuple[SchedulerAPI, list[Incident]]:
@@ -92,14 +92,14 @@ def test_a_host_that_takes_outputs_takes_refusals() -> None:
     assert (heard, len([one for one in said if hasattr(one, "reason")])) == ([], 3)
 
 
-def test_the_seeds_dialect_has_one_method_for_all() -> None:
+def test_the_first_interface_has_one_method_for_all() -> None:
     heard: list[Incident] = []
     api = SchedulerAPI(on_incident=heard.append)
-    api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm"), ResourceManagerCallback())
-    info = seed.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": -1})
-    wanted = seed.AllocationAsk(allocation_key="k", application_id="x", resource_ask={"vcore": 1}, max_allocations=1)
-    application = seed.AddApplicationRequest(application_id="y")
-    request = seed.UpdateRequest(
+    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"), ResourceManagerCallback())
+    info = first.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": -1})
+    wanted = first.AllocationAsk(allocation_key="k", application_id="x", resource_ask={"vcore": 1}, max_allocations=1)
+    application = first.AddApplicationRequest(application_id="y")
+    request = first.UpdateRequest(
         rm_id="rm", new_schedulable_nodes=[info], asks=[wanted], new_applications=[application]
     )
     api.update(request)
@@ -112,9 +112,9 @@ def test_the_seeds_dialect_has_one_method_for_all() -> None:
 def test_releases_on_the_wire_that_mean_nothing_are_told() -> None:
     heard: list[Incident] = []
     api = SchedulerAPI(on_incident=heard.append)
-    api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm"))
-    ends = seed.AllocationReleasesRequest(allocations_to_release=[seed.AllocationRelease()])
-    api.update(seed.UpdateRequest(rm_id="rm", releases=ends))
+    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"))
+    ends = first.AllocationReleasesRequest(allocations_to_release=[first.AllocationRelease()])
+    api.update(first.UpdateRequest(rm_id="rm", releases=ends))
     (said,) = heard
     assert said.kind == "ignored"
     assert "must name an application, or what is to be released" in said.text
@@ -123,9 +123,9 @@ def test_releases_on_the_wire_that_mean_nothing_are_told() -> None:
 def test_a_host_that_looks_at_requests_itself_is_not_told_again() -> None:
     heard: list[Incident] = []
     api = SchedulerAPI(on_incident=heard.append)
-    api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm"))
-    ends = seed.AllocationReleasesRequest(allocations_to_release=[seed.AllocationRelease()])
-    translation = adapt_seed.inputs_from_update_request(seed.UpdateRequest(rm_id="rm", releases=ends))
+    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"))
+    ends = first.AllocationReleasesRequest(allocations_to_release=[first.AllocationRelease()])
+    translation = adapt_first.inputs_from_update_request(first.UpdateRequest(rm_id="rm", releases=ends))
     assert len(translation.ignored) == 1
     api.take("rm", translation)
     assert heard == []
@@ -217,11 +217,13 @@ def test_else_they_are_logged(caplog: pytest.LogCaptureFixture) -> None:
         node(api)
         ask(api, "k")
         api.schedule()
-    first, second = caplog.records
-    assert (first.name, first.levelname) == ("licorne", "WARNING")
-    assert first.getMessage().startswith("resource manager 'rm': node 'n1' was refused: failure while adding new node")
-    assert (second.name, second.levelname) == ("licorne", "ERROR")
-    assert second.exc_info is not None and second.exc_info[0] is AttributeError
+    refused, raised = caplog.records
+    assert (refused.name, refused.levelname) == ("licorne", "WARNING")
+    assert refused.getMessage().startswith(
+        "resource manager 'rm': node 'n1' was refused: failure while adding new node"
+    )
+    assert (raised.name, raised.levelname) == ("licorne", "ERROR")
+    assert raised.exc_info is not None and raised.exc_info[0] is AttributeError
 
 
 PROGRAM = """

@@ -1,4 +1,7 @@
-"""The life of a resource manager, and its configuration: spec scheduler-interface.md, section 6; config.md, section 6."""
+"""The life of a resource manager, and its configuration.
+
+Source: docs/spec/scheduler-interface.md, section 6; docs/spec/config.md, section 6.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import pytest
 
 from core.bench import Bench, config, partition, partitions
 from licorne import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction
 
 BROKEN = "partitions: [{name: default}]\n"
@@ -63,9 +66,9 @@ def test_without_a_configuration_the_built_in_one_counts() -> None:
     assert made.cluster.partition("rm").applications["x"].queue.path == "root.dev"
 
 
-@pytest.mark.parametrize("seed_dialect", [False, True])
-def test_the_same_id_again_forgets_everything(seed_dialect: bool) -> None:
-    b = Bench(config("a"), seed_dialect=seed_dialect)
+@pytest.mark.parametrize("first_interface", [False, True])
+def test_the_same_id_again_forgets_everything(first_interface: bool) -> None:
+    b = Bench(config("a"), first_interface=first_interface)
     b.node("n1", vcore=10)
     b.app("x")
     b.ask("x", "runs", vcore=6)
@@ -88,9 +91,9 @@ def test_the_same_id_again_forgets_everything(seed_dialect: bool) -> None:
 def test_another_configuration_and_dialect_can_come_with_it() -> None:
     made = api(group=config("b"))
     register(made)
-    made.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"))
+    made.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"))
     assert [getattr(queue, "path", "") for queue in made.cluster.partition("rm").tree.queues()] == ["root", "root.b"]
-    made.update(seed.UpdateRequest(rm_id="rm"))
+    made.update(first.UpdateRequest(rm_id="rm"))
     with pytest.raises(NotRegisteredError, match="registered in the other dialect"):
         made.update_node(v19.NodeRequest(rm_id="rm"))
 
@@ -116,7 +119,7 @@ REQUESTS = [
     ("update_application", v19.ApplicationRequest(rm_id="x"), "received ApplicationRequest"),
     ("update_allocation", v19.AllocationRequest(rm_id="x"), "received AllocationRequest"),
     ("update_node", v19.NodeRequest(rm_id="x"), "received NodeRequest"),
-    ("update", seed.UpdateRequest(rm_id="x"), "received UpdateRequest"),
+    ("update", first.UpdateRequest(rm_id="x"), "received UpdateRequest"),
 ]
 
 
@@ -130,23 +133,23 @@ def test_requests_of_an_unregistered_resource_manager(method: str, request_: obj
 # -- policy groups -----------------------------------------------------------------------------------------------
 
 
-def test_a_seed_registration_names_its_policy_group() -> None:
+def test_a_registration_in_the_first_interface_names_its_policy_group() -> None:
     made = api(one=config("a"), two=config("b"))
     for rm_id, group in (("r1", "one"), ("r2", "two"), ("r3", "one")):
-        made.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=group))
+        made.register_resource_manager(first.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=group))
     leaves = {rm_id: made.cluster.partition(rm_id).tree.queues()[1] for rm_id in ("r1", "r2", "r3")}
     assert [leaf.path for leaf in leaves.values()] == ["root.a", "root.b", "root.a"]
     assert leaves["r1"] is not leaves["r3"]  # the text is shared, never the queues
 
 
-def test_an_unknown_policy_group_is_refused_in_the_seeds_dialect() -> None:
+def test_an_unknown_policy_group_is_refused_in_the_first_interface() -> None:
     made = api(one=config("a"))
     with pytest.raises(RegistrationError, match="policyGroup: 'three': unknown, there are: one"):
-        made.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="three"))
+        made.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm", policy_group="three"))
 
 
 def test_a_reload_reads_the_policy_group_again() -> None:
-    b = Bench(config("a"), seed_dialect=True)
+    b = Bench(config("a"), first_interface=True)
     b.reload(config("a", "b"))
     assert b.queues() == ["root", "root.a", "root.b"]
     with pytest.raises(ConfigurationError, match="update of configuration failed: <config>:1:"):
@@ -258,7 +261,7 @@ def test_a_queue_that_vanishes_drains_and_may_come_back() -> None:
     assert b.app("y") == ["accepted y"]
 
 
-# -- settings (section 9) ----------------------------------------------------------------------------------------------
+# -- settings --------------------------------------------------------------------------------------------------------------
 
 
 def ask_of_class(b: Bench, key: str, name: str) -> Sequence[str]:
@@ -283,11 +286,11 @@ def test_priority_classes_follow_an_update_of_the_configuration() -> None:
     assert b.application("x").asks["k1"].priority == 100  # what was asked keeps its number
 
 
-# -- independent asks (seed's dialect) ------------------------------------------------------------------------------------
+# -- independent asks (first interface) ------------------------------------------------------------------------------------
 
 
 def independent() -> Bench:
-    b = Bench(config("a", more="placementrules: [{name: fixed, value: root.a}]"), seed_dialect=True)
+    b = Bench(config("a", more="placementrules: [{name: fixed, value: root.a}]"), first_interface=True)
     b.node("n1", vcore=10)
     return b
 
@@ -319,7 +322,7 @@ def test_a_refused_independent_ask_leaves_nothing() -> None:
 
 
 def test_an_independent_ask_that_no_rule_places_is_refused() -> None:
-    b = Bench(config("a"), seed_dialect=True)
+    b = Bench(config("a"), first_interface=True)
     reason = "failed to place application k: application rejected: no placement rule matched"
     assert b.ask("", "k", vcore=1) == [f"rejected k of k: {reason}"]
 

@@ -1,4 +1,4 @@
-"""Limits of users and groups: spec scheduling.md, sections 11, 15.4, 16.3 and 16.10 to 16.12."""
+"""Limits of users and groups: docs/spec/scheduling.md, sections 11, 15.4, 16.3 and 16.10 to 16.12."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_the_wildcard_group_is_shared_and_the_wildcard_user_is_not() -> None:
 
 
 def test_a_queue_spelled_with_capitals_has_its_limits() -> None:
-    """Config.md, 6.6: the original never applies them."""
+    """docs/spec/config.md, section 6.6: the original never applies them."""
     bench = Bench()
     config = QueueConfig("root", True, (QueueConfig("Big", limits=(limit("u", vcore=1),)),))
     bench.limits.configure(config, [])

@@ -20,7 +20,7 @@ from licorne import (
     SettingsError,
 )
 from licorne.core.settingtable import SETTINGS
-from licorne.si import WireError, seed, v19, wire
+from licorne.si import WireError, first, v19, wire
 from licorne.si._schema import Message, fields
 from licorne.si.messages import AddApplication, Allocation
 
@@ -52,7 +52,7 @@ def releases(*values: Any) -> v19.AllocationRequest:
 
 REQUESTS: dict[str, tuple[str, Any, str]] = {
     "another kind": ("update_node", v19.ApplicationRequest(rm_id="rm"), "invalid message ApplicationRequest"),
-    "the other dialect": ("update_node", seed.UpdateRequest(rm_id="rm"), "must be a NodeRequest"),
+    "the other dialect": ("update_node", first.UpdateRequest(rm_id="rm"), "must be a NodeRequest"),
     "a class": ("update_node", v19.NodeRequest, "invalid message NodeRequest: must be a NodeRequest, not the class"),
     "a dict": ("update_allocation", {"allocations": []}, "invalid message {'allocations': []}: must be a Allo"),
     "nothing": ("update_application", None, "invalid message None: must be a ApplicationRequest"),
@@ -123,17 +123,17 @@ def test_a_request_that_is_not_what_is_declared_raises_and_changes_nothing(name:
     assert (api.state_dump(), rm.take(), api.callback_errors) == (before, [], [])
 
 
-def test_the_seeds_dialect_is_looked_at_as_well() -> None:
+def test_the_first_interface_is_looked_at_as_well() -> None:
     api = SchedulerAPI()
-    api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm"))
+    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"))
     wrong: dict[str, Any] = {
-        "asks[0].resourceAsk['vcore'] 0.5": {"asks": [seed.AllocationAsk(resource_ask={"vcore": 0.5})]},  # type: ignore[dict-item]
-        "newSchedulableNodes NewNodeInfo(": {"new_schedulable_nodes": seed.NewNodeInfo()},
-        "releases AllocationRelease(": {"releases": seed.AllocationRelease()},
+        "asks[0].resourceAsk['vcore'] 0.5": {"asks": [first.AllocationAsk(resource_ask={"vcore": 0.5})]},  # type: ignore[dict-item]
+        "newSchedulableNodes NewNodeInfo(": {"new_schedulable_nodes": first.NewNodeInfo()},
+        "releases AllocationRelease(": {"releases": first.AllocationRelease()},
     }
     for text, values in wrong.items():
         with pytest.raises(RequestError) as error:
-            api.update(seed.UpdateRequest(rm_id="rm", **values))
+            api.update(first.UpdateRequest(rm_id="rm", **values))
         assert text in str(error.value)
     with pytest.raises(RequestError, match="must be a UpdateRequest"):
         api.update(v19.NodeRequest(rm_id="rm"))  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ def test_a_setting_that_is_none_is_refused_wherever_it_comes_from(settings: Any,
         return
     grouped = SchedulerAPI(policy_groups={"group": (config("a"), settings)})
     with pytest.raises(RegistrationError) as refused:
-        grouped.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"))
+        grouped.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"))
     assert text in str(refused.value)
     api = SchedulerAPI()
     api.settings.update(settings)
@@ -372,11 +372,11 @@ MESSAGES: list[tuple[str, Callable[[Any], Any], type[Message]]] = [
     ("update_application", lambda item: v19.ApplicationRequest(rm_id="rm", remove=[item]), v19.RemoveApplicationRequest),
     ("update_allocation", asks, v19.Allocation),
     ("update_allocation", releases, v19.AllocationRelease),
-    ("update", lambda item: seed.UpdateRequest(rm_id="rm", asks=[item]), seed.AllocationAsk),
-    ("update", lambda item: seed.UpdateRequest(rm_id="rm", new_schedulable_nodes=[item]), seed.NewNodeInfo),
-    ("update", lambda item: seed.UpdateRequest(rm_id="rm", updated_nodes=[item]), seed.UpdateNodeInfo),
-    ("update", lambda item: seed.UpdateRequest(rm_id="rm", new_applications=[item]), seed.AddApplicationRequest),
-    ("update", lambda item: seed.UpdateRequest(rm_id="rm", remove_applications=[item]), seed.RemoveApplicationRequest),
+    ("update", lambda item: first.UpdateRequest(rm_id="rm", asks=[item]), first.AllocationAsk),
+    ("update", lambda item: first.UpdateRequest(rm_id="rm", new_schedulable_nodes=[item]), first.NewNodeInfo),
+    ("update", lambda item: first.UpdateRequest(rm_id="rm", updated_nodes=[item]), first.UpdateNodeInfo),
+    ("update", lambda item: first.UpdateRequest(rm_id="rm", new_applications=[item]), first.AddApplicationRequest),
+    ("update", lambda item: first.UpdateRequest(rm_id="rm", remove_applications=[item]), first.RemoveApplicationRequest),
 ]  # fmt: skip
 
 
@@ -385,7 +385,7 @@ def test_a_wrong_value_in_any_field_raises(
     method: str, request_of: Callable[[Any], Any], message: type[Message]
 ) -> None:
     api = SchedulerAPI()
-    kind = seed if method == "update" else v19
+    kind = first if method == "update" else v19
     api.register_resource_manager(kind.RegisterResourceManagerRequest(rm_id="rm"))
     before = api.state_dump()
     for field in fields(message):

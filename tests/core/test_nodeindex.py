@@ -1,4 +1,4 @@
-"""The node index against sorting and scanning: spec scheduling.md, sections 7.1 and 7.5."""
+"""The node index against sorting and scanning: docs/spec/scheduling.md, sections 7.1 and 7.5."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_every_decision_takes_the_first_node_of_a_sorted_list(
 
 
 def score(policy: str, size: tuple[int, int], free: tuple[int, int], weights: tuple[int, int]) -> float:
-    """Spec section 7.5, read literally; types by name: memory, vcore."""
+    """docs/spec/scheduling.md, section 7.5, read literally; types by name: memory, vcore."""
     terms = [(1.0 - free[i] / size[i], weights[i]) for i in (1, 0) if size[i] and weights[i]]
     usage = sum(share * weight for share, weight in terms) / sum(weight for _, weight in terms) if terms else 0.0
     return usage if policy == "fair" else 1.0 - usage

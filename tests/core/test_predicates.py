@@ -1,4 +1,7 @@
-"""The say of a resource manager about nodes: spec scheduler-interface.md, 5 and 9; scheduling.md, 7.1 and 7.2."""
+"""The say of a resource manager about nodes.
+
+Source: docs/spec/scheduler-interface.md, sections 5 and 9; docs/spec/scheduling.md, sections 7.1 and 7.2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request order: higher priority, then older, then arrival, always (spec scheduling.md, section 5.2)."""
+"""Request order: higher priority, then older, then arrival, always (docs/spec/scheduling.md, section 5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reservations and required nodes: spec scheduling.md, sections 7.1 to 7.4, 16.2, 16.7, 16.8; preemption.md, section 3."""
+"""Reservations and required nodes.
+
+Source: docs/spec/scheduling.md, sections 7.1 to 7.4, 16.2, 16.7, 16.8; docs/spec/preemption.md, section 3.
+"""
 
 from __future__ import annotations
 
@@ -202,7 +205,7 @@ def test_what_ends_a_reservation(how: str) -> None:
     assert b.reserved() == ("k@n1" if how == "reload" else "")
 
 
-# -- required nodes (section 7.4) ----------------------------------------------------------------------------
+# -- required nodes (docs/spec/scheduling.md, section 7.4) ---------------------------------------------------
 
 
 def test_a_required_node_is_taken_whether_or_not_it_is_schedulable() -> None:
@@ -251,7 +254,7 @@ def test_one_larger_than_its_node_waits_and_holds_up_nobody() -> None:
 
 
 def test_a_required_node_is_served_before_a_higher_priority_that_came_late() -> None:
-    """The fine point 16.7: the ask of higher priority lacked headroom when reservations were made."""
+    """docs/spec/scheduling.md, section 16.7: the ask of higher priority lacked headroom when reservations were made."""
     b = bench((10, 10), leaf="a resources: {max: {vcore: 14m}}")
     b.node("n2", NodeAction.CREATE_DRAIN, vcore=10)
     b.ask("x", "high", required="n1", priority=5, vcore=5)  # 10 + 5 > 14

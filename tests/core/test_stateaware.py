@@ -1,4 +1,8 @@
-"""The order `stateaware` and the state Starting: seed 002, seed 003; spec scheduling.md, 5.1; states.md, 1.4 and 1.7."""
+"""The order `stateaware` and the state Starting.
+
+Source: *Sorting Policies*, *Scheduler Object States*; docs/spec/scheduling.md, section 5.1; docs/spec/states.md,
+sections 1.4 and 1.7.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,12 @@ STATEAWARE = "a properties: {application.sort.policy: stateaware}"
 
 
 def starting(where: str) -> Bench:
-    """Starting is part of an application's life in the seed's dialect, and by a setting in 1.9's."""
+    """Starting is part of an application's life in the first interface, and by a setting in the 1.9 interface."""
     settings = {"application.state.starting": "true"} if where == "setting" else {}
-    return Bench(config(STATEAWARE), seed_dialect=where == "seed", settings=settings)
+    return Bench(config(STATEAWARE), first_interface=where == "first", settings=settings)
 
 
-@pytest.mark.parametrize("where", ["seed", "setting"])
+@pytest.mark.parametrize("where", ["first", "setting"])
 def test_stateaware_starts_one_application_after_the_other(where: str) -> None:
     b = starting(where)
     b.node("n1", vcore=100)
@@ -68,7 +72,7 @@ def test_where_starting_is_off_stateaware_is_fifo() -> None:
 
 
 def test_starting_is_a_running_application_for_quotas_and_its_clock() -> None:
-    b = Bench(config("a maxapplications: 1"), seed_dialect=True)
+    b = Bench(config("a maxapplications: 1"), first_interface=True)
     b.node("n1", vcore=100)
     b.app("x1")
     b.app("x2")

@@ -9,7 +9,7 @@ import pytest
 from core.bench import config
 from core.listener import Listener, apps, ask, node
 from licorne import NoEffectError, NotRegisteredError, SchedulerAPI
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.messages import NodeAction, NodeUpdate, RemoveApplication
 
 ACTIONS = [
@@ -114,31 +114,31 @@ def test_internal_messages_are_looked_at_too() -> None:
     assert not api.cluster.partition("rm").nodes["n1"].schedulable
 
 
-def test_the_seeds_releases_by_key_or_uuid_alone() -> None:
+def test_releases_of_the_first_interface_by_key_or_uuid_alone() -> None:
     listener = Listener()
     api = SchedulerAPI(strict=True)
     text = config("a", more="placementrules: [{name: fixed, value: root.a}]")
     api.policy_groups["group"] = (text, {})
-    api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"), listener)
-    info = seed.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 1})
+    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm", policy_group="group"), listener)
+    info = first.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 1})
     wanted = [
-        seed.AllocationAsk(allocation_key=key, resource_ask={"vcore": 1}, max_allocations=1) for key in ("k1", "k2")
+        first.AllocationAsk(allocation_key=key, resource_ask={"vcore": 1}, max_allocations=1) for key in ("k1", "k2")
     ]
-    api.update(seed.UpdateRequest(rm_id="rm", new_schedulable_nodes=[info], asks=wanted))
+    api.update(first.UpdateRequest(rm_id="rm", new_schedulable_nodes=[info], asks=wanted))
     api.schedule()
     uuid = next(one.uuid for _, said in listener.take() for one in said.new_allocations)
 
-    def ends(**fields: Any) -> seed.UpdateRequest:
-        return seed.UpdateRequest(rm_id="rm", releases=seed.AllocationReleasesRequest(**fields))
+    def ends(**fields: Any) -> first.UpdateRequest:
+        return first.UpdateRequest(rm_id="rm", releases=first.AllocationReleasesRequest(**fields))
 
     for wrong in (
-        ends(allocations_to_release=[seed.AllocationRelease(uuid="?")]),
-        ends(allocation_asks_to_release=[seed.AllocationAskRelease(allocation_key="k3")]),
+        ends(allocations_to_release=[first.AllocationRelease(uuid="?")]),
+        ends(allocation_asks_to_release=[first.AllocationAskRelease(allocation_key="k3")]),
     ):
         with pytest.raises(NoEffectError, match=r"(allocation '\?'|ask 'k3'): there is no such thing"):
             api.update(wrong)
-    api.update(ends(allocations_to_release=[seed.AllocationRelease(uuid=uuid)]))
-    api.update(ends(allocation_asks_to_release=[seed.AllocationAskRelease(allocation_key="k2")]))
+    api.update(ends(allocations_to_release=[first.AllocationRelease(uuid=uuid)]))
+    api.update(ends(allocation_asks_to_release=[first.AllocationAskRelease(allocation_key="k2")]))
     assert api.cluster.partition("rm").applications == {}
 
 

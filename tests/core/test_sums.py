@@ -58,8 +58,8 @@ def test_a_sum_is_exact_and_gives_everything_back(parts: list[tuple[dict[str, in
 # A queue with a quota of 10, and one without. What the first asks for can never run; the second is another tenant's.
 
 
-def bench(*, seed_dialect: bool = False) -> Bench:
-    b = Bench(config("a resources: {max: {vcore: 10m}}", "b"), seed_dialect=seed_dialect)
+def bench(*, first_interface: bool = False) -> Bench:
+    b = Bench(config("a resources: {max: {vcore: 10m}}", "b"), first_interface=first_interface)
     b.node("n1", vcore=1000)
     b.app("x", "root.a")
     b.app("y", "root.b")
@@ -89,7 +89,7 @@ def test_an_ask_that_can_never_run_keeps_nobody_from_asking(amounts: list[dict[s
 
 
 def test_asks_that_repeat_without_end() -> None:
-    b = bench(seed_dialect=True)
+    b = bench(first_interface=True)
     assert b.ask("x", "huge", times=(1 << 31) - 1, vcore=HUGE) == ["x Accepted: runApplication"]
     b.ask("y", "many", times=1 << 30, vcore=400)
     assert b.run() == "many@n1 many@n1"

@@ -1,4 +1,8 @@
-"""The queue tree: spec config.md, 7 and 9; scheduling.md, 4.1, 4.2, 12, 15.1 and 15.2; states.md, 2."""
+"""The queue tree.
+
+Source: docs/spec/config.md, sections 7 and 9; docs/spec/scheduling.md, sections 4.1 and 4.2, 12, 15.1 and 15.2;
+docs/spec/states.md, section 2.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +162,7 @@ def test_a_changed_policy_reorders_the_applications() -> None:
 
 
 def test_a_template_makes_the_leaf() -> None:
-    """Config.md, section 9: the nearest ancestor's, not merged, for the leaf only."""
+    """docs/spec/config.md, section 9: the nearest ancestor's, not merged, for the leaf only."""
     near = TemplateConfig(4, {"application.sort.policy": "fair", "blank": " "}, {"vcore": 1}, {"vcore": 8})
     tree = Tree(
         root(

@@ -1,4 +1,7 @@
-"""Reloads of the queue tree: spec config.md, 6 and 13; scheduling.md, 16.1; states.md, 2."""
+"""Reloads of the queue tree.
+
+Source: docs/spec/config.md, sections 6 and 13; docs/spec/scheduling.md, section 16.1; docs/spec/states.md, section 2.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from licorne.core.vectors import Types
 
 
 def test_a_reload_forgets_what_is_no_longer_said() -> None:
-    """16.1 and config.md, 13."""
+    """16.1 and docs/spec/config.md, section 13."""
     template = TemplateConfig(max_applications=3)
     before = root(
         queue("a", max={"vcore": 1}, guaranteed={"vcore": 1}, max_applications=2, properties=PROPERTIES, admin_acl="u"),

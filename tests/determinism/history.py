@@ -1,7 +1,7 @@
 """A made-up history of a cluster, and the digest of all that the scheduler says in it. Run as a program by the tests.
 
 It has what a hash seed could disturb: several queues, users, groups and limits, reservations, required nodes,
-predicates, reloads, lost nodes, moving time; in the seed's dialect UUIDs too.
+predicates, reloads, lost nodes, moving time; in the first interface UUIDs too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from random import Random
 import msgspec
 
 from licorne import ResourceManagerCallback, SchedulerAPI, core
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.messages import (
     AddApplication,
     Allocation,
@@ -63,8 +63,8 @@ class Judge(ResourceManagerCallback):
 class History:
     """Plays it, from a seed."""
 
-    def __init__(self, seed_dialect: bool) -> None:
-        self.random = Random(1 if seed_dialect else 2)
+    def __init__(self, first_interface: bool) -> None:
+        self.random = Random(1 if first_interface else 2)
         self.sha = hashlib.sha256()
         self.said = self.allocations = 0
         self.now = 0
@@ -72,12 +72,12 @@ class History:
             policy_groups={"g": (configuration("fair", 50), {"reservation.delay": "100s"})},
             on_output=lambda _, outputs: self.take(outputs),
         )
-        request: seed.RegisterResourceManagerRequest | v19.RegisterResourceManagerRequest
-        if seed_dialect:
-            request = seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="g")
+        request: first.RegisterResourceManagerRequest | v19.RegisterResourceManagerRequest
+        if first_interface:
+            request = first.RegisterResourceManagerRequest(rm_id="rm", policy_group="g")
         else:
             request = v19.RegisterResourceManagerRequest(rm_id="rm", policy_group="g")
-        self.seed_dialect = seed_dialect
+        self.first_interface = first_interface
         self.api.register_resource_manager(request, Judge())
 
     def take(self, outputs: Sequence[Output]) -> None:
@@ -118,7 +118,7 @@ class History:
             found = self.api.cluster.partition("rm").applications.get(app)
             names = list(found.allocations) if found is not None else []
             name = random.choice(names) if names and random.random() < 0.95 else ""
-            if self.seed_dialect:
+            if self.first_interface:
                 return [Release(application_id=app, uuid=name, what="allocation")]
             return [Release(application_id=app, key=name or "k1")]
         return [self.ask(app) for _ in range(random.randint(1, 3))]
@@ -132,7 +132,7 @@ class History:
             resource={"vcore": random.randint(1, 4), "memory": random.randint(0, 4)},
             priority=random.choice((0, 0, 0, 1, 5)),
             tags=tags,
-            max_allocations=random.randint(1, 3) if self.seed_dialect else 1,
+            max_allocations=random.randint(1, 3) if self.first_interface else 1,
         )
 
 
@@ -140,8 +140,8 @@ def main() -> None:
     """Print which form of the core ran, how much it said, how many allocations these were, and the digests."""
     said = allocations = 0
     digests = []
-    for seed_dialect in (False, True):
-        history = History(seed_dialect)
+    for first_interface in (False, True):
+        history = History(first_interface)
         for _ in range(STEPS):
             history.step()
         history.api.validate()

@@ -1,4 +1,7 @@
-"""The same inputs give the same decisions: under any hash seed, compiled and as plain Python (design, rule 2)."""
+"""The same inputs give the same decisions: under any hash seed, compiled and as plain Python.
+
+Source: docs/spec/design.md, rule 2.
+"""
 
 from __future__ import annotations
 

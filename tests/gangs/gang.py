@@ -40,7 +40,7 @@ class Gangs(Bench):
                 user="u",
                 tags=tags or {},
                 execution_timeout_ms=timeout_ms,
-                timeout_is_running_time=self.seed_dialect,
+                timeout_is_running_time=self.first_interface,
                 placeholder_ask=wanted,
                 gang_style=style,
             )

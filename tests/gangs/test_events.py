@@ -1,4 +1,4 @@
-"""Events of gangs with placeholders: spec events.md, section 3."""
+"""Events of gangs with placeholders: docs/spec/events.md, section 3."""
 
 from __future__ import annotations
 

@@ -55,9 +55,11 @@ STARTS: dict[str, list[tuple[Any, ...]]] = {
 class World:
     """One gang and what the resource manager knows of it."""
 
-    def __init__(self, style: str, *, seed: bool, picky: bool) -> None:
+    def __init__(self, style: str, *, first_interface: bool, picky: bool) -> None:
         holds = (lambda key, node, _: (int(key[1:]) + int(node[1:])) % 3 > 0 or key[0] == "p") if picky else None
-        self.b = Gangs(4, 4, seed_dialect=seed, holds=holds, text=config("a resources: {max: {vcore: 12m}}"))
+        self.b = Gangs(
+            4, 4, first_interface=first_interface, holds=holds, text=config("a resources: {max: {vcore: 12m}}")
+        )
         self.b.gang(total=4 if picky else 7, style=style, timeout_ms=60_000)
         self.count = 0
         self.heard = len(self.b.outputs)
@@ -128,7 +130,7 @@ class World:
     def ends(self, key: str, id: str, termination: Termination) -> None:
         if self.app is not None and id in self.app.allocations:
             self.running.discard(key)
-        if not self.b.seed_dialect and termination is not TIMEOUT:
+        if not self.b.first_interface and termination is not TIMEOUT:
             self.open.discard(key)
         self.b.release("x", id, termination=termination)
 
@@ -142,10 +144,10 @@ class World:
         if self.open:
             key = sorted(self.open)[which % len(self.open)]
             self.open.discard(key)
-            self.b.release("x", key, what="ask" if self.b.seed_dialect else "both")
+            self.b.release("x", key, what="ask" if self.b.first_interface else "both")
 
     def do_resize(self, which: int, size: int) -> None:
-        if self.app is None or self.b.seed_dialect:
+        if self.app is None or self.b.first_interface:
             return
         keys = [*self.app.asks, *self.app.allocations, *(self.app.gang.arriving if self.app.gang else ())]
         if keys:
@@ -155,7 +157,7 @@ class World:
 
     def do_bound(self, which: int) -> None:
         """The resource manager binds an ask, or one in flight, itself."""
-        if self.app is None or self.b.seed_dialect or "n1" not in self.b.partition.nodes:
+        if self.app is None or self.b.first_interface or "n1" not in self.b.partition.nodes:
             return
         keys = [*self.app.asks, *(self.app.gang.arriving if self.app.gang else ())]
         if keys:
@@ -213,8 +215,8 @@ quick = settings(
 def test_gangs_keep_their_counters_and_come_to_an_end(
     world: tuple[str, bool, bool], start: str, steps: list[Any]
 ) -> None:
-    style, seed, picky = world
-    w = World(style, seed=seed, picky=picky)
+    style, first_interface, picky = world
+    w = World(style, first_interface=first_interface, picky=picky)
     for step in [*STARTS[start], *steps]:
         w.step(step)
     w.finish()
@@ -222,7 +224,7 @@ def test_gangs_keep_their_counters_and_come_to_an_end(
 
 def lived(rng: random.Random, *first: tuple[Any, ...], start: str = "") -> None:
     """One gang, drawn: how it begins, what comes first, and 30 steps."""
-    w = World(rng.choice(["Soft", "Hard"]), seed=rng.random() < 0.5, picky=rng.random() < 0.5)
+    w = World(rng.choice(["Soft", "Hard"]), first_interface=rng.random() < 0.5, picky=rng.random() < 0.5)
     for step in [*STARTS[start or rng.choice(list(STARTS))], *first, *(_drawn(rng) for _ in range(30))]:
         w.step(step)
     w.finish()

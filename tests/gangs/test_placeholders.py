@@ -1,4 +1,7 @@
-"""Gangs with placeholders, step by step: spec scheduling.md, sections 6.3, 9 and 14; states.md, section 1.5."""
+"""Gangs with placeholders, step by step.
+
+Source: docs/spec/scheduling.md, sections 6.3, 9 and 14; docs/spec/states.md, section 1.5.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from licorne.si.messages import NodeAction, Termination
 
 TAKES = "released {} PLACEHOLDER_REPLACED: replacing allocationKey: {}"
 STOPPED = Termination.STOPPED_BY_RM
-DIALECTS = pytest.mark.parametrize("seed", [False, True])
+DIALECTS = pytest.mark.parametrize("first_interface", [False, True])
 
 
 def started(*nodes: int, places: int = 2, vcore: int = 2, total: int | None = None, **more: Any) -> Gangs:
     """An application whose placeholders p1, p2 ... are all placed."""
-    b = Gangs(*nodes, seed_dialect=bool(more.pop("seed", False)), holds=more.pop("holds", None))
+    b = Gangs(*nodes, first_interface=bool(more.pop("first_interface", False)), holds=more.pop("holds", None))
     b.gang(total=places * vcore if total is None else total, **more)
     b.places(" ".join(f"p{number}" for number in range(1, places + 1)), vcore)
     b.run()
@@ -69,8 +72,8 @@ def test_a_gang_needs_a_queue_that_sorts_fifo_and_can_hold_it(
 
 
 @DIALECTS
-def test_smaller_real_asks_free_the_rest_only_when_confirmed(seed: bool) -> None:
-    b = started(10, seed=seed)
+def test_smaller_real_asks_free_the_rest_only_when_confirmed(first_interface: bool) -> None:
+    b = started(10, first_interface=first_interface)
     b.members("r1 r2", 1)
     assert b.why("r1") == [Placeholder("g", 2)]
     assert b.hear() == [TAKES.format("p1", "r1"), TAKES.format("p2", "r2")]
@@ -173,8 +176,8 @@ def test_a_reservation_of_an_ask_ends_when_it_has_to_wait_for_a_placeholder() ->
 
 
 @DIALECTS
-def test_a_group_without_placeholders_waits_for_none(seed: bool) -> None:
-    b = started(10, seed=seed)
+def test_a_group_without_placeholders_waits_for_none(first_interface: bool) -> None:
+    b = started(10, first_interface=first_interface)
     b.member("r1", 1, group="other")
     assert b.run() == "r1@n1"
 
@@ -212,7 +215,7 @@ def test_a_stuck_one_is_tried_again_when_room_comes_elsewhere() -> None:
 
 
 def test_repeated_asks_replace_one_placeholder_each() -> None:
-    b = Gangs(10, seed_dialect=True)
+    b = Gangs(10, first_interface=True)
     b.gang(total=3)
     b.member("p", 1, placeholder=True, times=3)
     b.run()
@@ -257,11 +260,11 @@ def test_releases_while_a_real_ask_is_in_flight(
 
 
 @DIALECTS
-def test_one_that_was_withdrawn_leaves_a_placeholder_that_only_ends(seed: bool) -> None:
-    b = started(10, seed=seed)
+def test_one_that_was_withdrawn_leaves_a_placeholder_that_only_ends(first_interface: bool) -> None:
+    b = started(10, first_interface=first_interface)
     b.member("r1", 1)
     b.run()
-    b.release("x", "r1", what="ask" if seed else "both")
+    b.release("x", "r1", what="ask" if first_interface else "both")
     assert b.confirm("p1") == []
     assert b.counts() == "2=1+0+1+0"
     b.member("r1", 1)  # the key is free again
@@ -269,8 +272,8 @@ def test_one_that_was_withdrawn_leaves_a_placeholder_that_only_ends(seed: bool) 
 
 
 @DIALECTS
-def test_the_application_goes_while_one_is_in_flight(seed: bool) -> None:
-    b = started(10, seed=seed)
+def test_the_application_goes_while_one_is_in_flight(first_interface: bool) -> None:
+    b = started(10, first_interface=first_interface)
     b.member("r1", 1)
     b.run()
     said = b.remove("x")

@@ -1,4 +1,4 @@
-"""The placeholder timer, in every state and both styles, and after a restart: spec scheduling.md, section 9.5."""
+"""The placeholder timer, in every state and both styles, and after a restart: docs/spec/scheduling.md, section 9.5."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ OVER = "ResourceReservationTimeout"
 MINUTES = 15 * 60
 
 
-def waiting(style: str, *, seed: bool = False, timeout_ms: int = 0, **more: Any) -> Gangs:
+def waiting(style: str, *, first_interface: bool = False, timeout_ms: int = 0, **more: Any) -> Gangs:
     """A gang of three placeholders, two of them placed; a real ask waits, another one has no task group."""
-    b = Gangs(4, seed_dialect=seed)
+    b = Gangs(4, first_interface=first_interface)
     b.gang(total=6, style=style, timeout_ms=timeout_ms, **more)
     b.places("p1 p2 p3", 2)
     b.run()
@@ -36,12 +36,12 @@ LENGTHS = [
 ]
 
 
-@pytest.mark.parametrize("seed", [False, True])
+@pytest.mark.parametrize("first_interface", [False, True])
 @pytest.mark.parametrize(("timeout_ms", "tags", "seconds"), LENGTHS)
 def test_the_clock_runs_from_the_first_placeholder_on(
-    timeout_ms: int, tags: dict[str, str], seconds: float, seed: bool
+    timeout_ms: int, tags: dict[str, str], seconds: float, first_interface: bool
 ) -> None:
-    b = waiting("Soft", seed=seed, timeout_ms=timeout_ms, tags=tags)
+    b = waiting("Soft", first_interface=first_interface, timeout_ms=timeout_ms, tags=tags)
     assert b.hear(after=seconds - 0.0005) == []
     assert PLACED.format("p1") in b.hear(after=0.0006)
 
@@ -201,11 +201,11 @@ def test_a_preempted_placeholder_is_not_released_twice() -> None:
     assert b.confirm("p1", Termination.PREEMPTED_BY_SCHEDULER) == ["x Accepted: runApplication"]
 
 
-# -- the seed's dialect has no Resuming ------------------------------------------------------------------------
+# -- the first interface has no Resuming ------------------------------------------------------------------------
 
 
-def test_in_the_seeds_dialect_soft_stays_accepted() -> None:
-    b = waiting("Soft", seed=True)
+def test_in_the_first_interface_soft_stays_accepted() -> None:
+    b = waiting("Soft", first_interface=True)
     b.members("r1 r2", 2)
     b.run()
     assert b.confirm("p1") == ["new r1@n1"]
@@ -216,8 +216,8 @@ def test_in_the_seeds_dialect_soft_stays_accepted() -> None:
     assert b.run() == "r2@n1"
 
 
-def test_in_the_seeds_dialect_hard_fails() -> None:
-    b = waiting("Hard", seed=True)
+def test_in_the_first_interface_hard_fails() -> None:
+    b = waiting("Hard", first_interface=True)
     assert b.hear(after=MINUTES)[0] == f"x Failing: {OVER}"
     b.confirm("p1", TIMEOUT)
     assert b.confirm("p2", TIMEOUT) == ["x Failed: failApplication"]
@@ -233,15 +233,15 @@ LATE = [
 ]
 
 
-@pytest.mark.parametrize(("style", "seed", "said"), LATE)
+@pytest.mark.parametrize(("style", "first_interface", "said"), LATE)
 def test_the_clock_runs_for_a_placeholder_of_an_application_that_runs_already(
-    style: str, seed: bool, said: list[str]
+    style: str, first_interface: bool, said: list[str]
 ) -> None:
-    b = Gangs(8, seed_dialect=seed)
+    b = Gangs(8, first_interface=first_interface)
     b.gang(total=4, style=style, timeout_ms=5_000)
     b.member("r1", group="")
     b.run()
-    assert b.state("x") == ("Starting" if seed else "Running")
+    assert b.state("x") == ("Starting" if first_interface else "Running")
     b.places("p1", 2)
     b.run()
     assert b.hear(after=4.9) == []

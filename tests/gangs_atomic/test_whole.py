@@ -192,7 +192,7 @@ def test_a_gang_that_runs_already_is_an_ordinary_application() -> None:
 
 
 def test_asks_that_repeat_are_so_many_members() -> None:
-    b = GangBench(10, seed_dialect=True)
+    b = GangBench(10, first_interface=True)
     b.add("g", task_groups(w=3))
     b.member("g", "g0", 2, max_allocations=2)
     assert b.run() == ""

@@ -56,8 +56,8 @@ LONG_REST_S = 80 * 3600
 SHORT_REST_S = 60
 ENDS_ITSELF = ("blocked", "completing", "gangs", "queues", "shy", "unplaced", "users")
 """Kinds of applications that complete, and so are kept for a while."""
-NO_SEED = ("managers", "reloads")
-"""What the seed's dialect has other calls for."""
+NOT_IN_FIRST = ("managers", "reloads")
+"""What the first interface has other calls for."""
 
 
 def left(world: World, kind: Kind, rest_s: int) -> list[str]:
@@ -82,10 +82,10 @@ def test_nothing_is_left(name: str) -> None:
     assert left(World(), KINDS[name], LONG_REST_S) == []
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name not in NO_SEED])
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in NOT_IN_FIRST])
 def test_nothing_is_left_where_deadlines_are_far(name: str) -> None:
-    """In the seed's dialect, for a resource manager that listens: what has gone leaves its deadlines before they come."""
-    world = World(seed_dialect=True, hears=True, settings={"reservation.delay": "10h"})
+    """For a resource manager of the first interface that listens: what has gone leaves its deadlines before they come."""
+    world = World(first_interface=True, hears=True, settings={"reservation.delay": "10h"})
     assert left(world, KINDS[name], LONG_REST_S if name in ENDS_ITSELF else SHORT_REST_S) == []
 
 

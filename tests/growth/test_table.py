@@ -38,7 +38,7 @@ def holds_a_table(value: ast.expr | None) -> bool:
 
 
 def tables() -> Iterator[str]:
-    """`Class.attribute` for each attribute that is a table from the start."""
+    """The name of class and attribute, with a dot between them, for each attribute that is a table from the start."""
     for path in sorted(CORE.glob("*.py")):
         for cls in ast.parse(path.read_text(encoding="utf-8")).body:
             if not isinstance(cls, ast.ClassDef) or cls.name in SHORT_LIVED:

@@ -24,9 +24,9 @@ class Books:
     """One partition."""
 
     def __init__(
-        self, *, seed: bool, starting: bool, classes: dict[str, int], whereabouts: flights.Whereabouts
+        self, *, first_interface: bool, starting: bool, classes: dict[str, int], whereabouts: flights.Whereabouts
     ) -> None:
-        self.seed = seed
+        self.first_interface = first_interface
         self.starting = starting
         self.classes = classes
         self.whereabouts = whereabouts
@@ -127,12 +127,12 @@ class Books:
                 self._resize(alloc, resource)
                 return
             flights.placed_outside(self, app, message.key)
-            if pending is not None and pending.left == 1 and not self.seed:
+            if pending is not None and pending.left == 1 and not self.first_interface:
                 self.moved[message.key] = app.asks.pop(message.key)
             self.announced.append((app.id, message.key, message.node_id, resource))
         elif pending is not None:
             pending.resource = resource
-            pending.left = message.max_allocations if self.seed else pending.left
+            pending.left = message.max_allocations if self.first_interface else pending.left
         elif alloc is not None:
             self._resize(alloc, resource)
         elif not flights.resized(self, app, message.key, resource):
@@ -307,7 +307,7 @@ class Books:
                 del app.asks[output.key]
         id_ = output.uuid or output.key
         assert id_ not in app.allocs and id_ not in self.uuids, f"invariant 6: {id_} is allocated twice"
-        assert bool(output.uuid) == self.seed, f"uuid of {output.key}"
+        assert bool(output.uuid) == self.first_interface, f"uuid of {output.key}"
         if output.uuid:
             self.uuids.add(id_)
         assert output.node_id in self.nodes, f"invariant 6: allocation {id_} on no node"

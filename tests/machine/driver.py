@@ -356,10 +356,10 @@ class Driver:
             messages.Release(
                 partition=name,
                 application_id=app.id,
-                key="" if self.books[rm_id, name].seed else alloc.key,
-                uuid=alloc.id if self.books[rm_id, name].seed else "",
+                key="" if self.books[rm_id, name].first_interface else alloc.key,
+                uuid=alloc.id if self.books[rm_id, name].first_interface else "",
                 termination=Termination.PLACEHOLDER_REPLACED if alloc.id in app.flights else Termination.TIMEOUT,
-                what="allocation" if self.books[rm_id, name].seed else "both",
+                what="allocation" if self.books[rm_id, name].first_interface else "both",
             )
             for app in self.books[rm_id, name].apps.values()
             for alloc in app.allocs.values()

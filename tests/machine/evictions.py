@@ -11,7 +11,7 @@ from machine.amounts import fits, plus
 
 
 def flags(rm_id: str, size: int, flavour: int, more: int) -> dict[str, Any]:
-    """Of an ask of 1.9's dialect; the seed's knows nothing of the kind."""
+    """Of an ask of the 1.9 interface; the first knows nothing of the kind."""
     if rm_id != "v":
         return {}
     return {

@@ -45,12 +45,12 @@ def _alike(other: Ask, ask: Ask) -> bool:
 
 
 def _rank(ask: Ask) -> tuple[int, int, int]:
-    """Request order (spec scheduling.md, 5.2)."""
+    """Request order (docs/spec/scheduling.md, section 5.2)."""
     return -ask.priority, ask.created, ask.seq
 
 
 def _ahead(partition: Any, rival: App, app: App, settings: Any, guaranteed: dict[str, int]) -> bool:
-    """Does the rival come before the application (section 5.1)?"""
+    """Does the rival come before the application (docs/spec/scheduling.md, section 5.1)?"""
     ours, theirs = partition.applications[app.id], partition.applications[rival.id]
     by_priority = (-_top(rival), -_top(app))
     if settings.sort_policy == "fair":
@@ -67,7 +67,7 @@ def _top(app: App) -> int:
 
 
 def _shares(app: App, guaranteed: dict[str, int]) -> list[float]:
-    """CompareShares of section 1: largest first; an absent share is 0."""
+    """CompareShares of docs/spec/scheduling.md, section 1: largest first; an absent share is 0."""
     used = app.used()
     shares = [amount / guaranteed[name] if guaranteed.get(name) else amount for name, amount in used.items() if amount]
     return sorted((float(share) for share in shares), reverse=True)

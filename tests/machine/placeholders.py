@@ -113,14 +113,14 @@ class Placeholders(World):
         message: Any = messages.Allocation(
             key=flight.ask.key, application_id=app.id, partition=name, resource={"vcore": 1 + size}
         )
-        if what == 1 and not books.seed:
+        if what == 1 and not books.first_interface:
             message.key = alloc.key
         elif what == 2:
             there: Node = self.one_of(books.nodes, size)
             message.node_id = there.id
         elif what in (3, 4):
             message = messages.Release(partition=name, application_id=app.id, key=flight.ask.key if what == 3 else "")
-            message.what = "ask" if books.seed else "both"
+            message.what = "ask" if books.first_interface else "both"
         elif what in (5, 6):
             node_id = alloc.node if what == 5 else flight.node
             message = messages.NodeUpdate(node_id=node_id, action=messages.NodeAction.DECOMISSION, partition=name)
@@ -143,7 +143,7 @@ class Placeholders(World):
     @staticmethod
     def _end(books: Books, name: str, app: App, key: str, id_: str, termination: Termination) -> messages.Release:
         release = messages.Release(partition=name, application_id=app.id, termination=termination)
-        if books.seed:
+        if books.first_interface:
             release.uuid, release.what = id_, "allocation"
         else:
             release.key = key

@@ -166,14 +166,14 @@ class Machine(Quotas, Squeezes, Placeholders):
         app: App | None = self.one_of({a.id: a for a in books.apps.values() if a.asks or a.allocs}, which)
         if app is None:
             return
-        keys = [*app.asks, *([] if books.seed else app.allocs)]
+        keys = [*app.asks, *([] if books.first_interface else app.allocs)]
         if not keys:
             return
         key = keys[ask % len(keys)]
         self.situations.count("ask changed")
         changed = messages.Allocation(
             key=key, application_id=app.id, partition=name, resource={"vcore": 1 + size, "memory": size // 3},
-            max_allocations=1 + ask % 3 if books.seed else 1, independent=app.independent,
+            max_allocations=1 + ask % 3 if books.first_interface else 1, independent=app.independent,
         )  # fmt: skip
         self.send(rm_id, [changed], then)
         self.then(then)
@@ -191,7 +191,7 @@ class Machine(Quotas, Squeezes, Placeholders):
         self.situations.count("pending ask placed outside" if key in app.asks else "recovered allocation")
         alloc = messages.Allocation(
             key=key, application_id=app.id, partition=name, resource={"vcore": 1 + size}, node_id=there.id,
-            uuid=self.key("u") if books.seed and size > 3 else "",
+            uuid=self.key("u") if books.first_interface and size > 3 else "",
         )  # fmt: skip
         self.send(rm_id, [alloc], then)
         self.then(then)
@@ -207,7 +207,7 @@ class Machine(Quotas, Squeezes, Placeholders):
         ask = self.one_of(app.asks, what)
         alloc = self.one_of(app.allocs, what)
         release = messages.Release(partition=name, application_id=app.id, termination=Termination(termination))
-        if books.seed:
+        if books.first_interface:
             release.termination = Termination(max(1, termination))
             release.what = "ask" if ask is not None and (what % 2 or alloc is None) else "allocation"
             if what != 7 and release.what == "ask":

@@ -1,4 +1,4 @@
-"""Rules that fill the cluster, and then ask for what a queue is guaranteed (preemption.md, section 2)."""
+"""Rules that fill the cluster, and then ask for what a queue is guaranteed (docs/spec/preemption.md, section 2)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MOVES = {
     True: _ALIKE
     | {("Accepted", "Starting"), ("Starting", "Running"), ("Starting", "Completing"), ("Starting", "Failing")},
 }
-"""The changes of state that may be told, without and with Starting (spec states.md)."""
+"""The changes of state that may be told, without and with Starting (docs/spec/states.md)."""
 
 
 @dataclass

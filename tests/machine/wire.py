@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from licorne.si import messages, seed, v19
+from licorne.si import first, messages, v19
 
 NODE_PARTITION = "si/node-partition"
 
 
-def can_say(message: Any, *, seed_dialect: bool) -> bool:
+def can_say(message: Any, *, first_interface: bool) -> bool:
     """Does the dialect have words for this message?"""
     if isinstance(message, messages.NodeUpdate):
-        return not message.existing and (message.action is not messages.NodeAction.CREATE_DRAIN or not seed_dialect)
+        return not message.existing and (message.action is not messages.NodeAction.CREATE_DRAIN or not first_interface)
     return not (
-        seed_dialect and isinstance(message, messages.Allocation) and message.node_id
+        first_interface and isinstance(message, messages.Allocation) and message.node_id
     )  # an allocation that exists comes with its node
 
 
@@ -74,34 +74,34 @@ def _allocation(message: messages.Allocation) -> v19.Allocation:
     )
 
 
-_SEED_ACTIONS = {
-    messages.NodeAction.UPDATE: seed.ActionFromRM.UPDATE,
-    messages.NodeAction.DRAIN_NODE: seed.ActionFromRM.DRAIN_NODE,
-    messages.NodeAction.DECOMISSION: seed.ActionFromRM.DECOMISSION,
-    messages.NodeAction.DRAIN_TO_SCHEDULABLE: seed.ActionFromRM.DRAIN_TO_SCHEDULABLE,
+_FIRST_ACTIONS = {
+    messages.NodeAction.UPDATE: first.ActionFromRM.UPDATE,
+    messages.NodeAction.DRAIN_NODE: first.ActionFromRM.DRAIN_NODE,
+    messages.NodeAction.DECOMISSION: first.ActionFromRM.DECOMISSION,
+    messages.NodeAction.DRAIN_TO_SCHEDULABLE: first.ActionFromRM.DRAIN_TO_SCHEDULABLE,
 }
 
 
-def send_seed(rm_id: str, inputs: list[Any]) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-    """One request of the seed's dialect for each message, in order."""
-    return [("update", (_seed(rm_id, message),), {}) for message in inputs]
+def send_first(rm_id: str, inputs: list[Any]) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    """One request of the first interface for each message, in order."""
+    return [("update", (_first(rm_id, message),), {}) for message in inputs]
 
 
-def _seed(rm_id: str, message: Any) -> seed.UpdateRequest:
-    request = seed.UpdateRequest(rm_id=rm_id)
+def _first(rm_id: str, message: Any) -> first.UpdateRequest:
+    request = first.UpdateRequest(rm_id=rm_id)
     if isinstance(message, messages.AddApplication):
         request.new_applications = [_application(message)]
     elif isinstance(message, messages.RemoveApplication):
         request.remove_applications = [
-            seed.RemoveApplicationRequest(application_id=message.application_id, partition_name=message.partition)
+            first.RemoveApplicationRequest(application_id=message.application_id, partition_name=message.partition)
         ]
     elif isinstance(message, messages.Allocation):
-        request.asks = [_seed_ask(message)]
+        request.asks = [_first_ask(message)]
     elif isinstance(message, messages.Release):
-        request.releases = _seed_release(message)
+        request.releases = _first_release(message)
     elif message.action is messages.NodeAction.CREATE:
         request.new_schedulable_nodes = [
-            seed.NewNodeInfo(
+            first.NewNodeInfo(
                 node_id=message.node_id,
                 attributes={**(message.attributes or {}), NODE_PARTITION: message.partition},
                 schedulable_resource=message.capacity,
@@ -110,23 +110,23 @@ def _seed(rm_id: str, message: Any) -> seed.UpdateRequest:
         ]
     else:
         request.updated_nodes = [
-            seed.UpdateNodeInfo(
+            first.UpdateNodeInfo(
                 node_id=message.node_id,
                 attributes={**(message.attributes or {}), NODE_PARTITION: message.partition},
                 schedulable_resource=message.capacity,
                 occupied_resource=message.occupied,
-                action=_SEED_ACTIONS[message.action],
+                action=_FIRST_ACTIONS[message.action],
             )
         ]
     return request
 
 
-def _seed_ask(message: messages.Allocation) -> seed.AllocationAsk:
+def _first_ask(message: messages.Allocation) -> first.AllocationAsk:
     if message.priority_class:
-        priority = seed.Priority(priority_class_name=message.priority_class)
+        priority = first.Priority(priority_class_name=message.priority_class)
     else:
-        priority = seed.Priority(priority_value=message.priority)
-    return seed.AllocationAsk(
+        priority = first.Priority(priority_value=message.priority)
+    return first.AllocationAsk(
         allocation_key=message.key,
         application_id="" if message.independent else message.application_id,
         partition_name=message.partition,
@@ -138,11 +138,11 @@ def _seed_ask(message: messages.Allocation) -> seed.AllocationAsk:
     )
 
 
-def _seed_release(message: messages.Release) -> seed.AllocationReleasesRequest:
+def _first_release(message: messages.Release) -> first.AllocationReleasesRequest:
     names: dict[str, Any] = {"partition_name": message.partition, "application_id": message.application_id}
-    termination = seed.TerminationType(max(0, message.termination - 1))
+    termination = first.TerminationType(max(0, message.termination - 1))
     if message.what == "ask":
-        ask = seed.AllocationAskRelease(**names, allocation_key=message.key, termination_type=termination)
-        return seed.AllocationReleasesRequest(allocation_asks_to_release=[ask])
-    allocation = seed.AllocationRelease(**names, uuid=message.uuid, termination_type=termination)
-    return seed.AllocationReleasesRequest(allocations_to_release=[allocation])
+        ask = first.AllocationAskRelease(**names, allocation_key=message.key, termination_type=termination)
+        return first.AllocationReleasesRequest(allocation_asks_to_release=[ask])
+    allocation = first.AllocationRelease(**names, uuid=message.uuid, termination_type=termination)
+    return first.AllocationReleasesRequest(allocations_to_release=[allocation])

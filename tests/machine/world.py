@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from licorne.si import messages, seed, v19
+from licorne.si import first, messages, v19
 from licorne.si.messages import NodeAction
 from machine import configs, evictions, wire
 from machine.amounts import CONSTRAINTS, TAINT
@@ -63,7 +63,7 @@ class World(RuleBasedStateMachine):
             request: Any
             if rm_id == "s":
                 self.driver.call("group", "g", text)
-                request = seed.RegisterResourceManagerRequest(rm_id=rm_id, policy_group="g")
+                request = first.RegisterResourceManagerRequest(rm_id=rm_id, policy_group="g")
             else:
                 extra = {**self.settings, **{f"priority.class.{name}": str(n) for name, n in CLASSES.items()}}
                 request = v19.RegisterResourceManagerRequest(rm_id=rm_id, config=text, extra_config=extra)
@@ -81,9 +81,12 @@ class World(RuleBasedStateMachine):
             key = (rm_id, name)
             if key not in driver.books:
                 classes = {} if rm_id == "s" else CLASSES
-                seed_dialect = rm_id == "s"
+                first_interface = rm_id == "s"
                 driver.books[key] = Books(
-                    seed=seed_dialect, starting=starting, classes=classes, whereabouts=driver.whereabouts(*key)
+                    first_interface=first_interface,
+                    starting=starting,
+                    classes=classes,
+                    whereabouts=driver.whereabouts(*key),
                 )
             driver.queues[key] = found[name]
         for key in [key for key in driver.books if key[0] == rm_id and key[1] not in found]:
@@ -143,8 +146,8 @@ class World(RuleBasedStateMachine):
     def send(self, rm_id: str, inputs: list[Any], how: int = 0) -> None:
         """As internal messages, or now and then in the words of the dialect."""
         sender = None
-        if how >= 6 and all(wire.can_say(message, seed_dialect=rm_id == "s") for message in inputs):
-            sender = wire.send_seed if rm_id == "s" else wire.send_v19
+        if how >= 6 and all(wire.can_say(message, first_interface=rm_id == "s") for message in inputs):
+            sender = wire.send_first if rm_id == "s" else wire.send_v19
         self.driver.submit(rm_id, inputs, sender)
 
     def then(self, number: int) -> None:
@@ -222,6 +225,6 @@ class World(RuleBasedStateMachine):
 
     @staticmethod
     def end(books: Books, name: str, app: App, alloc: Alloc) -> messages.Release:
-        if books.seed:
+        if books.first_interface:
             return messages.Release(partition=name, application_id=app.id, uuid=alloc.id, what="allocation")
         return messages.Release(partition=name, application_id=app.id, key=alloc.key)

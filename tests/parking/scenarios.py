@@ -49,7 +49,7 @@ class Kind:
         self.gangs = rng.choice(["", "", "placeholders", "whole", "both"])
         self.reloads = rng.choice([0, 0, 1])
         self.predicates = rng.random() < 0.1
-        self.seed_dialect = rng.random() < 0.12
+        self.first_interface = rng.random() < 0.12
         self.nodes_change = rng.choice([0.0, 0.5, 2.0])
         # Amounts: a few sizes, which come again and again, or so many that no set of minima holds them all.
         self.many_sizes = rng.random() < 0.15
@@ -61,7 +61,7 @@ class Kind:
             "node constraints": bool(self.constraints),
             "reloads": bool(self.reloads),
             "predicates": self.predicates,
-            "the seed's dialect": self.seed_dialect,
+            "the first interface": self.first_interface,
             "asks of more sizes than minima are kept": self.many_sizes,
         }.items():
             situations.count(name, int(met))
@@ -80,7 +80,7 @@ class Scenario:
         self.rng = random.Random(f"parking {seed}")
         self.kind = Kind(self.rng, situations)
         self.manager = Manager(
-            RM, self.kind.seed_dialect, self.kind.settings(), self.kind.predicates, drawn(seed // SHARED_BY)
+            RM, self.kind.first_interface, self.kind.settings(), self.kind.predicates, drawn(seed // SHARED_BY)
         )
         self.partitions = partitions
         self.ending: list[tuple[str, Released]] = []  # what the scheduler wants ended, with its partition
@@ -194,7 +194,7 @@ class Scenario:
             "key": self.name("k"),
             "priority": rng.choice([0, 0, 0, 0, 1, 5]),
             "tags": tags or None,
-            "max_allocations": rng.choice([1, 1, 2, 3]) if self.kind.seed_dialect else 1,
+            "max_allocations": rng.choice([1, 1, 2, 3]) if self.kind.first_interface else 1,
             "allow_preempt_self": rng.random() < 0.5,
             "allow_preempt_other": rng.random() < 0.3,
             "timeout_ms": rng.choice([2000, 15000]) if rng.random() < 0.05 else 0,
@@ -265,7 +265,7 @@ class Scenario:
             for ask in self._some([*app.asks.values(), *app.allocations.values()], 2):
                 message = self._ask(partition, app.id, self._amounts(), key=ask.key)
                 message.node_id = ask.node.id if ask.node is not None else ""
-                message.uuid = ask.id if ask.node is not None and self.kind.seed_dialect else ""
+                message.uuid = ask.id if ask.node is not None and self.kind.first_interface else ""
                 message.task_group, message.placeholder = ask.task_group, ask.placeholder
                 found.append(message)
         return found
@@ -274,16 +274,16 @@ class Scenario:
 
     def release(self, partition: str, app: str, subject: Any, termination: Termination) -> Release:
         """The end of an ask or of an allocation, or the confirmation of one."""
-        seed = self.kind.seed_dialect
+        first_interface = self.kind.first_interface
         name = subject.uuid or subject.key if isinstance(subject, Released) else subject.id
         allocated = isinstance(subject, Released) or subject.node is not None
         return Release(
             partition=partition,
             application_id=app,
-            key="" if seed and allocated else subject.key,
-            uuid=name if seed and allocated else "",
+            key="" if first_interface and allocated else subject.key,
+            uuid=name if first_interface and allocated else "",
             termination=termination,
-            what=("allocation" if allocated else "ask") if seed else "both",
+            what=("allocation" if allocated else "ask") if first_interface else "both",
         )
 
     def running(self, partition: Any) -> list[Any]:
@@ -342,7 +342,7 @@ class Scenario:
             action = rng.choice(
                 [NodeAction.DRAIN_NODE, NodeAction.DRAIN_NODE, NodeAction.UPDATE, NodeAction.DECOMISSION]
             )
-        update = NodeUpdate(node_id=node.id, action=action, partition=partition.name, strict=self.kind.seed_dialect)
+        update = NodeUpdate(node_id=node.id, action=action, partition=partition.name, strict=self.kind.first_interface)
         if action is NodeAction.UPDATE and rng.random() < 0.6:
             update.capacity = self._capacity()
         elif action is NodeAction.UPDATE:

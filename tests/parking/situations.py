@@ -17,7 +17,7 @@ WANTED = (
     "a user's or group's limit",
     "reloads",
     "predicates",
-    "the seed's dialect",
+    "the first interface",
     "asks of more sizes than minima are kept",
     "reserved",
     "evicted",

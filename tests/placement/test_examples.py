@@ -1,4 +1,4 @@
-"""The worked examples of spec placement.md, section 6, as tables.
+"""The worked examples of docs/spec/placement.md, section 6, as tables.
 
 A row says what is asked, what the original answered, and, where licorne mends a fault of the original, what licorne
 answers instead. An answer is a queue, or the end of a rejection's text.

@@ -1,4 +1,4 @@
-"""Filters: spec placement.md, sections 3 and 6.8."""
+"""Filters: docs/spec/placement.md, sections 3 and 6.8."""
 
 from __future__ import annotations
 

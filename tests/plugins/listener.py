@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 
 from core.bench import Bench
 from licorne import ResourceManagerCallback
-from licorne.si import seed, v19
+from licorne.si import first, v19
 
 
 class Listener(ResourceManagerCallback):
     def __init__(self) -> None:
-        self.batches: list[list[v19.EventRecord | seed.EventRecord]] = []
+        self.batches: list[list[v19.EventRecord | first.EventRecord]] = []
 
-    def send_event(self, events: Sequence[v19.EventRecord] | Sequence[seed.EventRecord]) -> None:
+    def send_event(self, events: Sequence[v19.EventRecord] | Sequence[first.EventRecord]) -> None:
         self.batches.append(list(events))
 
     @property
-    def records(self) -> list[v19.EventRecord | seed.EventRecord]:
+    def records(self) -> list[v19.EventRecord | first.EventRecord]:
         return [record for batch in self.batches for record in batch]
 
 
 def listening(
-    text: str, *, seed_dialect: bool = False, settings: Mapping[str, str] | None = None
+    text: str, *, first_interface: bool = False, settings: Mapping[str, str] | None = None
 ) -> tuple[Bench, Listener]:
     """A bench whose resource manager has heard of its queues already."""
-    bench = Bench(text, seed_dialect=seed_dialect, settings=settings)
+    bench = Bench(text, first_interface=first_interface, settings=settings)
     listener = Listener()
     bench.register(listener)
     bench.run(after=2)
@@ -41,9 +41,9 @@ def heard(bench: Bench, listener: Listener, *, users: bool = False) -> list[str]
     return [text for text in lines if users or not text.startswith("USERGROUP")]
 
 
-def line(record: v19.EventRecord | seed.EventRecord) -> str:
+def line(record: v19.EventRecord | first.EventRecord) -> str:
     """A record: `TYPE object CHANGE DETAIL reference {resource} message`, without what is empty."""
-    if isinstance(record, seed.EventRecord):
+    if isinstance(record, first.EventRecord):
         parts = [record.type.name, record.object_id, record.group_id, record.reason, record.message]
     else:
         change = f"{record.event_change_type.name} {record.event_change_detail.name}".removesuffix(" DETAILS_NONE")

@@ -1,4 +1,4 @@
-"""What a resource manager's scheduler cache is told, and when: seed 000, "Scheduler plugin"."""
+"""What a resource manager's scheduler cache is told, and when: *Scheduler Interface Spec*, "Scheduler plugin"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from core.bench import Bench, config
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.messages import Termination
 
 
@@ -17,12 +17,12 @@ class Cache(ResourceManagerCallback):
         self.calls: list[str] = []
         self.taken: set[str] = set()
 
-    def re_sync_scheduler_cache(self, args: seed.ReSyncSchedulerCacheArgs) -> None:
+    def re_sync_scheduler_cache(self, args: first.ReSyncSchedulerCacheArgs) -> None:
         self.taken |= {allocation.node_id for allocation in args.assumed_allocations}
         self.calls += [f"assume {a.allocation_key}@{a.node_id}" for a in args.assumed_allocations]
         self.calls += [f"forget {a.allocation_key}" for a in args.forget_allocations]
 
-    def recv_update_response(self, response: seed.UpdateResponse) -> None:
+    def recv_update_response(self, response: first.UpdateResponse) -> None:
         self.calls += [f"new {a.allocation_key}" for a in response.new_allocations]
         self.calls += ["released"] * len(response.released_allocations)
 
@@ -39,8 +39,8 @@ class Exclusive(Cache):
         return "taken" if args.node_id in self.taken else None
 
 
-def bench(cache: ResourceManagerCallback, *, seed_dialect: bool = False) -> Bench:
-    b = Bench(config("a"), seed_dialect=seed_dialect)
+def bench(cache: ResourceManagerCallback, *, first_interface: bool = False) -> Bench:
+    b = Bench(config("a"), first_interface=first_interface)
     b.api = SchedulerAPI(policy_groups=b.api.policy_groups, clock=lambda: int(b.seconds * 1_000_000_000))
     b.register(cache)
     b.node("n1", vcore=9)
@@ -49,10 +49,10 @@ def bench(cache: ResourceManagerCallback, *, seed_dialect: bool = False) -> Benc
     return b
 
 
-@pytest.mark.parametrize("seed_dialect", [True, False])
-def test_before_the_responses(seed_dialect: bool) -> None:
+@pytest.mark.parametrize("first_interface", [True, False])
+def test_before_the_responses(first_interface: bool) -> None:
     cache = Cache()
-    b = bench(cache, seed_dialect=seed_dialect)
+    b = bench(cache, first_interface=first_interface)
     b.ask("x", "k1", vcore=1)
     b.ask("x", "k2", vcore=1)
     assert cache.calls == []
@@ -75,7 +75,7 @@ def test_before_predicates_are_asked_again() -> None:
 
 def test_what_must_be_ended_is_not_forgotten_yet() -> None:
     cache = Cache()
-    b = bench(cache, seed_dialect=True)
+    b = bench(cache, first_interface=True)
     b.ask("x", "k", vcore=1, timeout_ms=1000)
     b.run()
     cache.calls.clear()
@@ -87,7 +87,7 @@ def test_what_must_be_ended_is_not_forgotten_yet() -> None:
 
 def test_a_cache_that_fails_changes_nothing() -> None:
     class Fails(Cache):
-        def re_sync_scheduler_cache(self, args: seed.ReSyncSchedulerCacheArgs) -> None:
+        def re_sync_scheduler_cache(self, args: first.ReSyncSchedulerCacheArgs) -> None:
             raise ValueError("no")
 
     cache = Fails()

@@ -1,4 +1,7 @@
-"""A configuration that the scheduler's side changes, and the resource manager saves (seed 000, "Scheduler plugin")."""
+"""A configuration that the scheduler's side changes, and the resource manager saves.
+
+Source: *Scheduler Interface Spec*, "Scheduler plugin".
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,26 @@ import pytest
 
 from core.bench import Bench, config
 from licorne import ConfigurationError, ResourceManagerCallback
-from licorne.si import seed
+from licorne.si import first
 
 OLD, NEW = config("a"), config("a", "b")
 
 
 class Saves(ResourceManagerCallback):
-    def __init__(self, *answers: seed.UpdateConfigurationResponse | Exception) -> None:
+    def __init__(self, *answers: first.UpdateConfigurationResponse | Exception) -> None:
         self.saved: list[str] = []
         self._answers = list(answers)
 
-    def update_configuration(self, request: seed.UpdateConfigurationRequest) -> seed.UpdateConfigurationResponse:
+    def update_configuration(self, request: first.UpdateConfigurationRequest) -> first.UpdateConfigurationResponse:
         self.saved.append(request.configs)
-        answer = self._answers.pop(0) if self._answers else seed.UpdateConfigurationResponse(success=True)
+        answer = self._answers.pop(0) if self._answers else first.UpdateConfigurationResponse(success=True)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
 def bench(callback: ResourceManagerCallback | None) -> Bench:
-    b = Bench(OLD, seed_dialect=True)
+    b = Bench(OLD, first_interface=True)
     b.register(callback)
     return b
 
@@ -35,7 +38,7 @@ def test_the_answer_holds_the_old_configuration(saves: bool) -> None:
     callback = Saves() if saves else None
     b = bench(callback)
     answer = b.api.change_configuration("rm", NEW)
-    assert answer == seed.UpdateConfigurationResponse(success=True, old_config=OLD)
+    assert answer == first.UpdateConfigurationResponse(success=True, old_config=OLD)
     assert b.queues() == ["root", "root.a", "root.b"]
     assert callback is None or callback.saved == [NEW]
     assert b.api.change_configuration("rm", OLD).old_config == NEW
@@ -44,12 +47,12 @@ def test_the_answer_holds_the_old_configuration(saves: bool) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (seed.UpdateConfigurationResponse(success=False, reason="the disk is full"), "the disk is full"),
-        (seed.UpdateConfigurationResponse(success=False), "the resource manager did not save it"),
+        (first.UpdateConfigurationResponse(success=False, reason="the disk is full"), "the disk is full"),
+        (first.UpdateConfigurationResponse(success=False), "the resource manager did not save it"),
         (OSError("gone"), "the resource manager failed to save it: OSError: gone"),
     ],
 )
-def test_what_is_not_saved_is_not_applied(answer: seed.UpdateConfigurationResponse | Exception, reason: str) -> None:
+def test_what_is_not_saved_is_not_applied(answer: first.UpdateConfigurationResponse | Exception, reason: str) -> None:
     b = bench(Saves(answer))
     with pytest.raises(ConfigurationError) as refused:
         b.api.change_configuration("rm", NEW)
@@ -85,7 +88,7 @@ def test_an_unknown_resource_manager() -> None:
 
 def test_the_plugin_must_not_call_back() -> None:
     class CallsBack(Saves):
-        def update_configuration(self, request: seed.UpdateConfigurationRequest) -> seed.UpdateConfigurationResponse:
+        def update_configuration(self, request: first.UpdateConfigurationRequest) -> first.UpdateConfigurationResponse:
             b.api.schedule()
             return super().update_configuration(request)
 

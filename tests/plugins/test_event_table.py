@@ -1,4 +1,4 @@
-"""The rows of the table of events (spec events.md, section 2) that are not shown by the sequences in `test_events`."""
+"""The rows of the tables in docs/spec/events.md, section 2, that the sequences in `plugins/test_events.py` do not show."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ def test_what_users_and_groups_use_and_which_group_counts() -> None:
 
 
 def test_an_ask_without_an_application() -> None:
-    b, listener = listening(config("a", more="placementrules: [{name: fixed, value: root.a}]"), seed_dialect=True)
+    b, listener = listening(config("a", more="placementrules: [{name: fixed, value: root.a}]"), first_interface=True)
     b.node("n1", vcore=1)
     heard(b, listener)
     b.ask("", "k", vcore=1)

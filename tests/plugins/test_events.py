@@ -1,4 +1,4 @@
-"""Which events a resource manager hears, in which order and when: spec events.md, sections 1 to 4."""
+"""Which events a resource manager hears, in which order and when: docs/spec/events.md, sections 1 to 4."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from core.bench import SECOND_NS, START_S, Bench, config, parent, partition, partitions
 from licorne import ResourceManagerCallback
 from licorne.core.eventrecords import EventStore
-from licorne.si.events import MESSAGE_MAX, Event, seed_records, v19_records
+from licorne.si.events import MESSAGE_MAX, Event, first_records, v19_records
 from licorne.si.messages import NodeAction, Termination
 from licorne.si.v19 import ChangeDetail, ChangeType, EventRecord, EventType
 from plugins.listener import Listener, heard, line, listening
@@ -288,11 +288,11 @@ def test_asks_that_change_go_or_exist_already() -> None:
     assert heard(b, listener) == ["APP x REMOVE REQUEST_CANCEL k {vcore: 8}"]
 
 
-# -- the seed's dialect ----------------------------------------------------------------------------------
+# -- the first interface ----------------------------------------------------------------------------------
 
 
-def test_the_seeds_records_name_group_and_reason() -> None:
-    b, listener = listening(config("a"), seed_dialect=True)
+def test_records_of_the_first_interface_name_group_and_reason() -> None:
+    b, listener = listening(config("a"), first_interface=True)
     b.node("n1", vcore=5)
     b.app("x")
     b.ask("x", "k", vcore=1)
@@ -322,7 +322,7 @@ def test_the_seeds_records_name_group_and_reason() -> None:
 
 
 def test_an_execution_timeout_drops_asks() -> None:
-    b, listener = listening(config("a"), seed_dialect=True)
+    b, listener = listening(config("a"), first_interface=True)
     b.node("n1", vcore=1)
     b.app("x", timeout_ms=60_000)
     b.ask("x", "k", vcore=1, times=2)
@@ -340,15 +340,15 @@ def test_an_execution_timeout_drops_asks() -> None:
 
 def test_messages_are_cut() -> None:
     event = Event(EventType.APP, "x", 1, ChangeType.SET, ChangeDetail.APP_REJECT, message="m" * (MESSAGE_MAX + 1))
-    for record in (v19_records([event])[0], seed_records([event])[0]):
+    for record in (v19_records([event])[0], first_records([event])[0]):
         assert record.message == "m" * (MESSAGE_MAX - 3) + "..."
     event.message = "m" * MESSAGE_MAX
     assert v19_records([event])[0].message == event.message
 
 
-def test_the_seed_has_no_word_for_users() -> None:
+def test_the_first_interface_has_no_word_for_users() -> None:
     event = Event(EventType.USERGROUP, "u", 1, ChangeType.ADD, ChangeDetail.UG_USER_RESOURCE)
-    assert seed_records([event]) == []
+    assert first_records([event]) == []
     assert line(v19_records([event])[0]) == "USERGROUP u ADD UG_USER_RESOURCE"
 
 

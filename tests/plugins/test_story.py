@@ -1,4 +1,4 @@
-"""What happened to an application and to an ask, as data (design, rule 4)."""
+"""What happened to an application and to an ask, as data (docs/spec/design.md, rule 4)."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_a_reservation_and_a_victim() -> None:
     assert victim is not None and (victim.release_asked, victim.preempted) == (True, True)
 
 
-def test_the_seeds_allocations_go_by_uuid_and_expire() -> None:
-    b = Bench(config("a"), seed_dialect=True)
+def test_allocations_of_the_first_interface_go_by_uuid_and_expire() -> None:
+    b = Bench(config("a"), first_interface=True)
     b.node("n1", vcore=10)
     b.app("x")
     b.ask("x", "k", vcore=1, times=2, timeout_ms=5000)

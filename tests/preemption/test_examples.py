@@ -1,4 +1,6 @@
-"""The worked examples of guaranteed-quota preemption (spec preemption.md, section 2.12), and what the rules say besides.
+"""The worked examples of guaranteed-quota preemption, and what the rules say besides.
+
+Source: docs/spec/preemption.md, section 2.12.
 
 Rows marked "changed" come to another result than the original: see docs/differences.md.
 """
@@ -188,7 +190,7 @@ def test_parts_of_a_decision() -> None:
             ask_application="x2",
             queue="root.p.q2",
             missing={"vcore": 5},
-            rule="queue root.p.q2 is below its guarantee, and others are above theirs (preemption.md, section 2)",
+            rule="queue root.p.q2 is below its guarantee, and others are above theirs (docs/spec/preemption.md, section 2)",
             victim="a",
             victim_application="x1",
             victim_queue="root.p.q1",

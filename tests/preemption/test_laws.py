@@ -1,4 +1,4 @@
-"""It ends: what is evicted does not evict in its turn, and no chain of queues goes on for ever (RELIABILITY.md)."""
+"""It ends: what is evicted does not evict in its turn, and no chain of queues goes on for ever."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Play:
         self.scenario = scenario = Contest(seed, _load)
         (manager,) = scenario.managers
         reference = scenario.reference
-        reference.register(manager.rm_id, manager.texts[0], manager.settings, None, seed_dialect=False)
+        reference.register(manager.rm_id, manager.texts[0], manager.settings, None, first_interface=False)
         self.cluster = Cluster()
         self.now_ns = scenario.now_ns
         self.cluster.advance(self.now_ns)
-        self.cluster.register(manager.rm_id, manager.texts[0], manager.settings, None, seed_dialect=False)
+        self.cluster.register(manager.rm_id, manager.texts[0], manager.settings, None, first_interface=False)
         for _, rm_id, messages in scenario.beginning():
             reference.submit(rm_id, messages)
             self.cluster.submit(rm_id, messages)

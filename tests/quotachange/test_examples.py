@@ -1,4 +1,4 @@
-"""The worked examples of a lowered quota (spec preemption.md, section 4.5, end), and what each victim's story says."""
+"""The worked examples of a lowered quota at the end of docs/spec/preemption.md, section 4.5, and each victim's story."""
 
 from __future__ import annotations
 

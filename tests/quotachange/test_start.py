@@ -1,4 +1,7 @@
-"""When a quota is enforced: the table of start times, delays, deadlines (spec preemption.md, sections 4.1 and 4.2)."""
+"""When a quota is enforced: the table of start times, delays, deadlines.
+
+Source: docs/spec/preemption.md, sections 4.1 and 4.2.
+"""
 
 from __future__ import annotations
 

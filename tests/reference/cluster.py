@@ -30,28 +30,28 @@ class ReferenceCluster:
         return [self.managers[rm][name] for rm in sorted(self.managers) for name in sorted(self.managers[rm])]
 
     def register(
-        self, rm_id: str, text: str, settings: Mapping[str, str], predicate: Predicate | None, *, seed_dialect: bool
+        self, rm_id: str, text: str, settings: Mapping[str, str], predicate: Predicate | None, *, first_interface: bool
     ) -> None:
         """A resource manager comes, or comes again and forgets all that it had (difference 38)."""
         configuration = self._load(text)
-        self._settings[rm_id] = (settings, predicate, seed_dialect)
+        self._settings[rm_id] = (settings, predicate, first_interface)
         self._checksums[rm_id] = configuration.checksum
         self._refused[rm_id] = []
         self.managers[rm_id] = {config.name: self._new(rm_id, config) for config in configuration.partitions}
 
     def _new(self, rm_id: str, config: PartitionConfig) -> Partition:
-        settings, predicate, seed_dialect = self._settings[rm_id]
+        settings, predicate, first_interface = self._settings[rm_id]
         delay: int | None = int(settings.get("reservation.delay", "2s").removesuffix("s")) * SECOND_NS
         if settings.get("reservation.enabled") == "false":
             delay = None
-        default = "true" if seed_dialect else "false"
+        default = "true" if first_interface else "false"
         partition = Partition(
             config.name,
             config,
             Queue("root", None, leaf=False, managed=True),
             self.now_ns,
             self.now_ns,
-            seed_dialect,
+            first_interface,
             settings.get("application.state.starting", default) == "true",
             delay,
             {k.removeprefix("priority.class."): int(v) for k, v in settings.items() if k.startswith("priority.class.")},

@@ -59,7 +59,7 @@ class Manager:
     """A resource manager of a scenario."""
 
     rm_id: str
-    seed_dialect: bool
+    first_interface: bool
     settings: dict[str, str]
     predicate: bool
     texts: list[str]
@@ -182,7 +182,7 @@ class Scenario:
             name = rng.choice(["namespace.resourcequota", "namespace.resourceguaranteed"])
             tags |= rng.choice([{name: json.dumps(limit)}, {"namespace.resourcemaxapps": str(rng.randint(0, 2))}])
         user = rng.choice(list(USERS))
-        timed = manager.seed_dialect and rng.random() < 0.15
+        timed = manager.first_interface and rng.random() < 0.15
         return AddApplication(
             application_id=rng.choice(list(partition.apps))
             if partition.apps and rng.random() < 0.03
@@ -281,27 +281,29 @@ class Scenario:
             partition=partition.name,
             resource=dict(amounts) if rng.random() < 0.99 else {"vcore": 0},
             priority=rng.choice([0, 0, 0, 1, 2, 5, -1]) if priority is None else priority,
-            priority_class=rng.choice([""] * 8 + ["high"] * 3 + ["low"] * 3 + ["none"]) if manager.seed_dialect else "",
+            priority_class=rng.choice([""] * 8 + ["high"] * 3 + ["low"] * 3 + ["none"])
+            if manager.first_interface
+            else "",
             tags=tags or None,
-            max_allocations=rng.choice([1, 1, 2, 3]) if manager.seed_dialect else 1,
-            timeout_ms=rng.choice([2000, 15000]) if manager.seed_dialect and rng.random() < 0.15 else 0,
+            max_allocations=rng.choice([1, 1, 2, 3]) if manager.first_interface else 1,
+            timeout_ms=rng.choice([2000, 15000]) if manager.first_interface and rng.random() < 0.15 else 0,
             originator=rng.random() < 0.1,
             allow_preempt_self=rng.random() < 0.6,
-            allow_preempt_other=not manager.seed_dialect and preempting.may_preempt(key),
+            allow_preempt_other=not manager.first_interface and preempting.may_preempt(key),
         )
 
     # -- what ends ---------------------------------------------------------------------------------------
 
     def _release(self, manager: Manager, partition: Partition, subject: Ask, termination: Termination) -> Input:
-        seed = manager.seed_dialect
+        first_interface = manager.first_interface
         allocated = subject.node is not None
         return Release(
             partition=partition.name,
             application_id=subject.app.id,
-            key="" if seed and allocated else subject.key,
-            uuid=subject.id if seed and allocated else "",
+            key="" if first_interface and allocated else subject.key,
+            uuid=subject.id if first_interface and allocated else "",
             termination=termination,
-            what=("allocation" if allocated else "ask") if seed else "both",
+            what=("allocation" if allocated else "ask") if first_interface else "both",
         )
 
     def _releases(self, manager: Manager, partition: Partition) -> list[Input]:
@@ -323,7 +325,7 @@ class Scenario:
 
     def _release_all(self, manager: Manager, partition: Partition) -> list[Input]:
         apps = self.rng.sample(list(partition.apps), min(1, len(partition.apps)))
-        whats = ["allocation", "ask"] if manager.seed_dialect else ["both"]
+        whats = ["allocation", "ask"] if manager.first_interface else ["both"]
         return [Release(partition=partition.name, application_id=app, what=what) for app in apps for what in whats]
 
     def _app_remove(self, manager: Manager, partition: Partition) -> list[Input]:
@@ -358,7 +360,7 @@ class Scenario:
         reserved = [node.id for node in partition.nodes.values() if node.reserved_by]
         node = rng.choice(reserved if reserved and rng.random() < 0.4 else list(partition.nodes))
         action = rng.choice([NodeAction.DECOMISSION, NodeAction.UPDATE, NodeAction.UPDATE])
-        update = NodeUpdate(node_id=node, action=action, partition=partition.name, strict=manager.seed_dialect)
+        update = NodeUpdate(node_id=node, action=action, partition=partition.name, strict=manager.first_interface)
         match rng.randint(0, 3):
             case 0 | 1:
                 update.capacity = self._capacity()
@@ -376,7 +378,7 @@ class Scenario:
         action, node = NodeAction.DRAIN_NODE, self.rng.choice(list(partition.nodes))
         if draining and self.rng.random() < 0.7:
             action, node = NodeAction.DRAIN_TO_SCHEDULABLE, self.rng.choice(draining)
-        return [NodeUpdate(node_id=node, action=action, partition=partition.name, strict=manager.seed_dialect)]
+        return [NodeUpdate(node_id=node, action=action, partition=partition.name, strict=manager.first_interface)]
 
     def _foreign(self, manager: Manager, partition: Partition) -> list[Input]:
         rng = self.rng
@@ -401,8 +403,8 @@ class Scenario:
                 partition=partition.name,
                 resource=self._amounts(),
                 node_id=subject.node.id if subject.node else "",
-                uuid=subject.id if subject.node and manager.seed_dialect else "",
-                max_allocations=rng.randint(1, 3) if manager.seed_dialect else 1,
+                uuid=subject.id if subject.node and manager.first_interface else "",
+                max_allocations=rng.randint(1, 3) if manager.first_interface else 1,
             )
             for subject in rng.sample(subjects, min(2, len(subjects)))
         ]
@@ -416,7 +418,7 @@ class Scenario:
         message = self._ask(manager, partition, app, self._amounts())
         message.node_id = rng.choice(list(partition.nodes))
         message.max_allocations = 1
-        if manager.seed_dialect and rng.random() < 0.5:
+        if manager.first_interface and rng.random() < 0.5:
             message.uuid = self._name("given")
         if app.asks and rng.random() < 0.5:
             message.key = rng.choice(list(app.asks))

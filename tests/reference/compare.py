@@ -43,7 +43,11 @@ class Product:
     def register(self, manager: Manager, text: str, predicate: Callable[[str, str, bool], bool] | None) -> None:
         with patch.object(product, "load", _load):
             self.cluster.register(
-                manager.rm_id, text, manager.settings | self.settings, predicate, seed_dialect=manager.seed_dialect
+                manager.rm_id,
+                text,
+                manager.settings | self.settings,
+                predicate,
+                first_interface=manager.first_interface,
             )
 
     def reload(self, manager: Manager, text: str) -> None:
@@ -100,7 +104,7 @@ class Comparison:
             for each in self.products.values():
                 each.register(manager, text, predicate)
             settings = manager.settings
-            self.reference.register(manager.rm_id, text, settings, predicate, seed_dialect=manager.seed_dialect)
+            self.reference.register(manager.rm_id, text, settings, predicate, first_interface=manager.first_interface)
         for step in self.scenario.beginning():
             self.do(step)
         for _ in range(self.scenario.steps_left):

@@ -54,7 +54,7 @@ class GangSteps:
             add.placeholder_ask = rng.choice([{}, {"vcore": 9}])
         add.gang_style = rng.choice(["Hard", "Soft", ""])
         add.execution_timeout_ms = rng.choice([0, 3000, 5000, 20000])
-        add.timeout_is_running_time = manager.seed_dialect
+        add.timeout_is_running_time = manager.first_interface
         return [add, *(self._ask(manager, partition, add.application_id, amounts, place=True) for _ in range(number))]
 
     def _amounts(self) -> dict[str, int]:
@@ -75,8 +75,8 @@ class GangSteps:
             resource=dict(amounts),
             priority=0 if place else rng.choice([0, 0, 1]),
             tags=tags or None,
-            max_allocations=rng.choice([1, 1, 2]) if manager.seed_dialect else 1,
-            timeout_ms=rng.choice([2000, 15000]) if manager.seed_dialect and rng.random() < 0.05 else 0,
+            max_allocations=rng.choice([1, 1, 2]) if manager.first_interface else 1,
+            timeout_ms=rng.choice([2000, 15000]) if manager.first_interface and rng.random() < 0.05 else 0,
             task_group=rng.choice(["g", "g", "g", "h"]),
             placeholder=place,
         )
@@ -118,14 +118,14 @@ class GangSteps:
         return [real for app in partition.apps.values() for real in app.gang.flying]
 
     def _withdrawals(self, manager: Manager, partition: Partition) -> list[Input]:
-        what = "ask" if manager.seed_dialect else "both"
+        what = "ask" if manager.first_interface else "both"
         return [
             Release(partition=partition.name, application_id=real.app.id, key=real.key, what=what)
             for real in self._flying(partition)[:2]
         ]
 
     def _resizes(self, manager: Manager, partition: Partition) -> list[Input]:
-        if manager.seed_dialect:
+        if manager.first_interface:
             return []
         places = [real.place for real in self._flying(partition) if real.place]
         chosen = self.rng.sample([*self._flying(partition), *places], min(1, len(places)))
@@ -151,7 +151,7 @@ class GangSteps:
             message = self._ask(manager, partition, app.id, self._amounts(), place=self.rng.random() < 0.6)
             message.node_id, message.max_allocations = node, 1
             flying = [real.key for real in app.gang.flying]
-            if flying and not manager.seed_dialect:
+            if flying and not manager.first_interface:
                 message.key, message.placeholder = flying[0], False
             found.append(message)
         return found

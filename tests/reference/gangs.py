@@ -1,4 +1,4 @@
-"""Gangs with placeholders, as the specification words them (section 9, and 6.3 and 14 where they speak of them).
+"""Gangs with placeholders, as docs/spec/scheduling.md words them in section 9, and in passing in sections 6.3 and 14.
 
 Nothing is counted: how many placeholders of a task group live is looked up among the application's asks and allocations.
 """
@@ -97,7 +97,7 @@ def replace_one(partition: Partition, sums: Sums) -> bool:
     """The first real ask, by arrival of the applications, that can replace a placeholder; is there one?"""
     for app in partition.apps.values():
         if not app.queue.leaf or any(queue.leaf for queue in app.queue.lineage()[1:]):
-            continue  # nobody comes to it (config.md, 6.3)
+            continue  # nobody comes to it (docs/spec/config.md, section 6.3)
         asks = [ask for ask in sums.asks_in_order(app) if waits(ask)]
         rest: list[Ask] = []
         for ask in asks:
@@ -155,7 +155,7 @@ def _other_node(partition: Partition, sums: Sums, ask: Ask, place: Ask) -> Node 
 def _link(partition: Partition, ask: Ask, place: Ask, node: Node | None) -> None:
     app = ask.app
     real = ask
-    if partition.seed_dialect:
+    if partition.first_interface:
         real = replace(ask, repeats=1, id=next_uuid(partition))
         ask.repeats -= 1
     if real is ask or not ask.repeats:
@@ -268,7 +268,7 @@ def node_lost(partition: Partition, node: Node) -> None:
             ended(partition, alloc, Termination.UNKNOWN, echo=True)
 
 
-# -- states and time (sections 9.5, 9.6; states.md, 1.5) ---------------------------------------------------
+# -- states and time (docs/spec/scheduling.md, sections 9.5 and 9.6; docs/spec/states.md, section 1.5) ---
 
 
 def placed(partition: Partition, alloc: Ask) -> None:

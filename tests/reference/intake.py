@@ -1,4 +1,6 @@
-"""Messages: applications, asks, allocations, releases and nodes come, change and go (sections 12 and 14).
+"""Messages: applications, asks, allocations, releases and nodes come, change and go.
+
+Source: docs/spec/scheduling.md, sections 12 and 14.
 
 What is refused is refused without a reason here; the product's texts have their own tests.
 """
@@ -150,12 +152,12 @@ def _take_ask(partition: Partition, message: Allocation) -> bool:
         if pending.amounts != pruned(message.resource) or pending.repeats != message.max_allocations:
             atomic.changed(app)
         pending.amounts = pruned(message.resource)
-        if partition.seed_dialect:
+        if partition.first_interface:
             pending.repeats = message.max_allocations
         claims.changed(partition, pending)
     elif alloc is not None:
         _resize(partition, alloc, message)
-    elif flying := [real for real in app.gang.flying if real.key == message.key and not partition.seed_dialect]:
+    elif flying := [real for real in app.gang.flying if real.key == message.key and not partition.first_interface]:
         gangs.resize(partition, flying[0], pruned(message.resource))
     else:
         ask = _new_ask(partition, app, message)
@@ -215,14 +217,14 @@ def _placed_outside(
     if node is None:
         return False
     choose_group(partition, app)
-    app.gang.flying = [real for real in app.gang.flying if real.key != message.key or partition.seed_dialect]
-    if pending is not None and not partition.seed_dialect:
+    app.gang.flying = [real for real in app.gang.flying if real.key != message.key or partition.first_interface]
+    if pending is not None and not partition.first_interface:
         drop_ask(pending)
         new = pending
         new.amounts = pruned(message.resource)
     else:
         new = _new_ask(partition, app, message)
-        if partition.seed_dialect:
+        if partition.first_interface:
             new.id = message.uuid or next_uuid(partition)
     if app.state in ("New", "Completing"):
         fire(partition, app, RUN)
@@ -258,7 +260,7 @@ def _release(partition: Partition, message: Release) -> None:
             emptied(partition, app)
 
 
-# -- nodes (section 14; states.md, section 3) -------------------------------------------------------------
+# -- nodes (docs/spec/scheduling.md, section 14; docs/spec/states.md, section 3) ---------------------------
 
 
 def _node(partition: Partition, message: NodeUpdate) -> None:

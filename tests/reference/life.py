@@ -1,4 +1,4 @@
-"""The life of an application: states, their timers, and what ends when (states.md of the specification, section 1)."""
+"""The life of an application: states, their timers, and what ends when (docs/spec/states.md, section 1)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def next_state(state: str, event: str, *, starting: bool) -> str | None:
 def fire(partition: Partition, app: App, event: str, message: str = "") -> bool:
     """Fire an event; False, and nothing has changed, where the state has no transition for it."""
     old, new = app.state, next_state(app.state, event, starting=partition.starting)
-    if new is None or (event == RESUME and partition.seed_dialect):
+    if new is None or (event == RESUME and partition.first_interface):
         return False
     if new == old:
         return True
@@ -77,7 +77,7 @@ def fire(partition: Partition, app: App, event: str, message: str = "") -> bool:
 
 
 def count_running(app: App, change: int) -> None:
-    """+1 up the tree, at most the queue's maximum; −1, not below 0 (section 10)."""
+    """+1 up the tree, at most the queue's maximum; −1, not below 0 (docs/spec/scheduling.md, section 10)."""
     for queue in app.queue.lineage():
         if change < 0:
             queue.running = max(0, queue.running - 1)
@@ -88,7 +88,10 @@ def count_running(app: App, change: int) -> None:
 
 
 def _limit_running_time(partition: Partition, app: App) -> None:
-    """The execution timeout of an application of the seed's dialect (section 16.9, difference 47)."""
+    """The execution timeout of an application of the first interface.
+
+    Source: docs/spec/scheduling.md, section 16.9, and difference 47.
+    """
     if app.running_timeout_ns and not app.running_timer:
         app.running_timer = True
         app.running_due_ns = partition.now_ns + app.running_timeout_ns
@@ -151,7 +154,7 @@ def unreserve(ask: Ask, *, gives_up: bool = True) -> None:
 
 
 def emptied(partition: Partition, app: App) -> None:
-    """An ask or allocation has ended: was it the last (states.md, 1.5)?"""
+    """An ask or allocation has ended: was it the last (docs/spec/states.md, section 1.5)?"""
     if app.asks or app.allocations:
         return
     if app.state == "Failing":
@@ -167,7 +170,8 @@ def emptied(partition: Partition, app: App) -> None:
 def leave_sets(app: App) -> None:
     """Nothing is allocated or pending: it does not count for its user and group any more, and its group is chosen anew.
 
-    Differences 30 and 31. One that never had an allocation is in no set, and keeps its group (section 16.12).
+    Differences 30 and 31. One that never had an allocation is in no set, and keeps its group (docs/spec/scheduling.md,
+    section 16.12).
     """
     app.in_sets = app.group_chosen = False
     app.group = None
@@ -190,7 +194,7 @@ def end(partition: Partition, app: App) -> None:
     watch_queues(partition)
 
 
-# -- queues that nobody needs any more (section 12) -------------------------------------------------------
+# -- queues that nobody needs any more (docs/spec/scheduling.md, section 12) ------------------------------
 
 
 def _removable(partition: Partition, queue: Queue) -> bool:

@@ -1,7 +1,7 @@
 """The objects of the reference scheduler: plain records of what there is, and hardly a number that could be computed.
 
 What is allocated, pending, used, free or reserved anywhere is summed up from these records when it is asked for
-(`reference.sums`). "Section" means the scheduling specification, "difference" a row of `docs/differences.md`.
+(`reference.sums`). Sections are those of docs/spec/scheduling.md, a "difference" is a row of `docs/differences.md`.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class Partition:
     root: Queue
     now_ns: int
     started_ns: int
-    seed_dialect: bool
+    first_interface: bool
     starting: bool
     reservation_delay_ns: int | None
     priority_classes: dict[str, int]
@@ -279,7 +279,7 @@ class Partition:
 
 
 def next_uuid(partition: Partition) -> str:
-    """The UUID of the next allocation in the seed's dialect (difference 10), which also tells equally old ones apart."""
+    """The UUID of the next allocation in the first interface (difference 10); it also tells equally old ones apart."""
     digest = hashlib.sha256(f"{partition.owner}\0{partition.name}".encode()).digest()
     first, second = int.from_bytes(digest[:8]), int.from_bytes(digest[8:16])
     high = _mixed(first + partition.number("uuid") * 0x9E3779B97F4A7C15)

@@ -1,4 +1,6 @@
-"""Preemption as the specification words it, with both kinds tried by brute force (preemption.md, sections 2 and 3).
+"""Preemption as the specification words it, with both kinds tried by brute force.
+
+Source: docs/spec/preemption.md, sections 2 and 3.
 
 Sums are taken anew for every question. Of a set of victims all that can be reached is looked at, by number of bad ones
 and of members, so that the first that serve hold the best. "Law" means the laws of `docs/preemption.md`.
@@ -308,7 +310,9 @@ class Hunt:
         lineage = alloc.app.queue.lineage()
         if self.top not in lineage or alloc.app.queue is self.leaf:
             return
-        if not alloc.app.queue.leaf or any(queue.leaf for queue in lineage[1:]):  # nobody comes to it (config.md, 6.3)
+        if not alloc.app.queue.leaf or any(
+            queue.leaf for queue in lineage[1:]
+        ):  # nobody comes to it (docs/spec/config.md, section 6.3)
             return
         if alloc.app.queue.settings.preemption_policy == "disabled":
             return

@@ -1,4 +1,4 @@
-"""The queues of a partition, and what a configuration makes of them (config.md of the specification, sections 6 to 9)."""
+"""The queues of a partition, and what a configuration makes of them (docs/spec/config.md, sections 6 to 9)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _apply(queue: Queue, config: QueueConfig) -> None:
 
 
 def _inherited(properties: dict[str, str]) -> dict[str, str]:
-    """What a configured child takes from its parent (config.md, section 7)."""
+    """What a configured child takes from its parent (docs/spec/config.md, section 7)."""
     return {
         name: value
         for name, value in properties.items()
@@ -100,7 +100,7 @@ def create_dynamic(root: Queue, path: str) -> Queue | None:
     return leaf
 
 
-# -- limits of users and groups (config.md, 5.5) ----------------------------------------------------------
+# -- limits of users and groups (docs/spec/config.md, section 5.5) ------------------------------------------------
 
 
 def _limits(config: QueueConfig, above: str) -> Iterator[tuple[str, QueueLimits]]:

@@ -1,4 +1,4 @@
-"""Lowered quotas (preemption.md of the specification, section 4): when they are enforced, and who has to go.
+"""Lowered quotas (docs/spec/preemption.md, section 4): when they are enforced, and who has to go.
 
 A start time is forgotten here at the moment at which its queue is within its max: `settle` is called after everything
 that may end an allocation. Who has to go is found by trying all sets that differ in more than which of equals they take.

@@ -1,4 +1,4 @@
-"""The decisions of one partition, as the specification words them: everything is sorted and tried again for each one.
+"""The decisions of a partition, as docs/spec/scheduling.md words them: all is sorted and tried again for each one.
 
 There is no parking, no index, no batch: a decision takes all sums anew (`reference.sums`), walks the sorted queues,
 applications, asks and nodes from the beginning, and ends with the first result (sections 3 to 7).
@@ -88,7 +88,10 @@ class Pass:
         preempting.at_rest(self.partition, leaves, self._reserve)
 
     def _leaves_in_order(self, queue: Queue) -> Iterator[Queue]:
-        """Parent → children in order; an application that stands in a parent is not come to (config.md, 6.3)."""
+        """Parent → children in order; an application that stands in a parent is not come to.
+
+        Source: docs/spec/config.md, section 6.3.
+        """
         if queue.leaf:
             yield queue
             return
@@ -273,7 +276,7 @@ class Pass:
         partition, app = self.partition, ask.app
         unreserve(ask, gives_up=False)
         alloc = ask
-        if partition.seed_dialect:  # each allocation has a name of its own (difference 10), the ask counts down
+        if partition.first_interface:  # each allocation has a name of its own (difference 10), the ask counts down
             alloc = replace(ask, id=next_uuid(partition))
             ask.repeats -= 1
         if alloc is ask or not ask.repeats:

@@ -71,7 +71,7 @@ WANTED: Final = (
     "predicates asked",
     "several partitions",
     "several resource managers",
-    "seed's dialect",
+    "the first interface",
     "priority class",
     "message: allocation released",
     "message: ask released",
@@ -252,7 +252,7 @@ class Situations:
             self.met["back-off ended"] += len(ended)
         self.met["several partitions"] += len(partitions) > 1
         self.met["several resource managers"] += len(reference.managers) > 1
-        self.met["seed's dialect"] += any(p.seed_dialect for p in partitions)
+        self.met["the first interface"] += any(p.first_interface for p in partitions)
         self.met["predicates asked"] += any(p.predicate is not None for p in partitions)
 
     def _compare_queues(self, sums: Sums, parent: Queue) -> None:

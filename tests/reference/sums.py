@@ -1,6 +1,7 @@
 """All sums and orders of a partition, computed from its allocations and asks at one moment.
 
-The reference takes a new `Sums` for every decision. Nothing in here is kept from one to the next.
+The reference takes a new `Sums` for every decision. Nothing in here is kept from one to the next. Sections are those of
+docs/spec/scheduling.md.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Both:
         self.reference = ReferenceCluster(load)
         self.now_ns = SECOND_NS
         self.wait(0)
-        self.product.register("rm", _configuration(), settings, None, seed_dialect=False)
-        self.reference.register("rm", _configuration(), settings, None, seed_dialect=False)
+        self.product.register("rm", _configuration(), settings, None, first_interface=False)
+        self.reference.register("rm", _configuration(), settings, None, first_interface=False)
 
     def wait(self, seconds: int) -> None:
         self.now_ns += seconds * SECOND_NS

@@ -1,4 +1,7 @@
-"""Events: a batch from an ID on, and streams that are cut when they are too slow (events.md, 4; rest-api.md)."""
+"""Events: a batch from an ID on, and streams that are cut when they are too slow.
+
+Source: docs/spec/events.md, section 4; docs/spec/rest-api.md, "Stream".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The health checks: names and texts of the original, and that each of them bites, and heals (rest-api.md, Health)."""
+"""The health checks: names and texts of the original, and that each of them bites, and heals.
+
+Source: docs/spec/rest-api.md, "Health".
+"""
 
 from __future__ import annotations
 

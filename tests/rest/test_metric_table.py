@@ -1,4 +1,7 @@
-"""Every metric there is, written out: name, type, labels with their values, bounds of buckets (metrics.md, 1 to 3)."""
+"""Every metric there is, written out: name, type, labels with their values, bounds of buckets.
+
+Source: docs/spec/metrics.md, sections 1 to 3.
+"""
 
 from __future__ import annotations
 

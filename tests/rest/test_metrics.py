@@ -1,4 +1,4 @@
-"""Metrics: names, labels, help texts and when each one moves (metrics.md)."""
+"""Metrics: names, labels, help texts and when each one moves (docs/spec/metrics.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplic
 from rest.world import World, busy, run
 
 SCHEDULER = "yunikorn_scheduler_"
-# Of each metric of the original: its type, and the names of its labels (metrics.md, sections 1 to 3).
+# Of each metric of the original: its type, and the names of its labels (docs/spec/metrics.md, sections 1 to 3).
 ORIGINAL = [
     ("container_allocation_attempt_total", "counter", ("state",)),
     ("application_submission_total", "counter", ("result",)),

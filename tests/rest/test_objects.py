@@ -1,4 +1,7 @@
-"""Each object as the original sends it: exact names, units, order of fields, and what is left out (rest-api.md, 3)."""
+"""Each object as the original sends it: exact names, units, order of fields, and what is left out.
+
+Source: docs/spec/rest-api.md, section 3.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every request has in common: methods, redirects, headers, errors, escapes, compression (rest-api.md, 1)."""
+"""What every request has in common: methods, redirects, headers, errors, escapes, compression.
+
+Source: docs/spec/rest-api.md, section 1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The calls that YuniKorn's own web page makes, and every field that it reads (rest-api.md, section 4; ui.md)."""
+"""The calls that YuniKorn's own web page makes, and every field that it reads.
+
+Source: docs/spec/rest-api.md, section 4; docs/spec/ui.md.
+"""
 
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ import pytest
 
 from core.bench import Bench, config, limit, partition, partitions
 from licorne import ConfigurationError, RegistrationError, RequestError, SchedulerAPI
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.messages import Allocation, NodeAction, Release, Termination
 
 HOUR = 3600
 
 
-def bench(*nodes: int, text: str = "", seed_dialect: bool = False) -> Bench:
-    b = Bench(text or config("a"), seed_dialect=seed_dialect)
+def bench(*nodes: int, text: str = "", first_interface: bool = False) -> Bench:
+    b = Bench(text or config("a"), first_interface=first_interface)
     for number, vcore in enumerate(nodes, 1):
         b.node(f"n{number}", vcore=vcore)
     b.app("x")
@@ -39,19 +39,19 @@ def test_a_recovery_over_commits_nothing(order: str) -> None:
     assert (b.run(after=1), b.free("n1")) == ("", {"vcore": 2})
 
 
-def test_a_seed_recovery_is_one_request_and_nothing_comes_between() -> None:
+def test_a_recovery_in_the_first_interface_is_one_request_and_nothing_comes_between() -> None:
     api = SchedulerAPI(policy_groups={"g": (config("a"), {})})
-    api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="g"))
-    ugi = seed.UserGroupInformation(user="u")
-    old = seed.Allocation(allocation_key="old", application_id="x", uuid="u1", resource_per_alloc={"vcore": 8})
+    api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm", policy_group="g"))
+    ugi = first.UserGroupInformation(user="u")
+    old = first.Allocation(allocation_key="old", application_id="x", uuid="u1", resource_per_alloc={"vcore": 8})
     api.update(
-        seed.UpdateRequest(
+        first.UpdateRequest(
             rm_id="rm",
-            asks=[seed.AllocationAsk(allocation_key="new", application_id="x", resource_ask={"vcore": 8})],
+            asks=[first.AllocationAsk(allocation_key="new", application_id="x", resource_ask={"vcore": 8})],
             new_schedulable_nodes=[
-                seed.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 10}, existing_allocations=[old])
+                first.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 10}, existing_allocations=[old])
             ],
-            new_applications=[seed.AddApplicationRequest(application_id="x", queue_name="root.a", ugi=ugi)],
+            new_applications=[first.AddApplicationRequest(application_id="x", queue_name="root.a", ugi=ugi)],
         )
     )
     assert api.schedule() == 0
@@ -101,7 +101,10 @@ def test_a_running_scheduler_takes_what_a_new_one_takes(number: int) -> None:
 
 
 def test_rules_that_cannot_be_used_are_the_one_difference() -> None:
-    """A new scheduler takes them, and places nobody; a running one keeps the rules it has (config.md, section 5)."""
+    """A new scheduler takes them, and places nobody; a running one keeps the rules it has.
+
+    Source: docs/spec/config.md, section 5.
+    """
     text = config("a", more="placementrules: [{name: nonsense}]")
     new, running = Bench(text), Bench(config("a"))
     assert new.app("x", tags={"application.create.force": "true"})[0].startswith("rejected x: ")

@@ -10,7 +10,7 @@ from typing import Any, Self
 import grpc
 
 from licorne.service import Service, ServiceSettings
-from licorne.si import seed, v19, wire
+from licorne.si import first, v19, wire
 
 METHODS = {
     "node": "UpdateNode",
@@ -22,7 +22,7 @@ RESPONSES: dict[str, Any] = {
     "node": v19.NodeResponse,
     "application": v19.ApplicationResponse,
     "allocation": v19.AllocationResponse,
-    "update": seed.UpdateResponse,
+    "update": first.UpdateResponse,
 }
 WAIT_S = 20.0
 OPTIONS = (("grpc.use_local_subchannel_pool", 1),)  # a connection of its own, as another process would have

@@ -16,7 +16,7 @@ from licorne.client.connection import Connection
 from licorne.client.scheduler import ITEMS_MAX, _parts
 from licorne.service import Service
 from licorne.service.streams import End
-from licorne.si import seed, v19, wire
+from licorne.si import first, v19, wire
 from service.manager import REQUEST, Manager, facts, wait_for
 from service.processes import serving
 from service.threads import Site, site
@@ -46,17 +46,17 @@ def test_a_resource_manager_in_few_lines() -> None:
 
 
 def test_the_first_dialect() -> None:
-    heard: list[seed.UpdateResponse] = []
+    heard: list[first.UpdateResponse] = []
 
     class Callback(ResourceManagerCallback):
-        def recv_update_response(self, response: seed.UpdateResponse) -> None:
+        def recv_update_response(self, response: first.UpdateResponse) -> None:
             heard.append(response)
 
     with site() as here, SchedulerClient(here.wire.address) as client:
-        client.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm"), Callback())
-        node = seed.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 2000})
-        ask = seed.AllocationAsk(allocation_key="k", resource_ask={"vcore": 1000}, tags={"namespace": "dev"})
-        client.update(seed.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], asks=[ask]))
+        client.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"), Callback())
+        node = first.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 2000})
+        ask = first.AllocationAsk(allocation_key="k", resource_ask={"vcore": 1000}, tags={"namespace": "dev"})
+        client.update(first.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], asks=[ask]))
         wait_for(lambda: [new.node_id for response in heard for new in response.new_allocations] == ["n1"])
         with pytest.raises(NotRegisteredError):
             client.update_node(v19.NodeRequest(rm_id="rm"))
@@ -199,15 +199,15 @@ def test_a_token(tmp_path: Path) -> None:
 def test_a_second_instance_takes_over_and_the_first_one_stays_away() -> None:
     with site() as here:
         manager, other = Manager(), Manager()
-        first, second = connected(here, manager), connected(here, other)
-        wait_for(lambda: first._over)
+        older, newer = connected(here, manager), connected(here, other)
+        wait_for(lambda: older._over)
         with pytest.raises(DisconnectedError, match="another instance took over"):
-            first.update_node(v19.NodeRequest(rm_id="rm"))
-        other.add_node(second, "n1", 1000)
+            older.update_node(v19.NodeRequest(rm_id="rm"))
+        other.add_node(newer, "n1", 1000)
         wait_for(lambda: here.look(lambda s: facts(s.api)) == other.books())
-        assert (first.resyncs, second.resyncs) == (0, 0)
-        first.close()
-        second.close()
+        assert (older.resyncs, newer.resyncs) == (0, 0)
+        older.close()
+        newer.close()
 
 
 def test_without_resync_a_lost_connection_is_the_end() -> None:

@@ -18,7 +18,7 @@ import grpc
 import pytest
 
 from licorne.service.intake import whole
-from licorne.si import WireError, seed, v19, wire
+from licorne.si import WireError, first, v19, wire
 from licorne.si._schema import Message
 from service.peers import Peer, service
 from service.processes import resident_kb
@@ -30,7 +30,7 @@ REQUESTS: dict[str, type[Message]] = {
     "node": v19.NodeRequest,
     "application": v19.ApplicationRequest,
     "allocation": v19.AllocationRequest,
-    "update": seed.UpdateRequest,
+    "update": first.UpdateRequest,
 }
 RM_FIELD = {"node": 2, "application": 3, "allocation": 3, "update": 5}
 ANSWERS = {

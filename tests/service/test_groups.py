@@ -18,7 +18,7 @@ from licorne.service.groups import Resolver, Wanted
 from licorne.service.grouptable import LOOK_S, read_table
 from licorne.service.lookups import Threads
 from licorne.service.osgroups import GroupsError, os_groups
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.constants import TAG_CREATE_FORCE
 from licorne.si.messages import AddApplication, Output, RejectedApplication
 from service.peers import WAIT_S, Peer, eventually, service
@@ -294,13 +294,13 @@ def test_the_program_ends_though_a_lookup_hangs() -> None:
 
     async def run() -> None:
         threads = Threads(1, "hanging")
-        first, second = threads.run(lambda: directory("x")), threads.run(lambda: directory("y"))
+        running, queued = threads.run(lambda: directory("x")), threads.run(lambda: directory("y"))
         assert threads.waiting <= 2
         await eventually(lambda: directory.calls == ["x"])
         threads.close()
         with pytest.raises(asyncio.CancelledError):
-            await second
-        assert not first.done()
+            await queued
+        assert not running.done()
 
     asyncio.run(run())
     directory.gate.set()
@@ -444,8 +444,8 @@ def test_a_stream_waits_for_its_lookups_in_order_and_others_go_on() -> None:
             partition = serving.api.cluster.partition("rm")
             assert not partition.applications
             directory.gate.set()
-            first = await peer.read("application")
-            assert [app.application_id for app in first.accepted] == ["first", "second"]
+            answer = await peer.read("application")
+            assert [app.application_id for app in answer.accepted] == ["first", "second"]
             rejected: list[Any] = []
             while not rejected:
                 rejected += (await peer.read("application")).rejected
@@ -511,20 +511,20 @@ def test_the_first_dialect_waits_too() -> None:
             looking_up(serving, Directory(ann=("dev",)))
             await peer.register(policy_group="queues")
             new = [
-                seed.AddApplicationRequest(
-                    application_id=user, queue_name="root.a", ugi=seed.UserGroupInformation(user=user)
+                first.AddApplicationRequest(
+                    application_id=user, queue_name="root.a", ugi=first.UserGroupInformation(user=user)
                 )
                 for user in ("ann", "bob")
             ]
             asks = [
-                seed.AllocationAsk(
+                first.AllocationAsk(
                     allocation_key="k", application_id="ann", resource_ask={"vcore": 1}, max_allocations=1
                 )
             ]
-            node = seed.NewNodeInfo(node_id="n", schedulable_resource={"vcore": 5})
+            node = first.NewNodeInfo(node_id="n", schedulable_resource={"vcore": 5})
             await peer.send(
                 "update",
-                seed.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], new_applications=new, asks=asks),
+                first.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], new_applications=new, asks=asks),
             )
             rejected: list[str] = []
             allocated: list[str] = []

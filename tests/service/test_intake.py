@@ -13,7 +13,7 @@ import pytest
 from licorne.service import intake
 from licorne.service.intake import portions, steps, whole
 from licorne.service.session import Session, State
-from licorne.si import WireError, seed, v19, wire
+from licorne.si import WireError, first, v19, wire
 from licorne.si.adapt import Translation
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
 from licorne.si.parts import parts
@@ -45,27 +45,29 @@ def application(number: int) -> v19.AddApplicationRequest:
     return v19.AddApplicationRequest(application_id=f"a{number}", ugi=v19.UserGroupInformation(user="ann"))
 
 
-def seed_request(count: int) -> seed.UpdateRequest:
+def first_request(count: int) -> first.UpdateRequest:
     some = range(count)
-    existing = [seed.Allocation(allocation_key="e", application_id="a0", uuid="u", resource_per_alloc={"vcore": 1})]
-    return seed.UpdateRequest(
+    existing = [first.Allocation(allocation_key="e", application_id="a0", uuid="u", resource_per_alloc={"vcore": 1})]
+    return first.UpdateRequest(
         rm_id="rm",
-        asks=[seed.AllocationAsk(allocation_key=f"k{n}", application_id="a0", resource_ask={"vcore": n}) for n in some],
+        asks=[
+            first.AllocationAsk(allocation_key=f"k{n}", application_id="a0", resource_ask={"vcore": n}) for n in some
+        ],
         new_schedulable_nodes=[
-            seed.NewNodeInfo(
+            first.NewNodeInfo(
                 node_id=f"n{n}",
                 schedulable_resource={"vcore": 9},
                 existing_allocations=existing if n == 1 else [],
             )
             for n in some
         ],
-        updated_nodes=[seed.UpdateNodeInfo(node_id=f"n{n}", action=seed.ActionFromRM.DRAIN_NODE) for n in some],
-        new_applications=[seed.AddApplicationRequest(application_id=f"a{n}", queue_name="root.x") for n in some],
-        remove_applications=[seed.RemoveApplicationRequest(application_id=f"r{n}") for n in some],
-        releases=seed.AllocationReleasesRequest(
-            allocations_to_release=[seed.AllocationRelease(application_id=f"a{n}", uuid="u") for n in some],
+        updated_nodes=[first.UpdateNodeInfo(node_id=f"n{n}", action=first.ActionFromRM.DRAIN_NODE) for n in some],
+        new_applications=[first.AddApplicationRequest(application_id=f"a{n}", queue_name="root.x") for n in some],
+        remove_applications=[first.RemoveApplicationRequest(application_id=f"r{n}") for n in some],
+        releases=first.AllocationReleasesRequest(
+            allocations_to_release=[first.AllocationRelease(application_id=f"a{n}", uuid="u") for n in some],
             allocation_asks_to_release=[
-                seed.AllocationAskRelease(application_id=f"a{n}" if n % 400 else "") for n in some
+                first.AllocationAskRelease(application_id=f"a{n}" if n % 400 else "") for n in some
             ],
         ),
     )
@@ -84,7 +86,7 @@ def requests() -> dict[str, tuple[Kind, Any]]:
         "nodes of which half say not what to do": ("node", v19.NodeRequest(rm_id="rm", nodes=unreadable)),
         "applications": ("application", v19.ApplicationRequest(rm_id="rm", new=many, remove=gone)),
         "nothing": ("allocation", v19.AllocationRequest(rm_id="rm")),
-        "seed": ("update", seed_request(900)),
+        "first": ("update", first_request(900)),
     }
 
 

@@ -17,7 +17,7 @@ from licorne.service import ServiceSettings, Web, make_log
 from licorne.service.bounds import enforce
 from licorne.service.log import Levels, level_of, named, no_log
 from licorne.service.queuetexts import count_queues, read_counted
-from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
+from licorne.si import adapt_first, adapt_v19, first, v19, wire
 from licorne.si._common import AddApplicationRequest, UserGroupInformation
 from licorne.si.adapt import Translation
 from licorne.si.messages import RejectedAllocation, RejectedApplication, RejectedNode
@@ -106,12 +106,12 @@ def test_a_node_beyond_a_limit(fields: dict[str, Any], name: str) -> None:
 
 
 def test_the_first_document_s_requests_too() -> None:
-    request = seed.UpdateRequest(
+    request = first.UpdateRequest(
         rm_id="rm",
-        asks=[seed.AllocationAsk(allocation_key="k", application_id="a"), seed.AllocationAsk(allocation_key=LONG)],
+        asks=[first.AllocationAsk(allocation_key="k", application_id="a"), first.AllocationAsk(allocation_key=LONG)],
         new_applications=[AddApplicationRequest(application_id="a"), AddApplicationRequest(application_id=LONG)],
     )
-    _, translation = adapt_seed.inputs_from_update_bytes(wire.encode(request))
+    _, translation = adapt_first.inputs_from_update_bytes(wire.encode(request))
     asyncio.run(enforce(translation, LIMITS))
     assert [type(one) for one in translation.outputs] == [RejectedApplication, RejectedAllocation]
     assert len(translation.inputs) == 2

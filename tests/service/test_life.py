@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from licorne.service.session import State
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from service.peers import Peer, eventually, service
 
 
@@ -44,22 +44,22 @@ def test_it_registers_reports_and_is_told_decisions() -> None:
     asyncio.run(run())
 
 
-def seed_report() -> seed.UpdateRequest:
-    node = seed.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 2000})
-    app = seed.AddApplicationRequest(
-        application_id="app", ugi=seed.UserGroupInformation(user="ann"), tags={"namespace": "dev"}
+def first_report() -> first.UpdateRequest:
+    node = first.NewNodeInfo(node_id="n1", schedulable_resource={"vcore": 2000})
+    app = first.AddApplicationRequest(
+        application_id="app", ugi=first.UserGroupInformation(user="ann"), tags={"namespace": "dev"}
     )
-    ask = seed.AllocationAsk(allocation_key="k", application_id="app", resource_ask={"vcore": 1000}, max_allocations=2)
-    return seed.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], new_applications=[app], asks=[ask])
+    ask = first.AllocationAsk(allocation_key="k", application_id="app", resource_ask={"vcore": 1000}, max_allocations=2)
+    return first.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node], new_applications=[app], asks=[ask])
 
 
 def test_the_first_dialect_on_the_same_server() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             await peer.register()
-            await peer.send("update", seed_report())
+            await peer.send("update", first_report())
             accepted = 0
-            found: list[seed.Allocation] = []
+            found: list[first.Allocation] = []
             while len(found) < 2:
                 response = await peer.read("update")
                 accepted += len(response.accepted_nodes) + len(response.accepted_applications)
@@ -76,15 +76,15 @@ def test_mixing_dialects_is_refused_both_ways() -> None:
         async with service() as serving, Peer(serving.addresses[0], "new") as peer:
             await peer.register()
             await peer.node()
-            await peer.send("update", seed.UpdateRequest(rm_id="new"))
-            assert (await peer.read("update")).action is seed.ActionFromScheduler.RESYNC
+            await peer.send("update", first.UpdateRequest(rm_id="new"))
+            assert (await peer.read("update")).action is first.ActionFromScheduler.RESYNC
             code, text = await peer.ending("update")
             assert code is grpc.StatusCode.FAILED_PRECONDITION
             assert text.startswith("RESYNC")
             assert state(serving, "new") is State.RUNNING
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             await peer.register()
-            await peer.send("update", seed_report())
+            await peer.send("update", first_report())
             await peer.read("update")
             await peer.send("node", v19.NodeRequest(rm_id="rm"))
             code, text = await peer.ending("node")
@@ -99,14 +99,14 @@ def test_who_is_not_registered_is_told_to_resync(kind: str) -> None:
         "node": v19.NodeRequest(rm_id="who"),
         "application": v19.ApplicationRequest(rm_id="who"),
         "allocation": v19.AllocationRequest(rm_id="who"),
-        "update": seed.UpdateRequest(rm_id="who"),
+        "update": first.UpdateRequest(rm_id="who"),
     }
 
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             await peer.send(kind, requests[kind])
             if kind == "update":
-                assert (await peer.read(kind)).action is seed.ActionFromScheduler.RESYNC
+                assert (await peer.read(kind)).action is first.ActionFromScheduler.RESYNC
             code, text = await peer.ending(kind)
             assert code is grpc.StatusCode.FAILED_PRECONDITION
             assert text == 'RESYNC: RmID="who" not registered'
@@ -199,18 +199,18 @@ def test_a_stream_that_closes_gets_what_waits_for_it_first() -> None:
 def test_a_second_instance_takes_over() -> None:
     async def run() -> None:
         async with service() as serving:
-            async with Peer(serving.addresses[0]) as first, Peer(serving.addresses[0]) as second:
-                await first.running()
-                await second.register()
+            async with Peer(serving.addresses[0]) as older, Peer(serving.addresses[0]) as newer:
+                await older.running()
+                await newer.register()
                 for kind in ("node", "application"):
-                    code, text = await first.ending(kind)
+                    code, text = await older.ending(kind)
                     assert code is grpc.StatusCode.ABORTED
                     assert "registered again" in text
                 assert len(serving.api.cluster.partition("rm").nodes) == 0
-                await second.node("n2")
-                await second.application()
-                await second.asks("k")
-                assert await second.allocations(1) == {"k": "n2"}
+                await newer.node("n2")
+                await newer.application()
+                await newer.asks("k")
+                assert await newer.allocations(1) == {"k": "n2"}
             await eventually(lambda: state(serving) is State.PAUSED)
 
     asyncio.run(run())
@@ -218,13 +218,13 @@ def test_a_second_instance_takes_over() -> None:
 
 def test_a_stream_of_the_first_instance_cannot_join_the_second() -> None:
     async def run() -> None:
-        async with service() as serving, Peer(serving.addresses[0]) as first, Peer(serving.addresses[0]) as second:
-            await first.running()
-            first.call("allocation")  # open, but nothing said yet
+        async with service() as serving, Peer(serving.addresses[0]) as older, Peer(serving.addresses[0]) as newer:
+            await older.running()
+            older.call("allocation")  # open, but nothing said yet
             await eventually(lambda: len(serving._streams) == 3)
-            await second.register()
-            await first.asks("k")
-            assert (await first.ending("allocation"))[1].startswith("RESYNC")
+            await newer.register()
+            await older.asks("k")
+            assert (await older.ending("allocation"))[1].startswith("RESYNC")
 
     asyncio.run(run())
 

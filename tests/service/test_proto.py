@@ -12,12 +12,12 @@ from google.protobuf.descriptor import FieldDescriptor
 
 import licorne.service.proto
 from licorne.service.proto import si_seed_pb2, si_v1_pb2
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si._schema import Field, fields
 from licorne.si.rpc import METHODS, SERVICE
 
 PROTO = Path(licorne.service.proto.__file__).parent
-CASES: list[tuple[ModuleType, Any]] = [(v19, si_v1_pb2), (seed, si_seed_pb2)]
+CASES: list[tuple[ModuleType, Any]] = [(v19, si_v1_pb2), (first, si_seed_pb2)]
 SCALARS = {
     FieldDescriptor.TYPE_STRING: "string",
     FieldDescriptor.TYPE_BOOL: "bool",
@@ -41,7 +41,7 @@ def kind_in_table(field: Field) -> tuple[str, bool]:
     return field.kind, field.repeated
 
 
-@pytest.mark.parametrize(("dialect", "generated"), CASES, ids=["1.9", "seed"])
+@pytest.mark.parametrize(("dialect", "generated"), CASES, ids=["1.9", "first"])
 def test_messages_and_fields_are_those_of_the_tables(dialect: Any, generated: Any) -> None:
     made = generated.DESCRIPTOR.message_types_by_name
     assert sorted(made) == sorted(message.__name__ for message in dialect.FIELD_NUMBERS)

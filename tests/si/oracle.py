@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si._schema import Field, Message, fields
 
 _SCALARS = {"string": "TYPE_STRING", "bool": "TYPE_BOOL", "int32": "TYPE_INT32", "int64": "TYPE_INT64"}
@@ -84,8 +84,8 @@ def _classes(dialect: ModuleType, package: str) -> dict[type[Message], Any]:
 
 
 V19 = _classes(v19, "v19")
-SEED = _classes(seed, "seed")
-CASES = [(message, V19[message]) for message in V19] + [(message, SEED[message]) for message in SEED]
+FIRST = _classes(first, "seed")
+CASES = [(message, V19[message]) for message in V19] + [(message, FIRST[message]) for message in FIRST]
 """Every message of both dialects with the official class for it."""
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from licorne import SchedulerAPI
 from licorne.core.api import NotRegisteredError
-from licorne.si import WireError, adapt_seed, adapt_v19, seed, v19
+from licorne.si import WireError, adapt_first, adapt_v19, first, v19
 from licorne.si._schema import Message
 from licorne.si.messages import Output
 from licorne.si.wire import encode
-from si.oracle import SEED, V19, theirs
+from si.oracle import FIRST, V19, theirs
 
 CONFIG = """
 partitions:
@@ -88,26 +88,26 @@ def requests_v19() -> list[tuple[str, Message]]:
     ]
 
 
-def requests_seed() -> list[tuple[str, Message]]:
+def requests_first() -> list[tuple[str, Message]]:
     asks = [
-        seed.AllocationAsk(
+        first.AllocationAsk(
             allocation_key=f"k{i}",
             application_id=f"app{i % 3}" if i % 9 else "",
             resource_ask={"vcore": 300 + i % 5 * 100},
             max_allocations=i % 4 - (i == 7),
-            priority=[None, seed.Priority(priority_value=i), seed.Priority(priority_class_name="urgent")][i % 3],
+            priority=[None, first.Priority(priority_value=i), first.Priority(priority_class_name="urgent")][i % 3],
             tags={"namespace": "dev"} if i % 2 else {},
         )
         for i in range(60)
     ]
-    first = seed.UpdateRequest(
+    report = first.UpdateRequest(
         rm_id="rm",
         new_schedulable_nodes=[
-            seed.NewNodeInfo(
+            first.NewNodeInfo(
                 node_id=f"n{i}",
                 schedulable_resource={"vcore": 6000},
                 existing_allocations=[
-                    seed.Allocation(
+                    first.Allocation(
                         allocation_key="old", application_id="app0", uuid="u-0", resource_per_alloc={"vcore": 1}
                     )
                 ][: i == 0],
@@ -115,25 +115,25 @@ def requests_seed() -> list[tuple[str, Message]]:
             for i in range(4)
         ],
         new_applications=[
-            seed.AddApplicationRequest(
+            first.AddApplicationRequest(
                 application_id=f"app{i}",
                 queue_name="root.a",
-                ugi=seed.UserGroupInformation(user="u", groups=["g"]),
+                ugi=first.UserGroupInformation(user="u", groups=["g"]),
             )
             for i in range(3)
         ],
         asks=asks[:40],
     )
-    second = seed.UpdateRequest(
+    more = first.UpdateRequest(
         rm_id="rm",
         asks=asks[40:],
-        releases=seed.AllocationReleasesRequest(
-            allocation_asks_to_release=[seed.AllocationAskRelease(application_id="app1", allocation_key="k1")]
+        releases=first.AllocationReleasesRequest(
+            allocation_asks_to_release=[first.AllocationAskRelease(application_id="app1", allocation_key="k1")]
         ),
-        remove_applications=[seed.RemoveApplicationRequest(application_id="app2")],
+        remove_applications=[first.RemoveApplicationRequest(application_id="app2")],
     )
-    empty = seed.UpdateRequest()
-    return [("update", first), ("schedule", empty), ("update", second), ("schedule", empty)]
+    empty = first.UpdateRequest()
+    return [("update", report), ("schedule", empty), ("update", more), ("schedule", empty)]
 
 
 def run(dialect: Any, requests: list[tuple[str, Message]], form: Form) -> list[Output]:
@@ -144,7 +144,7 @@ def run(dialect: Any, requests: list[tuple[str, Message]], form: Form) -> list[O
         scheduler.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm", config=CONFIG))
     else:
         scheduler.policy_groups["g"] = CONFIG, {}
-        scheduler.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id="rm", policy_group="g"))
+        scheduler.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm", policy_group="g"))
     for second, (method, request) in enumerate(requests):
         if method == "schedule":
             scheduler.schedule(now_ns=second * 10**9)
@@ -156,14 +156,14 @@ def run(dialect: Any, requests: list[tuple[str, Message]], form: Form) -> list[O
 
 def by_their_encoder(message: Message) -> bytes:
     """As the official implementation writes it, maps in whatever order it likes."""
-    official = V19.get(type(message)) or SEED[type(message)]
+    official = V19.get(type(message)) or FIRST[type(message)]
     data: bytes = theirs(message, official).SerializeToString()
     return data
 
 
 @pytest.mark.parametrize("form", [encode, by_their_encoder])
 @pytest.mark.parametrize(
-    ("dialect", "requests", "adapter"), [(v19, requests_v19, adapt_v19), (seed, requests_seed, adapt_seed)]
+    ("dialect", "requests", "adapter"), [(v19, requests_v19, adapt_v19), (first, requests_first, adapt_first)]
 )
 def test_bytes_decide_as_objects(
     dialect: Any, requests: Callable[[], list[tuple[str, Message]]], adapter: Any, form: Form
@@ -175,7 +175,7 @@ def test_bytes_decide_as_objects(
     assert len({type(output) for output in expected}) > 4
     responses = list(adapter.responses(expected, "rm"))
     assert adapter.responses_as_bytes(found, "rm") == [(kind, encode(response)) for kind, response in responses]
-    official = V19 if dialect is v19 else SEED
+    official = V19 if dialect is v19 else FIRST
     for (_, data), (_, response) in zip(adapter.responses_as_bytes(found, "rm"), responses, strict=True):
         assert official[type(response)].FromString(data) == theirs(response, official[type(response)])
 

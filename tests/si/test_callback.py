@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.si import ResourceManagerCallback, constants, overrides, qualified_partition, seed, v19
+from licorne.si import ResourceManagerCallback, constants, first, overrides, qualified_partition, v19
 
 METHODS = [name for name in vars(ResourceManagerCallback) if not name.startswith("_")]
 
@@ -57,16 +57,16 @@ def test_defaults_change_nothing() -> None:
     callback.update_allocation(v19.AllocationResponse())
     callback.update_application(v19.ApplicationResponse())
     callback.update_node(v19.NodeResponse())
-    callback.recv_update_response(seed.UpdateResponse())
+    callback.recv_update_response(first.UpdateResponse())
     callback.send_event([v19.EventRecord()])
     callback.update_container_scheduling_state(v19.UpdateContainerSchedulingStateRequest())
-    callback.re_sync_scheduler_cache(seed.ReSyncSchedulerCacheArgs())
+    callback.re_sync_scheduler_cache(first.ReSyncSchedulerCacheArgs())
     assert callback.predicates(v19.PredicatesArgs()) is None
     assert callback.get_state_dump() == "{}"
     assert callback.preemption_predicates(v19.PreemptionPredicatesArgs(start_index=2)) == (
         v19.PreemptionPredicatesResponse(success=True, index=2)
     )
-    assert callback.update_configuration(seed.UpdateConfigurationRequest(configs="x")).success is False
+    assert callback.update_configuration(first.UpdateConfigurationRequest(configs="x")).success is False
 
 
 @pytest.mark.parametrize(

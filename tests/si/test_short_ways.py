@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from licorne.si import Translation, adapt_seed, adapt_v19, messages, seed, v19
+from licorne.si import Translation, adapt_first, adapt_v19, first, messages, v19
 from licorne.si._check import Fault, plain
 from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
 from licorne.si.reading import read_ends_v19
@@ -26,7 +26,7 @@ EXAMPLES = int(os.environ.get("LICORNE_WIRE_EXAMPLES", "3000"))
 Read = Callable[[Any], Translation]
 DIALECTS = [
     pytest.param(adapt_v19, v19.Allocation, id="1.9"),
-    pytest.param(adapt_seed, seed.AllocationAsk, id="seed"),
+    pytest.param(adapt_first, first.AllocationAsk, id="first"),
 ]
 
 
@@ -48,9 +48,9 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
         {"a": 1}, {"a": True}, {"a": 2**63}, {"\udfff": 1}, {1: "a"}, {"a": "b"}, {"a": "\ud800"}, Amounts(a=1),
         v19.PreemptionPolicy(), v19.PreemptionPolicy(allow_preempt_self=True),
         v19.PreemptionPolicy(allow_preempt_other=1),  # type: ignore[arg-type]
-        seed.Priority(), seed.Priority(priority_value=3), seed.Priority(priority_class_name="c"),
-        seed.Priority(priority_class_name=""), seed.Priority(priority_value=True),
-        seed.Priority(priority_value=1, priority_class_name="c"), object,
+        first.Priority(), first.Priority(priority_value=3), first.Priority(priority_class_name="c"),
+        first.Priority(priority_class_name=""), first.Priority(priority_value=True),
+        first.Priority(priority_value=1, priority_class_name="c"), object,
     ]
 )  # fmt: skip
 
@@ -58,20 +58,20 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
 def request_of(ask: type[Any], asks: list[Any]) -> Any:
     if ask is v19.Allocation:
         return v19.AllocationRequest(rm_id="rm", allocations=asks)
-    return seed.UpdateRequest(rm_id="rm", asks=asks)
+    return first.UpdateRequest(rm_id="rm", asks=asks)
 
 
 def by_object(adapter: ModuleType, request: Any) -> Translation:
     """What an adapter makes of a request."""
     if adapter is adapt_v19:
         return adapt_v19.inputs_from_allocation_request(request)
-    return adapt_seed.inputs_from_update_request(request)
+    return adapt_first.inputs_from_update_request(request)
 
 
 def by_bytes(adapter: ModuleType, data: bytes) -> tuple[str, Translation]:
     if adapter is adapt_v19:
         return adapt_v19.inputs_from_allocation_bytes(data)
-    return adapt_seed.inputs_from_update_bytes(data)
+    return adapt_first.inputs_from_update_bytes(data)
 
 
 def the_long_way(adapter: ModuleType, ask: type[Any], items: list[Any]) -> tuple[list[Any], list[str]]:
@@ -168,7 +168,7 @@ def test_names_of_partitions_are_those_of_who_asks() -> None:
 
 
 def the_general_way(adapter: ModuleType, data: bytes) -> tuple[str, Translation]:
-    request = decode(v19.AllocationRequest if adapter is adapt_v19 else seed.UpdateRequest, data)
+    request = decode(v19.AllocationRequest if adapter is adapt_v19 else first.UpdateRequest, data)
     return request.rm_id, by_object(adapter, request)  # type: ignore[attr-defined]
 
 
@@ -189,7 +189,7 @@ def same(adapter: ModuleType, data: bytes) -> bool:
 
 @pytest.mark.parametrize(("adapter", "ask"), DIALECTS)
 def test_well_formed_bytes(adapter: ModuleType, ask: type[Any]) -> None:
-    whole = v19.AllocationRequest if adapter is adapt_v19 else seed.UpdateRequest
+    whole = v19.AllocationRequest if adapter is adapt_v19 else first.UpdateRequest
 
     @settings(max_examples=150)
     @given(built(whole), st.lists(built(ask), max_size=4))
@@ -204,7 +204,7 @@ def test_well_formed_bytes(adapter: ModuleType, ask: type[Any]) -> None:
 def test_hostile_bytes(adapter: ModuleType, ask: type[Any]) -> None:
     soup = Soup(7)
     number = 4 if adapter is adapt_v19 else 1
-    whole = v19.AllocationRequest if adapter is adapt_v19 else seed.UpdateRequest
+    whole = v19.AllocationRequest if adapter is adapt_v19 else first.UpdateRequest
     accepted = 0
     for _ in range(EXAMPLES):
         some = soup.message(ask) if soup.random.random() < 0.6 else soup.hostile(ask)
@@ -224,7 +224,7 @@ def test_each_cut_and_each_changed_byte_of_a_request(adapter: ModuleType, ask: t
         values |= {"resource_per_alloc": {"vcore": -1, "memory": 2**40}, "allocation_tags": {"a": "b"}, "priority": -7}
     else:
         values |= {"resource_ask": {"vcore": 0, "m": 300}, "tags": {"a": "b"}, "max_allocations": 3}
-        values["priority"] = seed.Priority(priority_value=-7)
+        values["priority"] = first.Priority(priority_value=-7)
     data = encode(request_of(ask, [ask(**values)]))
     for length in range(len(data) + 1):
         same(adapter, data[:length])
@@ -296,7 +296,7 @@ def outputs() -> st.SearchStrategy[list[messages.Output]]:
     return st.lists(new | others, max_size=8)
 
 
-@pytest.mark.parametrize("adapter", [adapt_v19, adapt_seed], ids=["1.9", "seed"])
+@pytest.mark.parametrize("adapter", [adapt_v19, adapt_first], ids=["1.9", "first"])
 @settings(max_examples=300)
 @given(outputs())
 def test_responses(adapter: Any, said: list[messages.Output]) -> None:
@@ -304,7 +304,7 @@ def test_responses(adapter: Any, said: list[messages.Output]) -> None:
     assert adapter.responses_as_bytes(said, "rm") == expected
 
 
-@pytest.mark.parametrize("adapter", [adapt_v19, adapt_seed], ids=["1.9", "seed"])
+@pytest.mark.parametrize("adapter", [adapt_v19, adapt_first], ids=["1.9", "first"])
 def test_many_decisions_of_all_lengths(adapter: Any) -> None:
     """Lengths that need one, two and three bytes follow each other, and resources come again."""
     resources = [{"vcore": i, "memory": 2**i} for i in range(60)]

@@ -8,7 +8,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from licorne.si import messages, seed, v19
+from licorne.si import first, messages, v19
 from licorne.si._schema import Field, fields, wire_name
 
 COMMON = {
@@ -74,7 +74,7 @@ V19 = COMMON | {
     ),
 }
 
-SEED = COMMON | {
+FIRST = COMMON | {
     "RegisterResourceManagerRequest": "rmID#1 string, version#2 string, policyGroup#3 string",
     "UpdateRequest": (
         "asks#1 repeated AllocationAsk, releases#2 AllocationReleasesRequest, "
@@ -145,7 +145,7 @@ def spelled(field: Field) -> str:
     return f"{field.name}#{field.number} {repeated}{KINDS.get(kind, kind)}"
 
 
-@pytest.mark.parametrize(("dialect", "table"), [(v19, V19), (seed, SEED)], ids=["1.9", "seed"])
+@pytest.mark.parametrize(("dialect", "table"), [(v19, V19), (first, FIRST)], ids=["1.9", "first"])
 def test_every_message_is_there_and_no_other(dialect: ModuleType, table: dict[str, str]) -> None:
     assert {message.__name__ for message in dialect.FIELD_NUMBERS} == set(table)
 
@@ -154,7 +154,7 @@ def test_every_message_is_there_and_no_other(dialect: ModuleType, table: dict[st
     ("dialect", "name", "row"),
     [
         pytest.param(dialect, name, row, id=f"{label}-{name}")
-        for label, dialect, table in (("1.9", v19, V19), ("seed", seed, SEED))
+        for label, dialect, table in (("1.9", v19, V19), ("first", first, FIRST))
         for name, row in table.items()
     ],
 )
@@ -202,11 +202,11 @@ ENUMS = [
             "UG_USER_RESOURCE 603, UG_GROUP_RESOURCE 604"
         ),
     ),
-    (seed.ActionFromScheduler, "NOACTION 0, RESYNC 1"),
-    (seed.TerminationType, "STOPPED_BY_RM 0, TIMEOUT 1, PREEMPTED_BY_SCHEDULER 2, PLACEHOLDER_REPLACED 3"),
-    (seed.ActionFromRM, "UPDATE 0, DRAIN_NODE 1, DECOMISSION 2, DRAIN_TO_SCHEDULABLE 3"),
-    (seed.SchedulingState, "SKIPPED 0, SCHEDULED 1, RESERVED 2, FAILED 3"),
-    (seed.EventType, "REQUEST 0, APP 1, NODE 2, QUEUE 3"),
+    (first.ActionFromScheduler, "NOACTION 0, RESYNC 1"),
+    (first.TerminationType, "STOPPED_BY_RM 0, TIMEOUT 1, PREEMPTED_BY_SCHEDULER 2, PLACEHOLDER_REPLACED 3"),
+    (first.ActionFromRM, "UPDATE 0, DRAIN_NODE 1, DECOMISSION 2, DRAIN_TO_SCHEDULABLE 3"),
+    (first.SchedulingState, "SKIPPED 0, SCHEDULED 1, RESERVED 2, FAILED 3"),
+    (first.EventType, "REQUEST 0, APP 1, NODE 2, QUEUE 3"),
     (messages.Termination, "UNKNOWN 0, STOPPED_BY_RM 1, TIMEOUT 2, PREEMPTED_BY_SCHEDULER 3, PLACEHOLDER_REPLACED 4"),
 ]
 

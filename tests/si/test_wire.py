@@ -11,7 +11,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.si import adapt_v19, seed, v19
+from licorne.si import adapt_v19, first, v19
 from licorne.si._common import Resource
 from licorne.si._schema import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Field, Message, fields
 from licorne.si.wire import WireError, decode, encode
@@ -188,7 +188,7 @@ def test_an_error_names_the_field_and_the_byte(data: bytes, error: str) -> None:
         (v19.Allocation(allocation_key="\ud800"), "invalid allocationKey '\\ud800': must be valid Unicode"),
         (v19.NodeRequest(nodes=[v19.Allocation()]), "must be NodeInfo"),  # type: ignore[list-item]
         (
-            seed.Priority(priority_value=1, priority_class_name="c"),
+            first.Priority(priority_value=1, priority_class_name="c"),
             "only one may be set of priorityValue, priorityClassN",
         ),
         (v19.Allocation(resource_per_alloc={"a": 2**63}), "resourcePerAlloc['a']"),

@@ -10,7 +10,7 @@ import pytest
 
 from licorne._machine import Meter, cpu_model, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.core import calls
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si._schema import Message
 from licorne.si.wire import decode
 from licorne.sim.bench import measure, measure_blocked
@@ -23,7 +23,7 @@ from licorne.sim.runner import simulate
 from licorne.sim.week import week
 from licorne.sim.workload import WorkloadError
 
-BOUNDARIES: tuple[BoundaryName, ...] = ("objects", "bytes", "seed-bytes")
+BOUNDARIES: tuple[BoundaryName, ...] = ("objects", "bytes", "first-bytes")
 
 
 def test_it_places_what_the_workload_expects() -> None:
@@ -91,7 +91,7 @@ def test_decisions_are_the_same_over_every_boundary(
     workload = benchmark(case, options, size)
     expected = measure(workload)
     assert expected.allocations > 0
-    for boundary in ("bytes", "seed-bytes"):
+    for boundary in ("bytes", "first-bytes"):
         for decisions in (7, 5_000):
             monkeypatch.setattr(calls, "TOLD_AT_ONCE", decisions)
             result = measure(workload, boundary=boundary)
@@ -100,7 +100,7 @@ def test_decisions_are_the_same_over_every_boundary(
 
 
 @pytest.mark.parametrize(
-    ("boundary", "message"), [("bytes", v19.AllocationResponse), ("seed-bytes", seed.UpdateResponse)]
+    ("boundary", "message"), [("bytes", v19.AllocationResponse), ("first-bytes", first.UpdateResponse)]
 )
 def test_bytes_go_in_and_come_out_in_messages_of_a_bounded_size(
     boundary: BoundaryName, message: type[Message], monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from licorne.core.states import ApplicationEvent, ApplicationState, ObjectEvent,
 
 SHORT_EVENTS = {event.value.removesuffix("Application"): event for event in ApplicationEvent}
 
-# event: from -> to, as in spec states.md 1.3 and 1.4
+# event: from -> to, as in docs/spec/states.md, sections 1.3 and 1.4
 COMMON = """
 reject: New -> Rejected
 run: New -> Accepted
@@ -39,8 +39,8 @@ expire: Failed, Rejected -> Expired
 APPLICATION_TABLES = [
     pytest.param(states.APPLICATION, COMMON + NO_STARTING + V19, id="1.9"),
     pytest.param(states.APPLICATION_STARTING, COMMON + STARTING + V19, id="1.9 with Starting"),
-    pytest.param(states.APPLICATION_SEED, COMMON + STARTING, id="seed"),
-    pytest.param(states.APPLICATION_SEED_NO_STARTING, COMMON + NO_STARTING, id="seed without Starting"),
+    pytest.param(states.APPLICATION_FIRST, COMMON + STARTING, id="first"),
+    pytest.param(states.APPLICATION_FIRST_NO_STARTING, COMMON + NO_STARTING, id="first without Starting"),
 ]
 
 
@@ -61,20 +61,20 @@ def test_the_application_table_has_the_rows_of_the_specification_and_no_others(
 
 
 @pytest.mark.parametrize(
-    ("seed_dialect", "starting", "table"),
+    ("first_interface", "starting", "table"),
     [
         (False, False, states.APPLICATION),
         (False, True, states.APPLICATION_STARTING),
-        (True, True, states.APPLICATION_SEED),
-        (True, False, states.APPLICATION_SEED_NO_STARTING),
+        (True, True, states.APPLICATION_FIRST),
+        (True, False, states.APPLICATION_FIRST_NO_STARTING),
     ],
 )
-def test_the_table_of_a_resource_manager(seed_dialect: bool, starting: bool, table: states.ApplicationTable) -> None:
-    assert states.application_table(seed_dialect=seed_dialect, starting=starting) is table
+def test_the_table_of_a_resource_manager(first_interface: bool, starting: bool, table: states.ApplicationTable) -> None:
+    assert states.application_table(first_interface=first_interface, starting=starting) is table
 
 
 @pytest.mark.parametrize(
-    ("state", "event", "after", "after_seed"),
+    ("state", "event", "after", "after_first"),
     [
         ("Active", "Start", "Active", None),
         ("Stopped", "Start", "Active", "Active"),
@@ -87,9 +87,9 @@ def test_the_table_of_a_resource_manager(seed_dialect: bool, starting: bool, tab
         ("Stopped", "Remove", None, None),
     ],
 )
-def test_queues_and_partitions(state: str, event: str, after: str | None, after_seed: str | None) -> None:
+def test_queues_and_partitions(state: str, event: str, after: str | None, after_first: str | None) -> None:
     assert next_state(states.OBJECT, ObjectState(state), ObjectEvent(event)) == after
-    assert next_state(states.OBJECT_SEED, ObjectState(state), ObjectEvent(event)) == after_seed
+    assert next_state(states.OBJECT_FIRST, ObjectState(state), ObjectEvent(event)) == after_first
 
 
 def test_the_lengths_of_the_timers() -> None:
@@ -107,12 +107,12 @@ def test_the_lengths_of_the_timers() -> None:
 
 @pytest.mark.parametrize("state", list(states.STATE_TIMERS))
 def test_a_timer_moves_its_state_on_wherever_the_state_is_not_final(state: ApplicationState) -> None:
-    """Failed and Rejected are final in the seed's dialect, and only there."""
+    """Failed and Rejected are final in the first interface, and only there."""
     event = states.STATE_TIMERS[state].event
     for table in (states.APPLICATION, states.APPLICATION_STARTING):
         if state in {key[0] for key in table}:
             assert next_state(table, state, event) not in (None, state)
-    moved = next_state(states.APPLICATION_SEED, state, event)
+    moved = next_state(states.APPLICATION_FIRST, state, event)
     assert (moved is None) == (state in ("Failed", "Rejected"))
 
 
@@ -142,7 +142,7 @@ def test_each_state_can_be_reached_and_each_name_is_reported_as_spelled() -> Non
     for table, used in (
         (states.APPLICATION, set(ApplicationState) - {ApplicationState.STARTING}),
         (states.APPLICATION_STARTING, set(ApplicationState)),
-        (states.APPLICATION_SEED, set(ApplicationState) - {ApplicationState.RESUMING}),
+        (states.APPLICATION_FIRST, set(ApplicationState) - {ApplicationState.RESUMING}),
     ):
         reached = {ApplicationState.NEW}
         while more := {target for (source, _), target in table.items() if source in reached} - reached:

@@ -58,7 +58,8 @@ def bench(
     reservations
         Let asks that wait reserve nodes; real time then counts.
     boundary
-        What goes in and out: objects of 1.9's dialect (objects), its protobuf bytes (bytes), or the seed's (seed-bytes).
+        What goes in and out: objects of the 1.9 interface (objects), its protobuf bytes (bytes), or bytes of the first
+        interface (first-bytes).
     json
         Print the result as a JSON object.
     """

@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 
-from licorne.si import seed, v19, wire
+from licorne.si import first, v19, wire
 from licorne.si.rpc import METHODS, REGISTER, REGISTRATION, RM_ID, Kind, path
 
 from .outbox import Name, Outbox, Unanswered
@@ -27,7 +27,7 @@ OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 2000),
 ]
 RESPONSES: dict[Kind, Any] = {
-    "update": seed.UpdateResponse,
+    "update": first.UpdateResponse,
     "application": v19.ApplicationResponse,
     "allocation": v19.AllocationResponse,
     "node": v19.NodeResponse,
@@ -72,7 +72,7 @@ class Connection:
     # -- begin -----------------------------------------------------------------------------------------
 
     def open(
-        self, request: v19.RegisterResourceManagerRequest | seed.RegisterResourceManagerRequest, timeout_s: float
+        self, request: v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest, timeout_s: float
     ) -> None:
         """Register and open the streams of the request's dialect.
 
@@ -86,9 +86,9 @@ class Connection:
             )
             said = [(key, value) for key, value in call.trailing_metadata() or () if key == REGISTRATION]
             metadata = (*self._metadata, (RM_ID, request.rm_id), *said)
-            in_seed = isinstance(request, seed.RegisterResourceManagerRequest)
+            in_first = isinstance(request, first.RegisterResourceManagerRequest)
             for method, kind in METHODS.items():
-                if (kind == "update") == in_seed:
+                if (kind == "update") == in_first:
                     self._open_stream(method, kind, metadata)
             for call in self._calls.values():
                 call.initial_metadata()  # the scheduler has taken the stream
@@ -116,7 +116,7 @@ class Connection:
                 response = wire.decode(RESPONSES[kind], data)
                 self._note_answers(kind, response)
                 self._deliver(kind, response)
-                if kind == "update" and response.action == seed.ActionFromScheduler.RESYNC:
+                if kind == "update" and response.action == first.ActionFromScheduler.RESYNC:
                     self.end(Lost(grpc.StatusCode.FAILED_PRECONDITION, "RESYNC"))
             self.end(Lost(grpc.StatusCode.OK, "the scheduler ended the stream"))
         except grpc.RpcError as error:

@@ -23,14 +23,14 @@ import grpc
 from licorne.core.api import NotRegisteredError, RegistrationError, RequestError
 from licorne.core.arguments import check_callback, checked, refuse_request
 from licorne.core.incidents import Handler, Incidents
-from licorne.si import ResourceManagerCallback, seed, v19, wire
+from licorne.si import ResourceManagerCallback, first, v19, wire
 from licorne.si.rpc import DEFAULT_ADDRESS, Kind
 
 from .connection import Connection, Lost
 from .outbox import Name
 
 T = TypeVar("T")
-Registration = v19.RegisterResourceManagerRequest | seed.RegisterResourceManagerRequest
+Registration = v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest
 Resync = Callable[["SchedulerClient"], None]
 Message = bytes | tuple[bytes, list[Name], list[Name]]
 """What is to be sent: bytes of which nothing is known, or bytes, which names they make new, and which must be there before."""
@@ -48,7 +48,7 @@ _METHODS: dict[Kind, str] = {
     "node": "update_node",
 }
 _REQUESTS: dict[Kind, type[Any]] = {
-    "update": seed.UpdateRequest,
+    "update": first.UpdateRequest,
     "application": v19.ApplicationRequest,
     "allocation": v19.AllocationRequest,
     "node": v19.NodeRequest,
@@ -121,7 +121,7 @@ class SchedulerClient:
         *,
         resync: Resync | None = None,
         timeout_s: float = 30.0,
-    ) -> v19.RegisterResourceManagerResponse | seed.RegisterResourceManagerResponse:
+    ) -> v19.RegisterResourceManagerResponse | first.RegisterResourceManagerResponse:
         """Register; the dialect is that of the request. Once for each client.
 
         `resync(client)` is called when the client has registered again after its connection was lost, or when the
@@ -135,7 +135,7 @@ class SchedulerClient:
             DisconnectedError: the client is closed.
             RequestError: no such request, or a callback that is none.
         """
-        request = checked(request, v19.RegisterResourceManagerRequest, seed.RegisterResourceManagerRequest)
+        request = checked(request, v19.RegisterResourceManagerRequest, first.RegisterResourceManagerRequest)
         check_callback(callback)
         with self._lock:
             if self._over or self._request is not None:
@@ -153,8 +153,8 @@ class SchedulerClient:
             raise DisconnectedError(self._over)
         self._keeper = threading.Thread(target=self._keep, args=(connection,), name="licorne-client", daemon=True)
         self._keeper.start()
-        if isinstance(request, seed.RegisterResourceManagerRequest):
-            return seed.RegisterResourceManagerResponse()
+        if isinstance(request, first.RegisterResourceManagerRequest):
+            return first.RegisterResourceManagerResponse()
         return v19.RegisterResourceManagerResponse()
 
     def _connect(self, timeout_s: float) -> Connection:
@@ -178,8 +178,8 @@ class SchedulerClient:
 
     # -- requests --------------------------------------------------------------------------------------
 
-    def update(self, request: seed.UpdateRequest | bytes) -> None:
-        """Say something in the seed's dialect. While the connection is lost it is dropped: `resync` reports it.
+    def update(self, request: first.UpdateRequest | bytes) -> None:
+        """Say something in the first interface. While the connection is lost it is dropped: `resync` reports it.
 
         May wait while too much waits to be sent, except in a callback.
 
@@ -214,8 +214,8 @@ class SchedulerClient:
             if self._over:
                 raise DisconnectedError(self._over)
             registered = self._request
-            in_seed = isinstance(registered, seed.RegisterResourceManagerRequest)
-            if registered is None or in_seed != (kind == "update"):
+            in_first = isinstance(registered, first.RegisterResourceManagerRequest)
+            if registered is None or in_first != (kind == "update"):
                 raise NotRegisteredError("no resource manager is registered in this dialect")
             if not isinstance(request, bytes) and request.rm_id != registered.rm_id:
                 raise NotRegisteredError(f'RmID="{request.rm_id}" not registered; this is RmID="{registered.rm_id}"')
@@ -354,7 +354,7 @@ def _encoded(request: Any) -> list[Message]:
 
 
 def _parts(request: Any) -> Iterator[Any]:
-    """A request in messages that are not too long. The seed's has an order of its own, and is not divided."""
+    """A request in messages that are not too long. The order within one of the first interface counts, so it is whole."""
     if isinstance(request, v19.AllocationRequest) and _is_long(request.allocations):
         for part in _divided(request.allocations):
             yield v19.AllocationRequest(rm_id=request.rm_id, allocations=part)

@@ -1,4 +1,6 @@
-"""Access control lists: who may submit to a queue, and who may administer it (seed 001; spec config.md, section 8).
+"""Access control lists: who may submit to a queue, and who may administer it.
+
+Source: *Scheduler Placement Rules*; docs/spec/config.md, section 8.
 
 The text is `*`, or `users groups`: two comma-separated lists with one blank between them. The blank carries
 meaning, so `" dev"` is a list of groups and nobody else. Names that no user or group can have are dropped

@@ -37,7 +37,7 @@ def build(config: RawConfig, roots: Mapping[int, RawQueue], quantities: Quantiti
 
 
 def checksum(text: str) -> str:
-    """SHA-256 of the text without the checksum that it may carry, in capitals (spec config.md, 1.4)."""
+    """SHA-256 of the text without the checksum that it may carry, in capitals (docs/spec/config.md, section 1.4)."""
     bare = _CHECKSUM.sub("", text)
     return hashlib.sha256(bare.encode("utf-8", "surrogatepass")).hexdigest().upper()
 
@@ -125,5 +125,5 @@ def _texts(values: Mapping[str, Value] | None) -> dict[str, str]:
 
 
 def _bounded(number: int) -> int:
-    """A maximum of applications as a signed integer of 64 bits, as all quantities are (DESIGN.md, rule 7)."""
+    """A maximum of applications as a signed integer of 64 bits, as all quantities are (docs/spec/design.md, rule 7)."""
     return min(number, MAX_QUANTITY)

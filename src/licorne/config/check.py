@@ -17,7 +17,7 @@ from licorne.config.reader import read
 from licorne.config.resources import Quantities
 from licorne.config.structure import check_config
 
-# Used where a policy group has no configuration at all (spec config.md, 1.6).
+# Used where a policy group has no configuration at all (docs/spec/config.md, section 1.6).
 DEFAULT_CONFIGURATION: Final = """\
 partitions:
   - name: default

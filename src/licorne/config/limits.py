@@ -1,4 +1,6 @@
-"""Limits of users and groups: each queue's by themselves, then against the queues above (spec config.md, 5.5 and 5.9).
+"""Limits of users and groups: each queue's by themselves, then against the queues above.
+
+Source: docs/spec/config.md, sections 5.5 and 5.9.
 
 A limit's list order carries meaning: the wildcard stands for everybody not named *before*, so it comes last and
 once. Down the tree a user's nearest entry counts, named or wildcard, and may only become tighter.

@@ -1,7 +1,7 @@
 """Warnings about placement rules and their filters.
 
 The most harmful configuration of all is here: a rule list that loads and then rejects every application, because
-the placement manager cannot be built from it (spec config.md, 5.11; placement.md, 2).
+the placement manager cannot be built from it (docs/spec/config.md, section 5.11; docs/spec/placement.md, section 2).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ FilterType = Literal["allow", "deny"]
 
 
 class FilterConfig(msgspec.Struct, frozen=True):
-    """Whom a placement rule serves (spec placement.md, section 3).
+    """Whom a placement rule serves (docs/spec/placement.md, section 3).
 
     `type` is what the author wrote, in lower case, and `allow` if nothing was written: unlike the original,
     which takes `DENY` for allow, licorne takes it at its word. The lists are as configured; what of them is a
@@ -34,10 +34,11 @@ class FilterConfig(msgspec.Struct, frozen=True):
 
 
 class RuleConfig(msgspec.Struct, frozen=True):
-    """One placement rule with the rule that makes its parent queue (spec placement.md, section 2).
+    """One placement rule with the rule that makes its parent queue (docs/spec/placement.md, section 2).
 
     `name` and `value` are as configured. A name that no rule has, or a rule without the value that it needs,
-    is not a fault of the configuration: it makes the partition's rule list unusable (spec config.md, 5.11).
+    is not a fault of the configuration: it makes the partition's rule list unusable (docs/spec/config.md, section
+    5.11).
     """
 
     name: str
@@ -48,7 +49,7 @@ class RuleConfig(msgspec.Struct, frozen=True):
 
 
 class LimitConfig(msgspec.Struct, frozen=True):
-    """What each named user, and each named group, may use in a queue and below (spec config.md, 5.5).
+    """What each named user, and each named group, may use in a queue and below (docs/spec/config.md, section 5.5).
 
     The maxima hold for every user or group by itself, not for the list together. `*` stands last and for
     everybody else. `max_resources` None: no limit on resources; `max_applications` 0: none on applications.
@@ -61,7 +62,7 @@ class LimitConfig(msgspec.Struct, frozen=True):
 
 
 class TemplateConfig(msgspec.Struct, frozen=True):
-    """What a dynamic leaf gets when it is created under a queue (spec config.md, section 9).
+    """What a dynamic leaf gets when it is created under a queue (docs/spec/config.md, section 9).
 
     Resources are None unless one value is above zero; `max_applications` 0 is no limit.
     """
@@ -76,7 +77,7 @@ class QueueConfig(msgspec.Struct, frozen=True):
     """A configured queue and what is below it.
 
     `name` is in lower case. `parent` is true if the queue has children or is declared a parent; the root always
-    is. `guaranteed` and `max` are as the queue keeps them: None unless one value is above zero (spec config.md,
+    is. `guaranteed` and `max` are as the queue keeps them: None unless one value is above zero (docs/spec/config.md,
     4.1). `properties` are the queue's own, not merged with its parent's. The two access control lists are
     texts that `licorne.config.acl` can parse. `template` is None where it is empty and on leaves.
     `max_applications` 0 is no limit.
@@ -96,7 +97,9 @@ class QueueConfig(msgspec.Struct, frozen=True):
 
 
 class NodeSortConfig(msgspec.Struct, frozen=True):
-    """In which order nodes are tried, and how much each resource type weighs (seed 002; spec scheduling.md, 7.5).
+    """In which order nodes are tried, and how much each resource type weighs.
+
+    Source: *Sorting Policies*; docs/spec/scheduling.md, section 7.5.
 
     Weights that are given replace the defaults (vcore 1, memory 1) as a whole. They are finite and not negative.
     """

@@ -1,9 +1,9 @@
-"""Placement rules, as far as they can be judged without an application (spec placement.md, section 7).
+"""Placement rules, as far as they can be judged without an application (docs/spec/placement.md, section 7).
 
 A rule list may be accepted here and still be unusable: unknown rule names and missing values are found only by
-the placement manager, which then rejects every application (spec config.md, 5.11). `licorne.config.lint_rules`
-warns of those. What is refused here is what the original's validator refuses: names, filters, and paths of `fixed`
-rules that lead to no leaf of the configured tree.
+the placement manager, which then rejects every application (docs/spec/config.md, section 5.11).
+`licorne.config.lint_rules` warns of those. What is refused here is what the original's validator refuses: names,
+filters, and paths of `fixed` rules that lead to no leaf of the configured tree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the free-form properties of a queue mean (spec config.md, section 7; seed 002).
+"""What the free-form properties of a queue mean (docs/spec/config.md, section 7; *Sorting Policies*).
 
 Properties are never a reason to refuse a configuration: a value that makes no sense falls back to the default,
 and an unknown key is kept and ignored. So reading them cannot fail, and a reader is a pure function of the
@@ -39,7 +39,7 @@ class QueueProperties(msgspec.Struct, frozen=True):
 
     Delays are in nanoseconds; `backoff` and `quota_preemption_delay_ns` are 0 where they are off.
     `sort_policy` is what a leaf was told; a parent sorts its queues fairly whatever it says, and `stateaware`
-    is fifo where the resource manager has no Starting state (spec states.md, section 4).
+    is fifo where the resource manager has no Starting state (docs/spec/states.md, section 4).
     `atomic_gangs`: applications that come with task groups are placed as a whole (docs/gangs-atomic.md).
     """
 

@@ -1,8 +1,8 @@
 """Quantities of resources as people write them: digits and a unit, never a sign, a point or an exponent.
 
-That they are whole numbers is the base of everything that is counted with them (DESIGN.md, rule 7), so a
+That they are whole numbers is the base of everything that is counted with them (docs/spec/design.md, rule 7), so a
 text that is not exactly a whole number in the base unit is refused instead of rounded. The one unit below
-one, `m`, exists for `vcore` alone, because that type is stored in millicores (spec config.md, section 4).
+one, `m`, exists for `vcore` alone, because that type is stored in millicores (docs/spec/config.md, section 4).
 """
 
 from __future__ import annotations

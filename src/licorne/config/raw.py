@@ -2,7 +2,7 @@
 
 Between the nodes (which know no types) and the model (which knows no places) the checks need both: the value as
 the author spelled it, and where. Field names are the keys of the document. `None` for a list or a map means
-that the key is absent or null, which the original tells apart from an empty one (spec config.md, 13).
+that the key is absent or null, which the original tells apart from an empty one (docs/spec/config.md, section 13).
 """
 
 from __future__ import annotations

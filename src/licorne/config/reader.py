@@ -1,4 +1,4 @@
-"""From nodes to typed records, with the strictness of the original's parser (spec config.md, sections 1, 2, 13).
+"""From nodes to typed records, with the strictness of the original's parser (docs/spec/config.md, sections 1, 2, 13).
 
 Each record type has a table of its keys; the key decides how its value is read. What the original's decoder does
 with the odd corners (null elements vanish, null values in maps become empty texts, merge keys, aliases counted) is

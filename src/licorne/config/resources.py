@@ -1,4 +1,4 @@
-"""Resource quotas against each other, from the root down (spec config.md, sections 4 and 5.4).
+"""Resource quotas against each other, from the root down (docs/spec/config.md, sections 4 and 5.4).
 
 A type that one side does not name is never compared: a missing maximum is no limit and a missing guarantee no
 promise. The exception that is not one is the maximum of a queue that has none of its own: it has its parent's, so
@@ -62,7 +62,7 @@ class Quantities:
 
 
 def stored(amounts: Amounts) -> Amounts | None:
-    """What a queue keeps: nothing, unless one amount is above zero (spec config.md, 4.1)."""
+    """What a queue keeps: nothing, unless one amount is above zero (docs/spec/config.md, section 4.1)."""
     return dict(amounts) if any(amount > 0 for amount in amounts.values()) else None
 
 
@@ -84,7 +84,7 @@ def tighter(one: Amounts, other: Amounts) -> Amounts:
 
 
 def check_resources(root: RawQueue, quantities: Quantities, notes: Notes) -> None:
-    """Guarantees and maxima of the whole tree. Root has none of its own: `check_structure` sees to that."""
+    """Guarantees and maxima of the whole tree. Root has none of its own: `check_partition` sees to that."""
     _check_queue(root, None, quantities, notes)
 
 

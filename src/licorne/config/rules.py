@@ -6,6 +6,7 @@ The names are part of the public interface: they stay as they are. `docs/config-
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -157,11 +158,19 @@ def rules_page() -> str:
         "",
         "A problem that `licorne config check` reports ends with the name of the rule that is broken. A broken rule of",
         "the first table refuses the configuration. The second table is of what is legal, but surely not meant, or means",
-        "something else in YuniKorn. The right column names the specification's document and section.",
+        "something else in YuniKorn. The right column names the file of the [specification](spec/README.md) and the",
+        "section; `licorne` stands where the rule is licorne's own.",
         "",
         "Made from the table in `src/licorne/config/rules.py` by `docs/generate_config_rules.py`; a test compares the two.",
     ]
     for title, fault in (("Faults", True), ("Warnings", False)):
         parts += ["", f"## {title}", "", "| rule | what it says | source |", "|---|---|---|"]
-        parts += [f"| `{r.identifier}` | {r.meaning} | {r.source} |" for r in RULES.values() if r.fault == fault]
+        parts += [
+            f"| `{r.identifier}` | {r.meaning} | {_linked(r.source)} |" for r in RULES.values() if r.fault == fault
+        ]
     return "\n".join(parts) + "\n"
+
+
+def _linked(source: str) -> str:
+    """The source of a rule as Markdown: the file of the specification as a link."""
+    return re.sub(r"\b(config|placement|scheduling|states)(?= \d)", r"[\1](spec/\1.md)", source)

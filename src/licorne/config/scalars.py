@@ -2,7 +2,7 @@
 
 The original's parser is a YAML 1.2 reader with some of 1.1's habits, and whether a configuration is accepted
 depends on them: `010` is eight, `1_000` a thousand, `'yes'` in quotes is true where a truth value is wanted and
-`'true'` in quotes is not (spec config.md, section 13, points 4 to 6). ruamel.yaml follows the standard and decides
+`'true'` in quotes is not (docs/spec/config.md, sections 13.4 to 13.6). ruamel.yaml follows the standard and decides
 otherwise, so nothing of its resolver is used. These functions are the whole of the type rules.
 """
 
@@ -115,7 +115,7 @@ def as_unsigned(value: Scalar) -> int | None:
     """An integer of 64 bits without sign; None if it is none.
 
     Fractions are cut. A negative fraction is no error in the original but wraps around to a huge number
-    (point 4 of the section named above); it is computed as there, since other checks compare it.
+    (docs/spec/config.md, section 13.4); it is computed as there, since other checks compare it.
     """
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return None

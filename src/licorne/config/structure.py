@@ -1,7 +1,7 @@
 """The shape of a partition: its name, its root, its queues and their names, and what needs no arithmetic.
 
 The original checks a partition wholly before it looks at the next, and inside a partition one concern after the
-other over the whole tree (spec config.md, section 5). `check_partition` keeps that order, because the first fault
+other over the whole tree (docs/spec/config.md, section 5). `check_partition` keeps that order, because the first fault
 found is the one that the original reports.
 """
 
@@ -159,7 +159,7 @@ def is_parent(queue: RawQueue) -> bool:
 
 
 def is_empty_template(template: RawTemplate) -> bool:
-    """Whether a template says nothing, so that it counts as not written (spec config.md, section 9)."""
+    """Whether a template says nothing, so that it counts as not written (docs/spec/config.md, section 9)."""
     resources = template.resources
     maps = (template.properties, resources and resources.guaranteed, resources and resources.max)
     filled = any(key and value.text for values in maps for key, value in (values or {}).items())

@@ -1,8 +1,8 @@
 """The books: every sum that an ask or an allocation is part of is changed here, and nowhere else.
 
 An ask counts as pending in its application and in every queue above it; an allocation counts as allocated there, on
-its node, and with its user and group at every level (spec scheduling.md, sections 2, 8.2 and 11.1). Kept orders are
-mended on the way up. What is given back wakes who waits for it.
+its node, and with its user and group at every level (docs/spec/scheduling.md, sections 2, 8.2 and 11.1). Kept orders
+are mended on the way up. What is given back wakes who waits for it.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class Books:
                     queue.changed()
             queue = parent
 
-    # -- priorities (spec section 4.2) -----------------------------------------------------------------
+    # -- priorities (docs/spec/scheduling.md, section 4.2) ---------------------------------------------
 
     @cython.cfunc
     def _add_priority(self, app: Application, priority: cython.longlong) -> cython.void:

@@ -1,4 +1,4 @@
-"""Applications come and go (spec scheduler-interface.md, section 7.1; placement.md, section 5)."""
+"""Applications come and go (docs/spec/scheduler-interface.md, section 7.1; docs/spec/placement.md, section 5)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
 def identity(
     user: str, groups: tuple[str, ...], *, forced: bool, not_found: str = ""
 ) -> tuple[str, tuple[str, ...], str]:
-    """Who an application belongs to: (user, groups, why they are refused), spec config.md, section 12.1.
+    """Who an application belongs to: (user, groups, why they are refused), docs/spec/config.md, section 12.1.
 
     Groups that are handed in count as they are. Without any, and without a resolver, a user's only group has the
     user's name. `not_found`: why a resolver that was asked found none.
@@ -95,7 +95,10 @@ def identity(
 
 
 def _fault(partition: Partition, message: AddApplication) -> Fault:
-    """What speaks against the application before a queue is looked for, in the order of section 7.1."""
+    """What speaks against the application before a queue is looked for, in the order of the specification.
+
+    Source: docs/spec/scheduler-interface.md, section 7.1.
+    """
     app_id = message.application_id
     if not app_id:
         return "application without an applicationID"
@@ -118,7 +121,7 @@ def _new(
     app.groups = groups
     app.tags = message.tags
     app.starting = partition.starting
-    app.table = application_table(seed_dialect=partition.seed_dialect, starting=partition.starting)
+    app.table = application_table(first_interface=partition.first_interface, starting=partition.starting)
     app.placeholder_resource = message.placeholder_ask
     app.placeholder_ask = partition.types.amounts(message.placeholder_ask)
     timeout = timeout_ns(message.execution_timeout_ms)

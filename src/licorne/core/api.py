@@ -1,10 +1,12 @@
 """The Scheduler Interface in process: `SchedulerAPI`, for programs that embed the scheduler.
 
-Seed 000 ("API Interface", "Scheduler plugin") and spec scheduler-interface.md, sections 5 to 7 and 9. Both dialects are
-spoken at once: a resource manager's is that of its registration. An update is taken in at once and answered through the
-callback before the call returns; decisions are made when the program says so, with `schedule`. Every call carries
-the time (`now_ns`), because the core reads no clock: give it, or give a `clock` to the constructor, or leave time
-standing still, as a simulation does between events.
+Sources: *Scheduler Interface Spec*, "API Interface" and "Scheduler plugin"; docs/spec/scheduler-interface.md,
+sections 5 to 7 and 9.
+
+Both dialects are spoken at once, the first interface and the 1.9 interface: a resource manager's is that of its
+registration. An update is taken in at once and answered through the callback before the call returns; decisions are
+made when the program says so, with `schedule`. Every call carries the time (`now_ns`), because the core reads no clock:
+give it, or give a `clock` to the constructor, or leave time standing still, as a simulation does between events.
 
 Calls from within a callback are refused: the step that called back is still under way.
 
@@ -19,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.callback import ResourceManagerCallback
 
 from . import dump
@@ -54,7 +56,7 @@ class SchedulerAPI(Calls):
         clock: called for the time in nanoseconds when a call does not give it.
         on_output: takes (rm_id, outputs) as internal messages (`licorne.si.messages`) in place of the callbacks. A host
             that sends bytes makes them with `responses_as_bytes` of the adapter of its peer's dialect
-            (`licorne.si.adapt_v19`, `licorne.si.adapt_seed`).
+            (`licorne.si.adapt_v19`, `licorne.si.adapt_first`).
         on_incident: takes an `Incident`: a refusal that no callback took, an error that a callback raised, or what was said
             and has no effect. Without it they are written to `logging.getLogger("licorne")`. Refusals that `on_output`
             is given are none.
@@ -93,31 +95,32 @@ class SchedulerAPI(Calls):
 
     def register_resource_manager(
         self,
-        request: v19.RegisterResourceManagerRequest | seed.RegisterResourceManagerRequest,
+        request: v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest,
         callback: ResourceManagerCallback | None = None,
         *,
         now_ns: Moment = None,
-    ) -> v19.RegisterResourceManagerResponse | seed.RegisterResourceManagerResponse:
+    ) -> v19.RegisterResourceManagerResponse | first.RegisterResourceManagerResponse:
         """Register; the dialect is that of the request. The same id again: all it had is forgotten, and it reports anew.
 
         `callback`: an object of a subclass of `ResourceManagerCallback`, or any other that has some of its methods.
 
         Raises:
-            RegistrationError: an empty id, a configuration or setting that is refused; in the seed's dialect a policy group
-                that is not among those of this scheduler, if it has any. In 1.9's dialect the group is a name only: an
-                unknown one is an incident, and the configuration of the request, or the built-in one, counts.
+            RegistrationError: an empty id, a configuration or setting that is refused; in the first interface a policy
+            group
+                that is not among those of this scheduler, if it has any. In the 1.9 interface the group is a name only:
+                an unknown one is an incident, and the configuration of the request, or the built-in one, counts.
             RequestError: no such request, or a callback that is none: a class, or an object without any of the methods.
         """
-        request = checked(request, v19.RegisterResourceManagerRequest, seed.RegisterResourceManagerRequest)
+        request = checked(request, v19.RegisterResourceManagerRequest, first.RegisterResourceManagerRequest)
         check_callback(callback)
         self._begin(now_ns)
         rm_id = request.rm_id
-        seed_dialect = isinstance(request, seed.RegisterResourceManagerRequest)
-        text = "" if seed_dialect else request.config  # type: ignore[union-attr]
-        extra: Mapping[str, str] = {} if seed_dialect else request.extra_config  # type: ignore[union-attr]
+        first_interface = isinstance(request, first.RegisterResourceManagerRequest)
+        text = "" if first_interface else request.config  # type: ignore[union-attr]
+        extra: Mapping[str, str] = {} if first_interface else request.extra_config  # type: ignore[union-attr]
         if not rm_id:
             raise RegistrationError("registration of RM failed: rmID: must not be empty")
-        group_text, group_settings = self._policy_group(request.policy_group, required=seed_dialect)
+        group_text, group_settings = self._policy_group(request.policy_group, required=first_interface)
         plugins = Plugins(callback, partial(self._incidents.failed, rm_id))
         try:
             plugins.manager = self.cluster.register(
@@ -125,14 +128,14 @@ class SchedulerAPI(Calls):
                 text or group_text or DEFAULT_CONFIGURATION,
                 self._checked(rm_id, {**self.settings, **group_settings, **extra}),
                 plugins.predicate(),
-                seed_dialect=seed_dialect,
+                first_interface=first_interface,
                 listens=plugins.listens,
                 preemption_predicates=plugins.preemption_predicate(),
             )
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise RegistrationError(f"registration of RM failed: {error}") from error
         self._connections[rm_id] = Connection(
-            rm_id, callback, plugins, request.policy_group, extra, self._incidents, seed_dialect=seed_dialect
+            rm_id, callback, plugins, request.policy_group, extra, self._incidents, first_interface=first_interface
         )
         if (
             request.policy_group
@@ -145,7 +148,7 @@ class SchedulerAPI(Calls):
             )
         self._note_plugins()
         self._deliver()
-        return seed.RegisterResourceManagerResponse() if seed_dialect else v19.RegisterResourceManagerResponse()
+        return first.RegisterResourceManagerResponse() if first_interface else v19.RegisterResourceManagerResponse()
 
     def _note_plugins(self) -> None:
         plugins = [each.plugins for each in self._connections.values()]
@@ -181,7 +184,7 @@ class SchedulerAPI(Calls):
         self._reload(request.rm_id, connection, request.config or DEFAULT_CONFIGURATION, request.extra_config)
 
     def reload_configuration(self, rm_id: str, *, now_ns: Moment = None) -> None:
-        """Read the resource manager's policy group again and apply it (seed).
+        """Read the resource manager's policy group again and apply it (first interface).
 
         Raises:
             ConfigurationError: refused; the old one stays.
@@ -191,7 +194,7 @@ class SchedulerAPI(Calls):
         connection = self._connections.get(rm_id)
         if connection is None:
             raise ConfigurationError(f"update of configuration failed: RM {rm_id} is not registered")
-        if connection.policy_group not in self.policy_groups and not connection.seed_dialect:
+        if connection.policy_group not in self.policy_groups and not connection.first_interface:
             raise ConfigurationError(
                 f"update of configuration failed: policyGroup: {connection.policy_group!r}: no such group; "
                 "a resource manager that brought its configuration changes it with update_configuration"
@@ -199,7 +202,9 @@ class SchedulerAPI(Calls):
         text = self.policy_groups.get(connection.policy_group, ("", {}))[0] or DEFAULT_CONFIGURATION
         self._reload(rm_id, connection, text, {})
 
-    def change_configuration(self, rm_id: str, text: str, *, now_ns: Moment = None) -> seed.UpdateConfigurationResponse:
+    def change_configuration(
+        self, rm_id: str, text: str, *, now_ns: Moment = None
+    ) -> first.UpdateConfigurationResponse:
         """Change the configuration from the scheduler's side: what an operator does, unlike the calls above.
 
         The text is checked whole. Then the resource manager saves it, if it offers to (plugin `update_configuration`);
@@ -234,7 +239,7 @@ class SchedulerAPI(Calls):
             if refusal:
                 raise ConfigurationError(f"update of configuration failed: {refusal}")
         self._reload(rm_id, connection, text, {})
-        return seed.UpdateConfigurationResponse(success=True, old_config=old)
+        return first.UpdateConfigurationResponse(success=True, old_config=old)
 
     def _settings_of(self, rm_id: str, connection: Connection, extra: Mapping[str, str]) -> dict[str, str]:
         group = self.policy_groups.get(connection.policy_group, ("", {}))[1]

@@ -1,6 +1,6 @@
 """An application: its asks and allocations, what it uses, and its place among the applications of its leaf queue.
 
-Spec scheduling.md, sections 2 and 5.1; its life is in `licorne.core.lifecycle`.
+Source: docs/spec/scheduling.md, sections 2 and 5.1. The life of an application is in `licorne.core.lifecycle`.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Application(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def before(self, other: Ranked) -> cython.bint:
-        """Application order of the leaf's policy; last, arrival (spec section 5.1)."""
+        """Application order of the leaf's policy; last, arrival (section 5.1)."""
         app: Application = cython.cast(Application, other)
         queue: Queue = self.queue
         if queue.stateaware:
@@ -188,7 +188,7 @@ class Application(Ranked):
 
     @cython.ccall
     def recompute_usage(self) -> cython.void:
-        """Recompute `usage` (CompareShares of spec section 1, with the leaf's own guaranteed as total)."""
+        """Recompute `usage` (CompareShares of section 1, with the leaf's own guaranteed as total)."""
         d: cython.Py_ssize_t
         shares: list[Any] = []
         total: cython.longlong

@@ -63,9 +63,9 @@ class Shape:
 
 @cython.cclass
 class Ask:
-    """A pending ask; with a node, an allocation (spec scheduling.md, section 2).
+    """A pending ask; with a node, an allocation (docs/spec/scheduling.md, section 2).
 
-    `id` names the allocation: the key in 1.9's dialect, where one ask is one allocation; a UUID in the seed's, where
+    `id` names the allocation: the key in the 1.9 interface, where one ask is one allocation; a UUID in the first, where
     an ask may be repeated (`repeats` is what is left of maxAllocations). `created` and `bound_ns` are in nanoseconds; so is
     `replaced_ns`, the creation of the placeholder whose place it took, 0 for none.
     `reserved` is the node that a reservation ties the ask to; `required` the id of the only node that will do.
@@ -185,7 +185,7 @@ class Ask:
 
     @property
     def may_go(self) -> bool:
-        """May preemption of any kind evict it (spec preemption.md, sections 2.4, 3 and 4.5)?"""
+        """May preemption of any kind evict it (docs/spec/preemption.md, sections 2.4, 3 and 4.5)?"""
         return not (self.required or self.preempted or self.released)
 
 

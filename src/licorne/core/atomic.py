@@ -115,7 +115,9 @@ def own_fault(message: AddApplication) -> str:
 
 
 def gang_of(message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, str]:
-    """The gang that a new application is in this queue, and why it is refused (as section 9.1: it can never fit).
+    """The gang that a new application is in this queue, and why it is refused if it can never fit.
+
+    Source: docs/spec/scheduling.md, section 9.1.
 
     The queue's property counts where the application says nothing itself; an application without task groups, or with a
     placeholder ask, is then what it would be elsewhere.

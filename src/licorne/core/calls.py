@@ -10,7 +10,7 @@ from typing import Any
 
 import cython
 
-from licorne.si import adapt_seed, adapt_v19, seed, v19, wire
+from licorne.si import adapt_first, adapt_v19, first, v19, wire
 from licorne.si.adapt import Translation
 from licorne.si.messages import Input, Output
 
@@ -84,8 +84,8 @@ class Calls:
 
     # -- updates ---------------------------------------------------------------------------------------
 
-    def update(self, request: seed.UpdateRequest | bytes, *, now_ns: Moment = None) -> None:
-        """Take in an update in the seed's dialect: the message, or its bytes as on the wire.
+    def update(self, request: first.UpdateRequest | bytes, *, now_ns: Moment = None) -> None:
+        """Take in an update in the first interface: the message, or its bytes as on the wire.
 
         Raises:
             NotRegisteredError: the resource manager is not registered in this dialect.
@@ -96,14 +96,14 @@ class Calls:
             Nothing was taken in then.
         """
         if isinstance(request, bytes):
-            rm_id, translation = adapt_seed.inputs_from_update_bytes(request)
+            rm_id, translation = adapt_first.inputs_from_update_bytes(request)
             self._check(rm_id, "UpdateRequest", True)
             self._take(rm_id, translation, now_ns)
             return
-        if not _is_request(request, seed.UpdateRequest):
-            refuse_request(request, seed.UpdateRequest)
+        if not _is_request(request, first.UpdateRequest):
+            refuse_request(request, first.UpdateRequest)
         self._check(request.rm_id, "UpdateRequest", True)
-        self._take_made(request.rm_id, adapt_seed.inputs_from_update_request(request), now_ns)
+        self._take_made(request.rm_id, adapt_first.inputs_from_update_request(request), now_ns)
 
     def update_application(self, request: v19.ApplicationRequest | bytes, *, now_ns: Moment = None) -> None:
         """Take in new and removed applications (1.9), as a message or its bytes; raises as `update`."""
@@ -162,11 +162,11 @@ class Calls:
         self._enter(rm_id, translation.inputs, translation.outputs, now_ns)
 
     @cython.cfunc
-    def _check(self, rm_id: str, kind: str, seed_dialect: cython.bint) -> cython.void:
+    def _check(self, rm_id: str, kind: str, first_interface: cython.bint) -> cython.void:
         connection: Connection | None = self._connections.get(rm_id)
         if connection is None:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" not registered')
-        if connection.seed_dialect != seed_dialect:
+        if connection.first_interface != first_interface:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" registered in the other dialect')
 
     @cython.cfunc
@@ -265,6 +265,6 @@ class Calls:
             if self.cluster.listening:
                 for rm_id, events in self.cluster.events():
                     connection = self._connections[rm_id]
-                    connection.plugins.send(events, seed_dialect=connection.seed_dialect)
+                    connection.plugins.send(events, first_interface=connection.first_interface)
         finally:
             self._busy = False

@@ -1,4 +1,4 @@
-"""The cleaner: dynamic and draining queues that are empty are removed (spec scheduling.md, section 12)."""
+"""The cleaner: dynamic and draining queues that are empty are removed (docs/spec/scheduling.md, section 12)."""
 
 from __future__ import annotations
 

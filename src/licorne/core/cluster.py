@@ -119,7 +119,7 @@ class Cluster:
         settings: Mapping[str, str],
         predicates: Predicate | None,
         *,
-        seed_dialect: bool,
+        first_interface: bool,
         listens: bool = False,
         preemption_predicates: PreemptionPredicate | None = None,
     ) -> Manager:
@@ -131,7 +131,7 @@ class Cluster:
             ConfigError, SettingsError: the configuration or a setting is refused; nothing has changed.
         """
         configuration = self.read(text)
-        manager = Manager(rm_id, configuration, read_settings(settings), seed_dialect=seed_dialect)
+        manager = Manager(rm_id, configuration, read_settings(settings), first_interface=first_interface)
         manager.predicates = predicates
         manager.preemption_predicates = preemption_predicates
         for config in configuration.partitions:
@@ -158,14 +158,14 @@ class Cluster:
     def _add_or_reload(self, manager: Manager, config: PartitionConfig) -> None:
         name = short_partition(config.name, manager.rm_id)
         known = manager.partitions.get(name)
-        if known is not None:  # also `x` and `[rm]x` in one configuration (config.md, section 13)
+        if known is not None:  # also `x` and `[rm]x` in one configuration (docs/spec/config.md, section 13)
             known.reload(config)
             return
         partition = Partition(
             config,
             manager.settings,
             self.now,
-            seed_dialect=manager.seed_dialect,
+            first_interface=manager.first_interface,
             owner=manager.rm_id,
             name=name,
         )
@@ -227,7 +227,10 @@ class Cluster:
 
     @staticmethod
     def _drop_partition(manager: Manager, partition: Partition) -> None:
-        """It is not configured any more: its applications fail, what runs there is released (config.md, 6.5)."""
+        """It is not configured any more: its applications fail, what runs there is released.
+
+        Source: docs/spec/config.md, section 6.5.
+        """
 
         def end(app: Application) -> None:
             if app.state is not ApplicationState.FAILING:  # which would be Failed, with allocations

@@ -7,7 +7,7 @@ from typing import Any
 
 import cython
 
-from licorne.si import adapt_seed
+from licorne.si import adapt_first
 from licorne.si.adapt_v19 import other_responses
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import Output, RejectedAllocation, RejectedApplication, RejectedNode
@@ -39,7 +39,7 @@ class Connection:
     plugins: Plugins
     policy_group: str
     extra: dict[str, str]
-    seed_dialect: cython.bint
+    first_interface: cython.bint
     _incidents: Incidents
 
     def __init__(
@@ -51,7 +51,7 @@ class Connection:
         extra: Mapping[str, str],
         incidents: Incidents,
         *,
-        seed_dialect: bool,
+        first_interface: bool,
     ) -> None:
         """`incidents` is told what the callback raises, and which refusals it does not take."""
         self.rm_id = rm_id
@@ -59,7 +59,7 @@ class Connection:
         self.plugins = plugins
         self.policy_group = policy_group
         self.extra = dict(extra)
-        self.seed_dialect = seed_dialect
+        self.first_interface = first_interface
         self._incidents = incidents
 
     @cython.ccall
@@ -72,8 +72,8 @@ class Connection:
             outputs = [output for output in outputs if type(output) in _REFUSALS]
             if not outputs:
                 return
-        if self.seed_dialect:
-            responses = adapt_seed.responses(outputs, self.rm_id)
+        if self.first_interface:
+            responses = adapt_first.responses(outputs, self.rm_id)
         else:
             responses = responses_v19(outputs, self.rm_id, other_responses)
         for kind, response in responses:

@@ -15,7 +15,7 @@ Where Kubernetes is easily misread:
   without an effect holds for all effects.
 * PreferNoSchedule keeps nobody away.
 
-Source: spec scheduler-interface.md, sections 8 (names) and 9.
+Source: docs/spec/scheduler-interface.md, sections 8 (names) and 9.
 """
 
 from __future__ import annotations

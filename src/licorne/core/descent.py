@@ -1,4 +1,6 @@
-"""One decision: from the root down to a leaf, to an application, to an ask, to a node (spec scheduling.md, 3 to 7).
+"""One decision: from the root down to a leaf, to an application, to an ask, to a node.
+
+Source: docs/spec/scheduling.md, sections 3 to 7.
 
 The order of siblings is kept (`Queue.before`, `Application.before`), so that a decision walks one path. An application
 in which nothing can be placed is put to sleep with what it waits for (`licorne.core.parking`), and the walk starts
@@ -74,7 +76,7 @@ class Descent:
     predicates: Callable[[str, str, bool], bool] | None
     room: Vec
     out: list[Output]
-    seed_dialect: cython.bint  # every allocation has a UUID
+    first_interface: cython.bint  # every allocation has a UUID
     uuids: Uuids
     visits: cython.longlong  # applications looked at: counted work
     attempts: cython.longlong  # asks tried
@@ -96,7 +98,7 @@ class Descent:
         self.predicates = None
         self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
         self.out = []
-        self.seed_dialect = desk.seed_dialect
+        self.first_interface = desk.first_interface
         self.uuids = Uuids(desk.owner, desk.name)
         self.refused = False
         self.claims = {}
@@ -328,7 +330,7 @@ class Descent:
         """An ask that only one node will do for (section 7.4)."""
         node: Node | None = self.nodes.get(ask.required)
         if node is None or not node.capacity.holds(ask.shape.amounts):
-            self.parking.await_node(ask)  # spec 16.2: one that is larger than its node holds up nobody else
+            self.parking.await_node(ask)  # section 16.2: one that is larger than its node holds up nobody else
             return NOTHING
         self.desk.cancel_ordinary_reservations(node)
         if self.node_takes(ask, node):
@@ -359,7 +361,7 @@ class Descent:
         alloc: Ask = ask
         if ask.reserved is not None:
             self.desk.reservations.cancel(ask, PLACED)
-        if ask.repeats > 1 or self.seed_dialect:
+        if ask.repeats > 1 or self.first_interface:
             alloc = self.split(ask)
         else:
             self.books.unpend(app, ask)
@@ -373,7 +375,7 @@ class Descent:
 
     @cython.ccall
     def split(self, ask: Ask) -> Ask:
-        """The next allocation of an ask of the seed's dialect, with a UUID; the last one uses the ask up."""
+        """The next allocation of an ask of the first interface, with a UUID; the last one uses the ask up."""
         alloc: Ask = ask
         self.books.unpend(ask.app, ask)
         if ask.repeats > 1:

@@ -2,8 +2,8 @@
 
 Two dumps of the same state are equal, byte for byte once they are JSON: resource managers, partitions, queues and nodes
 stand in the order of their names, applications, asks and allocations in that of their arrival. Names are those of the
-REST objects (spec rest-api.md, section 3), times are in nanoseconds, `null` is what is not set, and resources are maps
-from type to amount without zeros. It reads all of the state, so it costs as much memory again for a moment.
+REST objects (docs/spec/rest-api.md, section 3), times are in nanoseconds, `null` is what is not set, and resources are
+maps from type to amount without zeros. It reads all of the state, so it costs as much memory again for a moment.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _manager(manager: Manager, diagnostics: Map | None) -> Map:
     store = manager.store
     found: Map = {
         "rmID": manager.rm_id,
-        "dialect": "seed" if manager.seed_dialect else "1.9",
+        "dialect": "first" if manager.first_interface else "1.9",
         "configChecksum": manager.configuration.checksum,
         "config": manager.configuration.text,
         "events": None if store is None else {"waiting": len(store), "dropped": store.dropped},

@@ -1,6 +1,6 @@
 """What an input did, as records: its object is looked at before and after the input is handled (see `events`).
 
-The order within one input follows the reference sequences of spec events.md, section 3.
+The order within one input follows the reference sequences of docs/spec/events.md, section 3.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Watchers:
         if app is None:
             return
         events = self._events
-        for ask in [*events.dropped_asks, *(() if self._partition.seed_dialect else allocations)]:
+        for ask in [*events.dropped_asks, *(() if self._partition.first_interface else allocations)]:
             self._records.ask_off(ask, ChangeDetail.REQUEST_CANCEL)
         if not app.independent:  # else it is told of already
             self._records.left(app)
@@ -132,8 +132,8 @@ class Watchers:
                     self._records.allocation_off_node(alloc)
             else:
                 self._records.ended(alloc, message.termination, owner)
-            if message.termination is not Termination.TIMEOUT and not self._partition.seed_dialect:
-                events.dropped_asks.append(alloc)  # 1.9's ask lives as long as its allocation
+            if message.termination is not Termination.TIMEOUT and not self._partition.first_interface:
+                events.dropped_asks.append(alloc)  # in the 1.9 interface an ask lives as long as its allocation
         events.in_place.clear()
         for ask in events.dropped_asks:
             self._records.ask_off(ask, ChangeDetail.REQUEST_CANCEL)

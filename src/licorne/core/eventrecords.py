@@ -1,4 +1,4 @@
-"""Where the records of events wait, and how each kind of them is made (spec events.md, sections 1, 2 and 4).
+"""Where the records of events wait, and how each kind of them is made (docs/spec/events.md, sections 1, 2 and 4).
 
 What happens when, and so which record follows which, is decided in `licorne.core.events`.
 """

@@ -1,12 +1,13 @@
-"""What happened, record by record, for a resource manager that listens (spec events.md, sections 1, 2 and 4).
+"""What happened, record by record, for a resource manager that listens (docs/spec/events.md, sections 1, 2 and 4).
 
 Little in the core knows of events, and what does looks at one attribute: is there a listener? So the hot files have
 hardly any hooks, and who does not listen pays nothing. Records are *read off* what passes through anyway. The outputs say
 what became of applications and allocations; an input is looked at before and after it is handled (`eventinputs`), which
 shows what it added, changed or ended, and with what amounts. What neither shows (asks and reservations that go, queues
 that the cleaner removes, evictions, groups that count or don't) is told by a hook where it happens. Why something waits
-is looked at once a second (`notices`). The order within one input follows the reference sequences of events.md, section 3,
-except that the new state of an application comes before the allocation that led to it, as it does among the responses.
+is looked at once a second (`notices`). The order within one input follows the reference sequences of
+docs/spec/events.md, section 3, except that the new state of an application comes before the allocation that led to it,
+as it does among the responses.
 
 Records wait in a store of limited size for the resource manager's moment, every two seconds; what does not fit is
 counted and lost, for a slow listener must not exhaust the machine. What comes by the thousand is kept in runs, and made
@@ -14,7 +15,8 @@ into events when somebody reads them (`eventruns`).
 
 Different from the original: a refused node gives no "Node added"; root's QUEUE_MAX carries the value after the change;
 NODE_OCCUPIED is told. Starting, a state without a number of its own, is SET without a detail, its name as message.
-Ring buffer and streams (section 4, items 4 and 5) are those of a host (`Cluster.recorder`; `licorne.service.ring`).
+Ring buffer and streams (docs/spec/events.md, sections 4.4 and 4.5) are those of a host (`Cluster.recorder`;
+`licorne.service.ring`).
 """
 
 from __future__ import annotations
@@ -192,7 +194,7 @@ class PartitionEvents:
         finally:
             self._inside = False
         if app.allocations.get(wanted) is not alloc:
-            cancels = message.termination is not _TIMEOUT and not self.partition.seed_dialect
+            cancels = message.termination is not _TIMEOUT and not self.partition.first_interface
             # What is dropped besides (an ask of the same key) goes first, as in `watch`.
             self.records.ended(alloc, message.termination, owner, cancels=cancels and not self.dropped_asks)
             if cancels and self.dropped_asks:

@@ -1,4 +1,4 @@
-"""Why somebody was evicted, as data (design, rule 4; issue 5): one record for each victim, the newest thousand."""
+"""Why somebody was evicted, as data (docs/spec/design.md, rule 4): one record for each victim, the newest thousand."""
 
 from __future__ import annotations
 

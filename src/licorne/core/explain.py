@@ -1,4 +1,6 @@
-"""Why an ask waits, as data (design, rule 4): the rules that its last attempt failed on, with what is missing where.
+"""Why an ask waits, as data: the rules that its last attempt failed on, with what is missing where.
+
+Source: docs/spec/design.md, rule 4.
 
 Nothing that matters to a waiting ask has changed since its last attempt, or it would have been tried again; so the
 reasons are read off the same state, with the same comparisons, that the attempt met.

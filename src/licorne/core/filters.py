@@ -6,10 +6,10 @@ filter) or deny, which switches the rule off.
 
 Expressions are RE2's, because the original's are, and because RE2 matches in time linear in the text: a user who
 submits an application must not be able to stop the scheduler with a clever name. They are searched, not anchored:
-`dev*` means "contains `de`" (seed 001 has it in an example, where it looks like a wildcard).
+`dev*` means "contains `de`" (*Scheduler Placement Rules* has it in an example, where it looks like a wildcard).
 
 The original takes a type in capitals for allow; here the configuration has put it in lower case before.
-Source: spec placement.md, section 3; names: config.md, section 3.
+Source: docs/spec/placement.md, section 3; names: docs/spec/config.md, section 3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Gangs with placeholders: task groups, their counters, admission and clock (spec scheduling.md, section 9).
+"""Gangs with placeholders: task groups, their counters, admission and clock (docs/spec/scheduling.md, section 9).
 
 An application that wants several pods at once first asks for *placeholders*, which are asks like others and hold room
 until real asks of the same task group take it over (`licorne.core.replacement`) or their time is over
@@ -349,7 +349,10 @@ class Gangs:
 
     @cython.ccall
     def gone(self, app: Application, group: TaskGroup) -> cython.void:
-        """One placeholder less, replaced or not: what follows for the application (states.md, section 1.5)."""
+        """One placeholder less, replaced or not: what follows for the application.
+
+        Source: docs/spec/states.md, section 1.5.
+        """
         gang: Gang = app.gang
         gang.placed -= 1
         group.one_gone()
@@ -410,5 +413,5 @@ def _forget_one_that_ended(gang: Gang) -> None:
 
 
 def _as_map(amounts: dict[str, int]) -> str:
-    """Amounts as the original's texts have them (spec events.md, section 2)."""
+    """Amounts as the original's texts have them (docs/spec/events.md, section 2)."""
     return "map[" + " ".join(f"{name}:{amounts[name]}" for name in sorted(amounts)) + "]"

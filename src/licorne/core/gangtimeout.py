@@ -1,4 +1,4 @@
-"""What happens when placeholders have waited long enough (spec scheduling.md, section 9.5)."""
+"""What happens when placeholders have waited long enough (docs/spec/scheduling.md, section 9.5)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def time_over(partition: Partition, app: Application) -> None:
         return
     if not running:
         gang.fallen = True
-        partition.lifecycle.fire(app, ApplicationEvent.RESUME, OVER)  # the seed's dialect knows no such state
+        partition.lifecycle.fire(app, ApplicationEvent.RESUME, OVER)  # the first interface knows no such state
     _release_placed(partition, app, PLACED_OVER)
     _drop_pending(partition, app)
     if not running and gang.placed == 0:

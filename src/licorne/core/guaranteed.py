@@ -1,9 +1,11 @@
-"""Preemption for asks whose queue is below its guarantee: when it is tried, and what then happens (preemption.md, 2).
+"""Preemption for asks whose queue is below its guarantee: when it is tried, and what then happens.
+
+Source: docs/spec/preemption.md, section 2.
 
 It is tried at rest: when nothing more can be placed. An ask that has no claim (`licorne.core.claims`) may preempt when it
 is as old as its leaf's `preemption.delay`. One that found nothing is tried again 15 seconds later at the earliest, and only if an
 allocation, a node, a reservation or the configuration has changed. Nobody is looked at without a reason: applications in
-which nothing could be placed are noted (`Parking.hungry`), and each leaf has one deadline, for the first of its asks.
+which nothing could be placed are noted (`Descent.hungry`), and each leaf has one deadline, for the first of its asks.
 """
 
 from __future__ import annotations
@@ -365,7 +367,10 @@ class Guaranteed:
         names = partition.types.names
         victims = [c.alloc for c in chosen]
         lacking = dict(sorted((names[d], amount) for d, amount in missing.items()))
-        rule = f"queue {leaf.path} is below its guarantee, and others are above theirs (preemption.md, section 2)"
+        rule = (
+            f"queue {leaf.path} is below its guarantee, and others are above theirs"
+            " (docs/spec/preemption.md, section 2)"
+        )
         records = evict(
             partition,
             ask,
@@ -386,7 +391,9 @@ class Guaranteed:
         for hunt in self._hunts.values():
             hunt.traded(changed, victims, site.node)
         self._pictured = self._now_pictured()
-        if ask.app.state is ApplicationState.ACCEPTED:  # it has a result, and so holds a slot (scheduling.md, 10)
+        if (
+            ask.app.state is ApplicationState.ACCEPTED
+        ):  # it has a result, and so holds a slot (docs/spec/scheduling.md, section 10)
             partition.descent.accept(ask.app)
 
 

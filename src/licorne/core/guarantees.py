@@ -1,4 +1,6 @@
-"""What is guaranteed to queues, and what they will use: who may preempt, and who is protected (preemption.md, 2.3, 2.5).
+"""What is guaranteed to queues, and what they will use: who may preempt, and who is protected.
+
+Source: docs/spec/preemption.md, sections 2.3 and 2.5.
 
 Everything counts what is *planned*: what is allocated, less what victims give back, plus what is claimed by asks for
 which victims are going. So several asks that are due at one moment see each other, and what one has been promised is

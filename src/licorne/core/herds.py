@@ -1,7 +1,7 @@
 """What a search for victims looks at: queues with what they may lose, their allocations, and the nodes these are on.
 
-Spec preemption.md, section 2. All of it is a picture of one moment, kept while nothing but preemption happens
-(`licorne.core.guarantees`), and thrown away after.
+Source: docs/spec/preemption.md, section 2. All of it is a picture of one moment, kept while nothing but preemption
+happens (`licorne.core.guarantees`), and thrown away after.
 """
 
 from __future__ import annotations

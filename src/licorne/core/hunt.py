@@ -1,4 +1,6 @@
-"""The hunt for victims: the best set over all nodes for an ask below its guarantee (spec preemption.md, section 2).
+"""The hunt for victims: the best set over all nodes for an ask below its guarantee.
+
+Source: docs/spec/preemption.md, section 2.
 
 Most asks need one victim: candidates stand
 in the order of sets of one, and the first that serves is the best. For the others each node has bounds of what is

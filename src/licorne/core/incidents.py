@@ -13,10 +13,10 @@ from traceback import TracebackException
 from typing import Any, Literal, NamedTuple
 
 from licorne import _default
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.callback import overrides
 
-Refusal = v19.RejectedAllocation | v19.RejectedApplication | v19.RejectedNode | seed.RejectedAllocationAsk
+Refusal = v19.RejectedAllocation | v19.RejectedApplication | v19.RejectedNode | first.RejectedAllocationAsk
 
 ERRORS_MAX = 100
 """How many errors of callbacks are kept; the oldest is forgotten first."""

@@ -1,4 +1,4 @@
-"""Proof that a node index agrees with its nodes: order, columns and bounds (design, rule 1)."""
+"""Proof that a node index agrees with its nodes: order, columns and bounds (docs/spec/design.md, rule 1)."""
 
 from __future__ import annotations
 

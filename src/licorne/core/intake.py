@@ -1,4 +1,6 @@
-"""Asks and allocations come in and change (spec scheduler-interface.md, section 7.3; scheduling.md, section 14).
+"""Asks and allocations come in and change.
+
+Source: docs/spec/scheduler-interface.md, section 7.3; docs/spec/scheduling.md, section 14.
 
 A new ask takes the short way through `Intake`, which is why this file is compiled; everything else is rare.
 """
@@ -75,7 +77,7 @@ class Intake:
     amounts: Vec  # of the message at hand
     ahead: list[Any]  # the applications of the next eight messages, None where one has none
     active: cython.bint  # the partition, which does not change its state within a run of messages
-    seed_dialect: cython.bint
+    first_interface: cython.bint
 
     def __init__(self, desk: Any, applications: dict[str, Application], books: Books, root: Queue, plain: Need) -> None:
         self.desk = desk
@@ -88,7 +90,7 @@ class Intake:
         self.amounts = Vec()
         self.ahead = [None] * 8
         self.active = True
-        self.seed_dialect = desk.seed_dialect
+        self.first_interface = desk.first_interface
 
     def take_run(self, messages: list[Any], start: int, name: str) -> int:
         """Take in messages, from `start` on, while they are `Allocation` for the partition that is called `name` there.
@@ -161,7 +163,9 @@ class Intake:
 
     @cython.cfunc
     def _fault(self, app: Application | None, message: Allocation) -> Words:
-        """Why the message is refused, whatever is there already; empty if it is not (order of section 7.3).
+        """Why the message is refused, whatever is there already; empty if it is not.
+
+        Source: order of docs/spec/scheduler-interface.md, section 7.3.
 
         If it is not, `amounts` are those of the message.
         """
@@ -263,8 +267,8 @@ class Intake:
 
 
 def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation) -> None:
-    """A known ask: other resources (or, in the seed's dialect, another number) count from now on; nothing else."""
-    repeats = message.max_allocations if partition.seed_dialect else ask.repeats
+    """A known ask: other resources (or, in the first interface, another number) count from now on; nothing else."""
+    repeats = message.max_allocations if partition.first_interface else ask.repeats
     amounts: Vec = partition.intake.amounts
     if repeats == ask.repeats and partition.books.describes(ask.shape, amounts, message.resource):
         return
@@ -285,7 +289,10 @@ def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, rep
 
 
 def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation) -> None:
-    """An allocation uses something else now: counted everywhere, no limit is asked (forced, section 8.2)."""
+    """An allocation uses something else now: counted everywhere, no limit is asked.
+
+    Source: forced, docs/spec/scheduling.md, section 8.2.
+    """
     amounts: Vec = partition.intake.amounts
     if partition.books.describes(alloc.shape, amounts, message.resource):
         return
@@ -354,14 +361,14 @@ def _placed_outside(
         partition.limits.attach(app)
     if app.gang is not None:
         partition.replacement.placed_outside(app, message.key)
-    if pending is not None and pending.repeats == 1 and not partition.seed_dialect:
+    if pending is not None and pending.repeats == 1 and not partition.first_interface:
         partition.drop_ask(app, pending, counted=False)
         new = pending
         new.shape = partition.books.shape(intake.amounts, message.resource, need)
     else:
         new = intake.make(app, message, need)
         new.repeats = 0
-        if partition.seed_dialect:
+        if partition.first_interface:
             new.id = message.uuid or partition.descent.uuids.next()
         intake.submitted_with(app, new)
     partition.lifecycle.ask_added(app)
@@ -380,7 +387,10 @@ def _placed_outside(
 
 
 def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, Words]:
-    """An ask without an application (seed's dialect): an application of its own (spec scheduler-interface.md, 9)."""
+    """An ask without an application (first interface): an application of its own.
+
+    Source: docs/spec/scheduler-interface.md, section 9.
+    """
     add = AddApplication(application_id=message.key, user="nobody", groups=("nogroup",), tags=message.tags or {})
     start = len(partition.out)
     if not add_application(partition, add):

@@ -1,4 +1,4 @@
-"""Which allocations of a leaf are its victims when a quota was lowered (spec preemption.md, section 4.5).
+"""Which allocations of a leaf are its victims when a quota was lowered (docs/spec/preemption.md, section 4.5).
 
 A set of victims *serves* if together they fit the room that the leaf has to give, and no other candidate fits what they
 leave of it. Of all sets that serve the best one is wanted: fewest that refuse preemption or are originators, then fewest

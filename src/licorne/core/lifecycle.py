@@ -1,7 +1,7 @@
-"""The life of an application: which event fires when, and what a change of state does (spec states.md, section 1).
+"""The life of an application: which event fires when, and what a change of state does (docs/spec/states.md, section 1).
 
 The tables are in `licorne.core.states`. Here is what happens on the way: the resource manager is told, running
-applications are counted in their queues (scheduling.md, section 10), timers are set and cancelled.
+applications are counted in their queues (docs/spec/scheduling.md, section 10), timers are set and cancelled.
 """
 
 from __future__ import annotations
@@ -132,7 +132,10 @@ class Lifecycle:
 
     @cython.cfunc
     def _count_running(self, app: Application, change: cython.longlong) -> cython.void:
-        """Count it in its queues: never up to more than their maximum, nor below 0 (scheduling.md, section 10)."""
+        """Count it in its queues: never up to more than their maximum, nor below 0.
+
+        Source: docs/spec/scheduling.md, section 10.
+        """
         queue: Queue | None = app.queue
         running: cython.longlong
         while queue is not None:
@@ -148,7 +151,7 @@ class Lifecycle:
 
     @cython.cfunc
     def _leave_accepted(self, app: Application) -> cython.void:
-        """Its slot as an accepted application is free at all levels (scheduling.md, section 16.13)."""
+        """Its slot as an accepted application is free at all levels (docs/spec/scheduling.md, section 16.13)."""
         queue: Queue | None = app.queue
         while queue is not None:
             if app in queue.accepted:
@@ -179,7 +182,7 @@ class Lifecycle:
 
     @cython.ccall
     def refusing_queue(self, app: Application) -> Queue | None:
-        """The highest queue that has no slot for one more running application (scheduling.md, section 10)."""
+        """The highest queue that has no slot for one more running application (docs/spec/scheduling.md, section 10)."""
         found: Queue | None = None
         queue: Queue | None = app.queue
         taken: cython.longlong
@@ -192,7 +195,7 @@ class Lifecycle:
 
     @staticmethod
     def passes_state_filter(app: Application) -> bool:
-        """The first filter of stateaware order (seed 002): running, the one starting, or else the oldest accepted."""
+        """The first filter of *Sorting Policies* for stateaware: running, the one starting, or else the oldest accepted."""
         if app.state not in (ACCEPTED, STARTING):
             return True
         apps = app.queue.apps.values()
@@ -200,7 +203,7 @@ class Lifecycle:
         chosen = chosen or [a for a in apps if a.state is ACCEPTED]
         return app is min(chosen, key=lambda a: (a.submitted, a.seq))
 
-    # -- triggers (states.md, section 1.5) -------------------------------------------------------------
+    # -- triggers (docs/spec/states.md, section 1.5) -------------------------------------------------------------
 
     def ask_added(self, app: Application) -> None:
         """A new ask: a new or completing application becomes active."""
@@ -270,7 +273,7 @@ class Lifecycle:
     # -- timers ----------------------------------------------------------------------------------------
 
     def timer_due(self, app: Application) -> None:
-        """Its state has lasted its time (states.md, section 1.6)."""
+        """Its state has lasted its time (docs/spec/states.md, section 1.6)."""
         app.timer = None
         if app.state is COMPLETING:
             if app.gang is None or not release_rest(self.desk, app):
@@ -281,7 +284,7 @@ class Lifecycle:
             forget(self.desk, app)
 
     def running_time_over(self, app: Application) -> None:
-        """The seed's execution timeout of an application (scheduling.md, section 16.9)."""
+        """The execution timeout of an application in the first interface (docs/spec/scheduling.md, section 16.9)."""
         app.running_timer = None
         if app.state in RUNNING_STATES:
             self.fail(app, "ExecutionTimeout")

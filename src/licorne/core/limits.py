@@ -1,4 +1,6 @@
-"""What users and groups may use: who is tracked where, and which limit applies to whom (spec scheduling.md, section 11).
+"""What users and groups may use: who is tracked where, and which limit applies to whom.
+
+Source: docs/spec/scheduling.md, section 11.
 
 An application is *attached* once: from then on it holds the trackers that it counts with, its user's from its leaf to
 root, then its group's, if a configured group counts for it. What the hot path does with them is plain:

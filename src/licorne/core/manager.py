@@ -25,7 +25,7 @@ class Manager:
     rm_id: str
     configuration: Configuration
     settings: Settings
-    seed_dialect: cython.bint
+    first_interface: cython.bint
     predicates: Predicate | None
     preemption_predicates: PreemptionPredicate | None
     partitions: dict[str, Partition]
@@ -37,11 +37,11 @@ class Manager:
     paused: cython.bint  # nothing is decided for it
     __weakref__: object
 
-    def __init__(self, rm_id: str, configuration: Configuration, settings: Settings, *, seed_dialect: bool) -> None:
+    def __init__(self, rm_id: str, configuration: Configuration, settings: Settings, *, first_interface: bool) -> None:
         self.rm_id = rm_id
         self.configuration = configuration
         self.settings = settings
-        self.seed_dialect = seed_dialect
+        self.first_interface = first_interface
         self.predicates = None
         self.preemption_predicates = None
         self.partitions = {}

@@ -1,6 +1,7 @@
 """Nodes come, change and go; other schedulers' allocations occupy them.
 
-Spec scheduler-interface.md, section 7.2; scheduling.md, sections 14 and 16.4; states.md, section 3.
+Sources: docs/spec/scheduler-interface.md, section 7.2; docs/spec/scheduling.md, sections 14 and 16.4;
+docs/spec/states.md, section 3.
 """
 
 from __future__ import annotations
@@ -165,7 +166,10 @@ def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None
 
 
 def remove_node(partition: Partition, node: Node) -> None:
-    """The node is gone, and with it what runs there; other schedulers' allocations too (section 16.4)."""
+    """The node is gone, and with it what runs there; other schedulers' allocations too.
+
+    Source: docs/spec/scheduling.md, section 16.4.
+    """
     node.schedulable = False
     partition.reservations.mend_open(node)
     partition.reservations.cancel_all(node)

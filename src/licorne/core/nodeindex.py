@@ -1,4 +1,4 @@
-"""The blocked node index: finds the first node in order that has room (spec scheduling.md, sections 7.1 and 7.5).
+"""The blocked node index: finds the first node in order that has room (docs/spec/scheduling.md, sections 7.1 and 7.5).
 
 Nodes stand in the order of (score, id), in blocks of up to 64, the blocks in groups of up to 64. Each block holds what a
 search looks at as plain columns (C arrays when compiled): bits, and for each resource type what is free. For each block
@@ -410,5 +410,5 @@ class NodeIndex:
             self._lift_group(group)
 
     def validate(self) -> None:
-        """Prove that the columns and bounds agree with the nodes (design, rule 1)."""
+        """Prove that the columns and bounds agree with the nodes (docs/spec/design.md, rule 1)."""
         validate_index(self)

@@ -81,7 +81,7 @@ class Need:
 
 @cython.cclass
 class Node:
-    """A node (spec scheduling.md, section 2).
+    """A node (docs/spec/scheduling.md, section 2).
 
     `free` is what is left for asks: capacity - occupied - allocated, which may be negative. `occupied` sums up what
     other schedulers use: `foreign` maps the key of such an allocation to its amounts, `base_occupied` is what a message
@@ -175,7 +175,9 @@ class Node:
 
 @cython.cclass
 class ScorePolicy:
-    """The order of nodes (spec scheduling.md, section 7.5): fair, least used first, or binpacking, most used first.
+    """The order of nodes: fair, least used first, or binpacking, most used first.
+
+    Source: docs/spec/scheduling.md, section 7.5.
 
     `usage = sum(share * weight) / sum(weight)` over the weighted types that the node has, with
     `share = 1 - available / total`. The sum runs over the types by name, so that it is the same everywhere.
@@ -243,7 +245,9 @@ def first_need() -> Need:
 
 
 def best_to_reserve(nodes: list[Node], ask: Vec, need: Need, shunned: Node | None) -> Node | None:
-    """The node to reserve for an ask that fits nowhere now (section 7.1.3), None if none of these is large enough.
+    """The node to reserve for an ask that fits nowhere now, None if none of these is large enough.
+
+    Source: docs/spec/scheduling.md, section 7.1.3.
 
     The nodes are given in their order.
 

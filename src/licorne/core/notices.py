@@ -1,4 +1,4 @@
-"""What is worth telling about asks that wait, and applications that may not run (spec events.md, section 2).
+"""What is worth telling about asks that wait, and applications that may not run (docs/spec/events.md, section 2).
 
 Nothing tells this in the moment: the decision loop remembers of what waits no more than it needs. So the state is looked
 at, at the end of a call of `schedule` in which nothing more could be placed, at most once a second of the core's time, and
@@ -250,5 +250,5 @@ class Notices:
 
 
 def text(amounts: dict[str, int]) -> str:
-    """Amounts in a message (spec events.md, section 2)."""
+    """Amounts in a message (docs/spec/events.md, section 2)."""
     return f"map[{' '.join(f'{name}:{amounts[name]}' for name in sorted(amounts))}]"

@@ -1,4 +1,7 @@
-"""Asks that wait for room on nodes and for nothing else: the hint for autoscaling (spec scheduling.md, section 13)."""
+"""Asks that wait for room on nodes and for nothing else: the hint for autoscaling.
+
+Source: docs/spec/scheduling.md, section 13.
+"""
 
 from __future__ import annotations
 

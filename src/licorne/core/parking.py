@@ -1,4 +1,6 @@
-"""Never try again what cannot have changed: who waits for what, and what wakes them (design, "Speed", point 1).
+"""Never try again what cannot have changed: who waits for what, and what wakes them.
+
+Source: docs/spec/design.md, "Speed is designed in", point 1.
 
 An application sleeps, which means that it is not in its queue's order, when nothing of it can be placed now. Each of
 its asks then waits for one of these, and the event that can help is told to wake it:
@@ -116,7 +118,7 @@ class Parking(Sleepers):
     @cython.cfunc
     @cython.exceptval(check=False)
     def is_old(self, ask: Ask) -> cython.bint:
-        """Is it old enough to reserve a node (spec section 7.1: its age exceeds the delay)?"""
+        """Is it old enough to reserve a node (docs/spec/scheduling.md, section 7.1: its age exceeds the delay)?"""
         return self.reserve_after_ns != NEVER and self.now - ask.created > self.reserve_after_ns
 
     @cython.cfunc

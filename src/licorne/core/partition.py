@@ -1,7 +1,8 @@
 """A partition: its queues, applications and nodes, and the one place where time and events reach them.
 
 A partition is a scheduler of its own: nodes, queues and applications of different partitions never meet. It owns the
-objects (seed 004: a partition holds queues, applications and nodes) and hands the work to where its rules stand:
+objects (*Cache Removal Design*: a partition holds queues, applications and nodes) and hands the work to where its rules
+stand:
 
 | what | where |
 |---|---|
@@ -89,7 +90,7 @@ class Partition:
 
     name: str
     owner: str
-    seed_dialect: cython.bint
+    first_interface: cython.bint
     settings: Settings
     config: PartitionConfig
     starting: cython.bint
@@ -138,13 +139,13 @@ class Partition:
     __weakref__: object
 
     def __init__(
-        self, config: PartitionConfig, settings: Settings, now: int, *, seed_dialect: bool, owner: str, name: str
+        self, config: PartitionConfig, settings: Settings, now: int, *, first_interface: bool, owner: str, name: str
     ) -> None:
         self.name = name
         self.owner = owner
-        self.seed_dialect = seed_dialect
+        self.first_interface = first_interface
         self.settings = settings
-        self.starting = seed_dialect if settings.starting is None else settings.starting
+        self.starting = first_interface if settings.starting is None else settings.starting
         self.types = Types()
         self.numbering = Numbering(self, self.types)
         self.state = ObjectState.ACTIVE
@@ -168,7 +169,7 @@ class Partition:
         self.needs = Needs(self.index)
         self.books = Books(self.parking, self.index, self.types)
         self.gangs = self.books.gangs = Gangs(self)
-        self.tree = Tree(config.root, self.types, stateaware=self.starting)  # else it is fifo (spec states.md)
+        self.tree = Tree(config.root, self.types, stateaware=self.starting)  # else it is fifo (docs/spec/states.md)
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.books, self.nodes, self)
@@ -240,7 +241,7 @@ class Partition:
         Placer(config.placement_rules)
 
     def reload(self, config: PartitionConfig) -> None:
-        """Apply another configuration (spec config.md, section 6), which `check_reload` has accepted."""
+        """Apply another configuration (docs/spec/config.md, section 6), which `check_reload` has accepted."""
         self.placer = Placer(config.placement_rules)
         self.numbering.configure(config)
         if config.node_sort != self.config.node_sort:
@@ -344,7 +345,7 @@ class Partition:
         return made
 
     def back_off(self, app: Application) -> None:
-        """Too many of its asks fit no node: leave it alone for a while (section 6.1)."""
+        """Too many of its asks fit no node: leave it alone for a while (docs/spec/scheduling.md, section 6.1)."""
         app.backoff_until = self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS)
         app.backoff_timer = self.timers.add(app.backoff_until, "backoff", app)
 

@@ -1,4 +1,6 @@
-"""A picture of all that may be evicted for asks of a kind, and what of it changes as some are (preemption.md, 2.4 to 2.7).
+"""A picture of all that may be evicted for asks of a kind, and what of it changes as some are.
+
+Source: docs/spec/preemption.md, sections 2.4 to 2.7.
 
 It is made once for all asks of a leaf with the same priority, the same root of the search and the same types, and kept
 while nothing but preemption happens.

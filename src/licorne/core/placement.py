@@ -14,7 +14,8 @@ scheduler and for a configuration file alone (`licorne.core.static_tree`).
 
 Faults of the original that are mended here: a path that is not below root is an error (the original crashes), and
 only a forced application can come to the recovery queue (the original lets the first explicit request in).
-Sources: seed 001; spec placement.md, section 5; texts of rejections: scheduler-interface.md, section 7.1.
+Sources: *Scheduler Placement Rules*; docs/spec/placement.md, section 5; texts of rejections:
+docs/spec/scheduler-interface.md, section 7.1.
 """
 
 from __future__ import annotations
@@ -166,7 +167,8 @@ def is_forced(tags: Mapping[str, str] | None) -> bool:
 def creation_fault(path: str, tree: QueueTree, user: str, groups: Sequence[str]) -> str | None:
     """Why the missing levels of `path` cannot be created for this user, or None if they can.
 
-    The text is the cause in a rejection (scheduler-interface.md, 7.1). The recovery queue is never created this way.
+    The text is the cause in a rejection (docs/spec/scheduler-interface.md, section 7.1). The recovery queue is never
+    created this way.
     """
     if not _below_root(path):
         return f"creation of queue {path} failed, it is not below {ROOT}"

@@ -9,7 +9,7 @@ Two rules of the table are not obvious. A parent's own `create` decides whether 
 child's does not help. And a name with dots is one queue below the parent (`a.b` becomes `a_dot_b`), unless it starts
 with `root.`, which makes it a path as it stands and leaves the parent rule out.
 
-Sources: seed 001; spec placement.md, sections 2 and 4.
+Sources: *Scheduler Placement Rules*; docs/spec/placement.md, sections 2 and 4.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Answer(NamedTuple):
 
 
 def legal_queue_name(name: str) -> bool:
-    """Is this text legal as the name of one queue (config.md, section 3)?"""
+    """Is this text legal as the name of one queue (docs/spec/config.md, section 3)?"""
     return QUEUE_NAME.fullmatch(name) is not None
 
 

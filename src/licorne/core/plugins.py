@@ -7,8 +7,8 @@ noted for the host to log, and else counts as no answer.
 **Cache sync.** A resource manager whose predicates look into a scheduler cache of its own must learn of an allocation
 before it is asked about the next one, or two pods that exclude each other land on one node. Responses come too late
 for that: they leave at the end of a call, after all its decisions. So what is new since the last time is told before
-each predicate, and before the responses (seed 000, "Scheduler plugin"). To be assumed is each new allocation; to be
-forgotten is what has ended. What the core asks the resource manager to end is there until it says so.
+each predicate, and before the responses (*Scheduler Interface Spec*, "Scheduler plugin"). To be assumed is each new
+allocation; to be forgotten is what has ended. What the core asks the resource manager to end is there until it says so.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.callback import ResourceManagerCallback, overrides
-from licorne.si.events import Event, seed_records, v19_records
+from licorne.si.events import Event, first_records, v19_records
 from licorne.si.messages import NewAllocation, Output, Released, Termination
 
 from .incidents import describe
@@ -62,7 +62,7 @@ class Plugins:
         args = v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate)
         try:
             why = self._callback.predicates(args)
-        except Exception as error:  # noqa: BLE001  an error is a "no" (spec scheduler-interface.md, section 5)
+        except Exception as error:  # noqa: BLE001  an error is a "no" (docs/spec/scheduler-interface.md, section 5)
             self._note("predicates", error)
             why = describe(error)
         if why and allocate and self.manager is not None and self.manager.store is not None:
@@ -94,7 +94,7 @@ class Plugins:
         manager = self.manager
         if manager is None or not self.syncs:
             return
-        args = seed.ReSyncSchedulerCacheArgs()
+        args = first.ReSyncSchedulerCacheArgs()
         for name, out in [("", manager.out), *((p.name, p.out) for p in manager.ordered)]:
             for position in range(self._synced.get(name, 0), len(out)):
                 _assume_or_forget(args, out[position])
@@ -106,16 +106,16 @@ class Plugins:
 
     # -- the others ------------------------------------------------------------------------------------
 
-    def send(self, events: list[Event], *, seed_dialect: bool) -> None:
+    def send(self, events: list[Event], *, first_interface: bool) -> None:
         """Hand over records of events."""
-        records: Any = seed_records(events) if seed_dialect else v19_records(events)
+        records: Any = first_records(events) if first_interface else v19_records(events)
         if records:
             self._guarded("send_event", lambda: self._callback.send_event(records))
 
     def save(self, text: str) -> str:
         """Have a configuration saved; why that was refused, empty if it was not."""
         try:
-            answer = self._callback.update_configuration(seed.UpdateConfigurationRequest(configs=text))
+            answer = self._callback.update_configuration(first.UpdateConfigurationRequest(configs=text))
         except Exception as error:  # noqa: BLE001  it may be anything
             self._note("update_configuration", error)
             return f"the resource manager failed to save it: {describe(error)}"
@@ -139,9 +139,9 @@ class Plugins:
             self._note(method, error)
 
 
-def _assume_or_forget(args: seed.ReSyncSchedulerCacheArgs, output: Output) -> None:
+def _assume_or_forget(args: first.ReSyncSchedulerCacheArgs, output: Output) -> None:
     if isinstance(output, NewAllocation):
-        assumed = seed.AssumedAllocation(allocation_key=output.key, node_id=output.node_id)
+        assumed = first.AssumedAllocation(allocation_key=output.key, node_id=output.node_id)
         args.assumed_allocations.append(assumed)
     elif isinstance(output, Released) and not output.ask and output.termination is Termination.STOPPED_BY_RM:
-        args.forget_allocations.append(seed.ForgotAllocation(allocation_key=output.key))
+        args.forget_allocations.append(first.ForgotAllocation(allocation_key=output.key))

@@ -1,4 +1,6 @@
-"""Preemption: victims are told to go, and room is made for an ask that requires its node (preemption.md, 1 and 3).
+"""Preemption: victims are told to go, and room is made for an ask that requires its node.
+
+Source: docs/spec/preemption.md, sections 1 and 3.
 
 The node of such an ask (a daemon) holds a reservation for it; allocations of no higher priority make room. What is free
 on the node, and what is going already, counts before anybody is evicted. For asks below the guarantee of their queue
@@ -46,7 +48,7 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
         missing,
         f"preempting allocations to free up resources to run daemon set ask: {ask.key}",
         f"the ask runs on node {node.id} only, where allocations of no higher priority make room"
-        " (preemption.md, section 3)",
+        " (docs/spec/preemption.md, section 3)",
     )
     partition.claims.made(ask, victims, records)
     partition.claims.placed(ask)

@@ -1,4 +1,7 @@
-"""The priority of an application or queue: the highest of what is pending in it (spec scheduling.md, section 4.2)."""
+"""The priority of an application or queue: the highest of what is pending in it.
+
+Source: docs/spec/scheduling.md, section 4.2.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from heapq import heapify, heappop, heappush
 import cython
 
 NO_PRIORITY: int = -0x80000000
-"""The priority of an application or queue in which nothing is pending (spec section 4.2: MIN)."""
+"""The priority of an application or queue in which nothing is pending (section 4.2: MIN)."""
 NONE = cython.declare(cython.longlong, -0x80000000)
 
 

@@ -1,8 +1,8 @@
 """A queue: what is counted in it, its share, its priority, and its place among its siblings.
 
-Spec scheduling.md, sections 2, 4 and 8. Siblings stand in their parent's `order` while something below them can be
-tried; the order is mended when a share or a priority changes. Names break ties there; the one tie-break that is no
-total order ("larger pending") is applied where a child is picked (`Queue.first_child`).
+Source: docs/spec/scheduling.md, sections 2, 4 and 8. Siblings stand in their parent's `order` while something below
+them can be tried; the order is mended when a share or a priority changes. Names break ties there; the one tie-break
+that is no total order ("larger pending") is applied where a child is picked (`Queue.first_child`).
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Queue(Ranked):
     # -- configuration ---------------------------------------------------------------------------------
 
     def set_properties(self, properties: dict[str, str]) -> None:
-        """Take over the properties (spec config.md, section 7); one that is gone has its default again."""
+        """Take over the properties (docs/spec/config.md, section 7); one that is gone has its default again."""
         settings: QueueProperties = parse_properties(properties)
         self.properties = properties
         self.settings = settings
@@ -399,7 +399,10 @@ class Queue(Ranked):
         return self.state is ObjectState.DRAINING
 
     def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
-        """Submit or admin access here or at an ancestor (spec config.md, section 8); never to the recovery queue."""
+        """Submit or admin access here or at an ancestor; never to the recovery queue.
+
+        Source: docs/spec/config.md, section 8.
+        """
         if self.path == RECOVERY_PATH:
             return False
         return any(q.submit_acl.allows(user, groups) or q.admin_acl.allows(user, groups) for q in self.lineage())

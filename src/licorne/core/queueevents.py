@@ -1,4 +1,4 @@
-"""Records of queues: what of a queue is told when it comes, changes or goes (spec events.md, section 2)."""
+"""Records of queues: what of a queue is told when it comes, changes or goes (docs/spec/events.md, section 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a lowered quota costs: how much is taken from which queue, and from whom (spec preemption.md, sections 4.3 to 4.5).
+"""What a lowered quota costs: how much is taken from which queue, and from whom.
+
+Source: docs/spec/preemption.md, sections 4.3 to 4.5.
 
 The amount above the max is shared out among the queues below by what each uses above its guarantee, down to the leaves;
 in each leaf `licorne.core.leafchoice` picks the victims that fit its share. Two rules are stricter than the original's:
@@ -33,7 +35,8 @@ STEPS = 20_000
 STEPS_OF_A_LEAF = 500
 
 RULE = (
-    "a queue whose max was lowered gives back what it uses above it, when its delay is over (preemption.md, section 4)"
+    "a queue whose max was lowered gives back what it uses above it, when its delay is over"
+    " (docs/spec/preemption.md, section 4)"
 )
 
 

@@ -1,4 +1,4 @@
-"""When a lowered quota is enforced: the start times of queues (spec preemption.md, sections 4.1 and 4.2).
+"""When a lowered quota is enforced: the start times of queues (docs/spec/preemption.md, sections 4.1 and 4.2).
 
 A queue that uses more than its max after a reload, or because usage was forced upon it, gets a start time: now and its
 delay (`quota.preemption.delay`). When that has come and it still uses too much, allocations below it are evicted

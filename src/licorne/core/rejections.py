@@ -3,7 +3,7 @@
 A reason is a sentence in which names stand: of the ask, of its application. Whoever counts equal reasons needs it without
 them, and cannot find them in the text again, since an application may be called `a`. So a reason is put together from its
 parts where it arises (`naming`), and goes out both ways. Refused applications are kept for a while, so that one can look
-up why (spec events.md, section 6).
+up why (docs/spec/events.md, section 6).
 """
 
 from __future__ import annotations

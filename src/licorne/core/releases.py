@@ -1,4 +1,6 @@
-"""Asks and allocations are released (spec scheduler-interface.md, section 7.3; scheduling.md, section 14).
+"""Asks and allocations are released.
+
+Source: docs/spec/scheduler-interface.md, section 7.3; docs/spec/scheduling.md, section 14.
 
 In a full cluster an end comes with each decision, which is why this file is compiled.
 """
@@ -77,7 +79,7 @@ class Releases:
 
     @cython.cfunc
     def _owner(self, message: Release) -> Application | None:
-        """Whose ask or allocation it is that a release of the seed's dialect names by key or UUID alone."""
+        """Whose ask or allocation it is that a release of the first interface names by key or UUID alone."""
         app: Application
         for app in self.applications.values():
             if (message.what == "ask" and message.key in app.asks) or (

@@ -1,4 +1,6 @@
-"""The replacement pass: real asks take over what placeholders of their task group hold (spec scheduling.md, section 9.4).
+"""The replacement pass: real asks take over what placeholders of their task group hold.
+
+Source: docs/spec/scheduling.md, section 9.4.
 
 Nothing new is used, so neither quotas nor limits nor the maximum of applications are asked. A real ask takes the place
 of the first placeholder that is no smaller and whose node it may run on, also if that node is draining or reserved: the
@@ -213,7 +215,7 @@ class Replacement:
     def _link(self, app: Application, gang: Gang, ask: Ask, place: Ask, node: Node) -> cython.void:
         """Decide it: the placeholder is to be ended, and the real one is in flight until it is."""
         real: Ask = ask
-        if self.desk.seed_dialect:
+        if self.desk.first_interface:
             real = self.desk.descent.split(ask)
             real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
         else:
@@ -353,7 +355,7 @@ class Replacement:
             real.id = real.key
             real.repeats = 1
             self.books.pend(app, real)
-        else:  # more of it is pending (seed's dialect)
+        else:  # more of it is pending (first interface)
             self.books.unpend(app, ask)
             ask.repeats += 1
             self.books.pend(app, ask)

@@ -1,4 +1,4 @@
-"""The order in which an application's pending asks are tried (spec scheduling.md, section 5.2).
+"""The order in which an application's pending asks are tried (docs/spec/scheduling.md, section 5.2).
 
 Higher priority first, then older create time, then arrival. `Requests` keeps this order in blocks of up to 128 asks. A
 block knows how many of its asks are live (not parked) and a lower bound of what they ask for, so that a search under a

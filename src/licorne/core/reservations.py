@@ -1,10 +1,12 @@
 """Reservations tie an ask to a node until it has room, so that small asks cannot starve a large one.
 
-Spec scheduling.md, sections 7.1.3, 7.3, 7.4 and 16.8. A node takes one ordinary reservation; asks that require the node
-may share it with each other, not with an ordinary one. A reserved node is closed to all other asks. An ordinary
-reservation older than 120 minutes is cancelled in any case, and its ask does not reserve that node again before it has
-reserved another. So is one of an ask for which others were evicted, 120 minutes after that, and with it goes what the ask claims
-(`licorne.core.claims`).
+Source: docs/spec/scheduling.md, sections 7.1.3, 7.3, 7.4 and 16.8.
+
+A node takes one ordinary reservation; asks that require the
+node may share it with each other, not with an ordinary one. A reserved node is closed to all other asks. An ordinary
+reservation older than 120 minutes is cancelled in any case, and its ask does not reserve that node again before it
+has reserved another. So is one of an ask for which others were evicted, 120 minutes after that, and with it goes what the ask
+claims (`licorne.core.claims`).
 """
 
 from __future__ import annotations
@@ -181,7 +183,7 @@ class Reservations:
                     preemption.make_room_on_required_node(partition, ask, node)
                 continue
             if not node.schedulable and not ask.required:
-                continue  # drained: nothing new is placed there (spec states.md, section 3, Q)
+                continue  # drained: nothing new is placed there (docs/spec/states.md, section 3, Q)
             if descent.try_node(app, ask, node):
                 return True
         for ask in reserved:

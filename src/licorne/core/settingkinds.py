@@ -1,6 +1,6 @@
 """The types of the values of settings: each reads a text, or says the rule that the text breaks.
 
-Truth values and durations are those of the original's settings (spec config.md, section 12), which are Go's.
+Truth values and durations are those of the original's settings (docs/spec/config.md, section 12), which are Go's.
 """
 
 from __future__ import annotations

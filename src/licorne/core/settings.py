@@ -1,7 +1,7 @@
 """The settings of the scheduler that are not part of a queue configuration, read from flat text keys.
 
 They are given for each resource manager (its policy group, or the extra configuration of its registration), like the
-settings of the original's ConfigMap (spec config.md, section 12). Unknown keys are left to others.
+settings of the original's ConfigMap (docs/spec/config.md, section 12). Unknown keys are left to others.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Settings(msgspec.Struct, frozen=True):
     UNLIMITED where ordinary reservations are off (`reservation.enabled`). `starting`: whether Starting is a state of its
     own (`application.state.starting`), None: as the dialect has it. `outstanding_inspection`: whether asks that wait for
     resources are reported (`outstanding.inspection`). `parking`: off, every ask is tried again in every pass
-    (`scheduler.parking`), which decides the same and is slow: for tests. `priority_classes` as in seed 000.
-    `event_tracking`, `event_capacity`: whether records of events are made for a resource manager that listens, and how
-    many may wait (`event.trackingEnabled`, `event.requestCapacity`); as in the original, what does not parse, and 0, means
-    the default (spec events.md, section 4). `gang_hold_ns`: how long a gang without placeholders may hold nodes
-    (`gang.hold.max.age`, 120 minutes), 0: never.
+    (`scheduler.parking`), which decides the same and is slow: for tests. `priority_classes` as in *Scheduler Interface
+    Spec*. `event_tracking`, `event_capacity`: whether records of events are made for a resource manager that listens,
+    and how many may wait (`event.trackingEnabled`, `event.requestCapacity`); as in the original, what does not parse,
+    and 0, means the default (docs/spec/events.md, section 4). `gang_hold_ns`: how long a gang without placeholders may
+    hold nodes (`gang.hold.max.age`, 120 minutes), 0: never.
     """
 
     reservation_delay_ns: int = 2 * SECOND_NS

@@ -1,10 +1,10 @@
 """The settings that a program may give the scheduler: its own, and those of the original's ConfigMap, each once.
 
-Keys are flat, and keep the names of the original's ConfigMap (spec config.md, section 12) where they are of it. Some are
-read by the scheduler (`licorne.core.settings`), some by a service around it (`licorne.service.configuration`, which adds
-settings of its own), and some by nobody here: a platform hands its whole ConfigMap to the scheduler. What stands in no
-row is a slip, and is refused: an experiment with a misspelt setting would measure the default. A key with `<name>` in it
-stands for any number of keys.
+Keys are flat, and keep the names of the original's ConfigMap (docs/spec/config.md, section 12) where they are of it.
+Some are read by the scheduler (`licorne.core.settings`), some by a service around it (`licorne.service.configuration`,
+which adds settings of its own), and some by nobody here: a platform hands its whole ConfigMap to the scheduler. What
+stands in no row is a slip, and is refused: an experiment with a misspelt setting would measure the default. A key with
+`<name>` in it stands for any number of keys.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ printed as documentation (`docs/states.md`) and compared with the specification 
 row changes nothing; whether that is an error is for the caller to say.
 
 Applications have four tables because two questions are independent: which dialect the resource manager speaks
-(in the seed's, Failed and Rejected are final and there is no Resuming), and whether Starting stands between
-Accepted and Running (setting `application.state.starting`; on by default in the seed's dialect, off in 1.9's).
-They are put together from the same rows, so what is common is written once.
+(in the first, Failed and Rejected are final and there is no Resuming), and whether Starting stands between
+Accepted and Running (setting `application.state.starting`; on by default in the first interface, off in the 1.9
+interface). They are put together from the same rows, so what is common is written once.
 
 Lengths of timers stand here too, since a timer is only an event that fires when a state has lasted too long.
-Sources: seed 003; spec states.md, sections 1 and 2 and its last section.
+Sources: *Scheduler Object States*; docs/spec/states.md, sections 1 and 2 and its last section.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ TIME_MAX_NS = (1 << 62) - 1
 """No moment and no length of time is larger (in the year 2116), so that the sum of two fits int64."""
 
 STARTING_TIMEOUT_NS = 5 * 60 * SECOND_NS
-"""How long an application stays Starting at most, whatever the number of its allocations (seed 003)."""
+"""How long an application stays Starting at most, whatever the number of its allocations.
+
+Source: *Scheduler Object States*.
+"""
 COMPLETING_TIMEOUT_NS = 30 * SECOND_NS
-"""How long an application without asks and allocations waits for late asks (states.md, 1.6)."""
+"""How long an application without asks and allocations waits for late asks (docs/spec/states.md, section 1.6)."""
 TERMINATED_TIMEOUT_NS = 72 * 3600 * SECOND_NS
-"""How long a completed or failed application is kept (states.md, 1.6)."""
+"""How long a completed or failed application is kept (docs/spec/states.md, section 1.6)."""
 PLACEHOLDER_TIMEOUT_NS = 15 * 60 * SECOND_NS
-"""How long placeholders wait to be replaced when the application doesn't say (states.md, 1.6)."""
+"""How long placeholders wait to be replaced when the application doesn't say (docs/spec/states.md, section 1.6)."""
 
 
 class ApplicationState(StrEnum):
@@ -127,19 +130,19 @@ def _table(*groups: Iterable[_Row]) -> ApplicationTable:
 
 
 APPLICATION: ApplicationTable = _table(_COMMON, _STARTING_OFF, _ONLY_V19)
-"""Applications in 1.9's dialect (states.md, 1.3)."""
+"""Applications in the 1.9 interface (docs/spec/states.md, section 1.3)."""
 APPLICATION_STARTING: ApplicationTable = _table(_COMMON, _STARTING_ON, _ONLY_V19)
-"""Applications in 1.9's dialect with `application.state.starting` on."""
-APPLICATION_SEED: ApplicationTable = _table(_COMMON, _STARTING_ON)
-"""Applications in the seed's dialect (seed 003; states.md, 1.4)."""
-APPLICATION_SEED_NO_STARTING: ApplicationTable = _table(_COMMON, _STARTING_OFF)
-"""Applications in the seed's dialect with `application.state.starting` off."""
+"""Applications in the 1.9 interface with `application.state.starting` on."""
+APPLICATION_FIRST: ApplicationTable = _table(_COMMON, _STARTING_ON)
+"""Applications in the first interface (*Scheduler Object States*; docs/spec/states.md, section 1.4)."""
+APPLICATION_FIRST_NO_STARTING: ApplicationTable = _table(_COMMON, _STARTING_OFF)
+"""Applications in the first interface with `application.state.starting` off."""
 
 
-def application_table(*, seed_dialect: bool, starting: bool) -> ApplicationTable:
+def application_table(*, first_interface: bool, starting: bool) -> ApplicationTable:
     """The table for the applications of one resource manager."""
-    if seed_dialect:
-        return APPLICATION_SEED if starting else APPLICATION_SEED_NO_STARTING
+    if first_interface:
+        return APPLICATION_FIRST if starting else APPLICATION_FIRST_NO_STARTING
     return APPLICATION_STARTING if starting else APPLICATION
 
 
@@ -157,14 +160,17 @@ STATE_TIMERS: Mapping[ApplicationState, StateTimer] = {
     _A.FAILED: StateTimer(TERMINATED_TIMEOUT_NS, _V.EXPIRE),
     _A.REJECTED: StateTimer(TERMINATED_TIMEOUT_NS, _V.EXPIRE),
 }
-"""The timer started on entering a state and stopped on leaving it (states.md, 1.6).
+"""The timer started on entering a state and stopped on leaving it (docs/spec/states.md, section 1.6).
 
-Where a state is final (Failed and Rejected in the seed's dialect) the timer's event changes no state; it is
+Where a state is final (Failed and Rejected in the first interface) the timer's event changes no state; it is
 then only the moment after which the application need not be kept.
 """
 
 RUNNING_STATES = frozenset({_A.STARTING, _A.RUNNING})
-"""Applications in these states count against a queue's maximum of running applications (states.md, 1.7)."""
+"""Applications in these states count against a queue's maximum of running applications.
+
+Source: docs/spec/states.md, section 1.7.
+"""
 TERMINATED_STATES = frozenset({_A.COMPLETED, _A.FAILED, _A.REJECTED, _A.EXPIRED})
 """No state of these is ever scheduled again."""
 
@@ -181,12 +187,12 @@ OBJECT: ObjectTable = {
     (_O.ACTIVE, _W.REMOVE): _O.DRAINING,
     (_O.DRAINING, _W.REMOVE): _O.DRAINING,
 }
-"""Queues and partitions: a draining queue that is configured again becomes active (states.md, 2)."""
+"""Queues and partitions: a draining queue that is configured again becomes active (docs/spec/states.md, section 2)."""
 
-OBJECT_SEED: ObjectTable = {
+OBJECT_FIRST: ObjectTable = {
     key: target for key, target in OBJECT.items() if key[1] is not _W.START or key[0] is _O.STOPPED
 }
-"""Queues and partitions as seed 003 has them: Draining is final and only what is stopped can start."""
+"""Queues and partitions as *Scheduler Object States* has them: Draining is final and only what is stopped can start."""
 
 # -- documentation -------------------------------------------------------------------------------------------
 
@@ -200,12 +206,12 @@ Rows are states, columns are events, a cell is the state that follows. An empty 
 def tables_as_markdown() -> str:
     """All tables and timers as the text of `docs/states.md`."""
     grids = {
-        "Application, 1.9": _grid(APPLICATION),
-        "Application, 1.9 with `application.state.starting`": _grid(APPLICATION_STARTING),
-        "Application, seed": _grid(APPLICATION_SEED),
-        "Application, seed without `application.state.starting`": _grid(APPLICATION_SEED_NO_STARTING),
-        "Queue and partition": _grid(OBJECT),
-        "Queue and partition, seed": _grid(OBJECT_SEED),
+        "Application, the 1.9 interface": _grid(APPLICATION),
+        "Application, the 1.9 interface with `application.state.starting`": _grid(APPLICATION_STARTING),
+        "Application, the first interface": _grid(APPLICATION_FIRST),
+        "Application, the first interface without `application.state.starting`": _grid(APPLICATION_FIRST_NO_STARTING),
+        "Queue and partition, the 1.9 interface": _grid(OBJECT),
+        "Queue and partition, the first interface": _grid(OBJECT_FIRST),
         "Timers of application states": _timers(),
     }
     return "\n".join([_HEAD, *(f"## {title}\n\n{grid}" for title, grid in grids.items())])

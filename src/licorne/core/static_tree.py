@@ -2,8 +2,8 @@
 
 `licorne place` and the comparison of two configurations want an answer from a file alone. A `StaticTree` says what
 the tree of a partition is right after it has been loaded: only configured queues, none draining, none created by
-placement. Access follows the same rule as in a running partition (config.md, section 8): a queue's submit list, its
-admin list, then the queue above.
+placement. Access follows the same rule as in a running partition (docs/spec/config.md, section 8): a queue's submit
+list, its admin list, then the queue above.
 """
 
 from __future__ import annotations

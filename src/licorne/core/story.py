@@ -1,4 +1,4 @@
-"""What happened to an application, and to one ask of it (design, rule 4: `story(object)`), as data.
+"""What happened to an application, and to one ask of it (docs/spec/design.md, rule 4: `story(object)`), as data.
 
 Nothing is recorded for this: a story is read off what the objects keep anyway, so it costs nothing until someone asks,
 and its length is bounded by theirs (the last hundred states). The price is that what has ended is forgotten with its
@@ -30,7 +30,7 @@ class Submitted(msgspec.Struct, tag="submitted", frozen=True):
 
 
 class EnteredState(msgspec.Struct, tag="entered-state", frozen=True):
-    """It entered a state (names as in spec states.md)."""
+    """It entered a state (names as in docs/spec/states.md)."""
 
     at_ns: int
     state: str
@@ -69,7 +69,7 @@ Chapter = Submitted | EnteredState | Ended | Holds | Placeholders
 class AllocationStory(msgspec.Struct, frozen=True):
     """An ask, from its arrival to now. Times in nanoseconds; None: that has not happened.
 
-    `id` names the allocation, as its key in 1.9's dialect, as UUID in the seed's. A reservation is given while it
+    `id` names the allocation, as its key in the 1.9 interface, as UUID in the first. A reservation is given while it
     lasts. `release_asked`: the core has asked the resource manager to end the allocation, which is still counted;
     `preempted`: so that others have room; `eviction` says for whom, and by which rule.
     """

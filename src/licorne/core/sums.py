@@ -1,4 +1,4 @@
-"""Sums that saturate, and from which all that was added can be taken back (spec scheduling.md, section 1).
+"""Sums that saturate, and from which all that was added can be taken back (docs/spec/scheduling.md, section 1).
 
 What is pending, allocated, occupied or free is the sum of many amounts, and any tenant may send an amount of up to
 `SUM_MAX`. A sum that overflows would be wrong; a sum that merely stopped at its bound would be wrong once the large

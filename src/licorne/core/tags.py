@@ -1,4 +1,4 @@
-"""What an application's tags say about the quota of its dynamic leaf queue (spec scheduling.md, section 12).
+"""What an application's tags say about the quota of its dynamic leaf queue (docs/spec/scheduling.md, section 12).
 
 A resource manager takes them from annotations of a namespace, where anybody may have written anything: what cannot
 be read counts as not there.

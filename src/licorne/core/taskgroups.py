@@ -1,9 +1,10 @@
 """The task groups of a gang, as an application's tag `yunikorn.apache.org/task-groups` lists them.
 
-Spec scheduling.md, section 9.2: a JSON list of objects with `name`, `minMember` and `minResource`, a map from a resource
-to a Kubernetes quantity. Other fields are about pods, and are left to who makes them: node constraints that count are
-those of the asks themselves. Names and units become those of asks as in the shim (spec k8shim.md): `cpu` is `vcore` in
-thousandths, everything else a whole number; what is finer is rounded up, as Kubernetes does.
+The tag (docs/spec/scheduling.md, section 9.2) is a JSON list of objects with `name`, `minMember` and `minResource`, a
+map from a resource to a Kubernetes quantity. Other fields are about pods, and are left to who makes them: node
+constraints that count are those of the asks themselves. Names and units become those of asks as in the shim
+(docs/spec/k8shim.md): `cpu` is `vcore` in thousandths, everything else a whole number; what is finer is rounded up, as
+Kubernetes does.
 """
 
 from __future__ import annotations

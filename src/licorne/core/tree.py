@@ -7,12 +7,13 @@ Both kinds end with the cleaner, once they are empty.
 
 **A reload is written as one walk that says everything anew.** What a queue takes from its configuration and from its
 parent is set whether or not it changed, so that nothing can keep an old effect (the original forgets to undo removed
-properties, root's maximum of applications and inherited templates: spec config.md, section 13; scheduling.md, 16.1).
-Then follow, for the same reason without asking what is affected, the priorities and all orders: a reload is rare.
+properties, root's maximum of applications and inherited templates: docs/spec/config.md, section 13;
+docs/spec/scheduling.md, section 16.1). Then follow, for the same reason without asking what is affected, the priorities
+and all orders: a reload is rare.
 
-**Leaves and parents.** A reload may turn a leaf into a parent and back (config.md, 6.3). Applications that stand in a
-parent then, or below a leaf, stay, and are counted, but the descent no longer comes to them: `Queue.serves` says so,
-and `licorne.core.parking` wakes only what a queue serves. They end, or wait for the way back.
+**Leaves and parents.** A reload may turn a leaf into a parent and back (docs/spec/config.md, section 6.3). Applications
+that stand in a parent then, or below a leaf, stay, and are counted, but the descent no longer comes to them:
+`Queue.serves` says so, and `licorne.core.parking` wakes only what a queue serves. They end, or wait for the way back.
 
 Shares are divided by weights that depend on the cluster's size and every maximum above. They are recomputed in one
 go by `reweigh`, when the caller wants; until then `stale` is set. What may use a queue, and who is placed where, is
@@ -50,7 +51,8 @@ class Tree:
     def __init__(self, config: QueueConfig, types: Types, *, stateaware: bool = True) -> None:
         """Build the managed queues; the cluster is empty as yet, which leaves root without a limit.
 
-        Without `stateaware` that sort policy is fifo, as where applications are never Starting (spec states.md, 4).
+        Without `stateaware` that sort policy is fifo, as where applications are never Starting (docs/spec/states.md,
+        section 4).
         """
         self.types = types
         self.stateaware = stateaware
@@ -75,7 +77,7 @@ class Tree:
     # -- the configuration -----------------------------------------------------------------------------
 
     def reload(self, config: QueueConfig) -> None:
-        """Make the managed queues what the configuration says (spec config.md, section 6).
+        """Make the managed queues what the configuration says (docs/spec/config.md, section 6).
 
         Quotas and maxima of applications may have become wider, and queues may be served again: the caller wakes the
         applications. Afterwards `stale` is set.
@@ -119,7 +121,10 @@ class Tree:
         queue.stateaware = queue.stateaware and self.stateaware
 
     def _set_template(self, queue: Queue, own: TemplateConfig | None) -> None:
-        """A parent without a template has that of its nearest ancestor; they are not merged (config.md, section 9)."""
+        """A parent without a template has that of its nearest ancestor; they are not merged.
+
+        Source: docs/spec/config.md, section 9.
+        """
         if own is None and not queue.is_leaf and queue.parent is not None:
             queue.template = queue.parent.template
             queue.inherited_template = queue.template is not None
@@ -138,7 +143,9 @@ class Tree:
     # -- dynamic queues --------------------------------------------------------------------------------
 
     def create_dynamic(self, path: str) -> Queue:
-        """Create what is missing on the way to a leaf, and the leaf (spec placement.md, section 5; config.md, 9).
+        """Create what is missing on the way to a leaf, and the leaf.
+
+        Source: docs/spec/placement.md, section 5; docs/spec/config.md, section 9.
 
         Whether this may be done has been asked before (`placement.creation_fault`). Dynamic queues inherit no
         properties: the leaf has those of its parent's template. A leaf that exists is returned as it is.
@@ -163,14 +170,14 @@ class Tree:
         return created
 
     def _use_template(self, leaf: Queue, template: TemplateConfig) -> None:
-        """Properties that are blank say nothing (spec config.md, section 9)."""
+        """Properties that are blank say nothing (docs/spec/config.md, section 9)."""
         leaf.max_apps = min(template.max_applications, _MOST)
         said = {key: value for key, value in template.properties.items() if key.strip() and value.strip()}
         self._set_properties(leaf, said)
         leaf.set_resources(template.max, template.guaranteed)
 
     def apply_namespace_tags(self, queue: Queue, tags: Mapping[str, str]) -> bool:
-        """Let an application's tags set the quota of its dynamic leaf (spec scheduling.md, section 12).
+        """Let an application's tags set the quota of its dynamic leaf (docs/spec/scheduling.md, section 12).
 
         Done each time an application is added there. If either resource tag is usable both amounts are set, the one
         that is missing to "not set". True if max, guaranteed or maximum of applications changed: the caller then
@@ -197,7 +204,10 @@ class Tree:
     # -- the cluster's size and shares -----------------------------------------------------------------
 
     def set_total(self, total: Vec) -> None:
-        """The cluster has this size: root's limit, and the fair maximum of all shares (section 4.1)."""
+        """The cluster has this size: root's limit, and the fair maximum of all shares.
+
+        Source: docs/spec/scheduling.md, section 4.1.
+        """
         amounts = {name: value for name, value in total.named(self.types).items() if value > 0}
         self.root.limit = self.types.vector(amounts, UNLIMITED)
         self._fair_max = self.types.vector(amounts, -1)
@@ -213,7 +223,8 @@ class Tree:
     def refresh_priorities(self, queue: Queue) -> None:
         """Recompute priorities in this subtree and of all its ancestors, and mend the orders of queues.
 
-        The original leaves ancestors as they were when an offset or a policy changes (section 4.2).
+        The original leaves ancestors as they were when an offset or a policy changes (docs/spec/scheduling.md, section
+        4.2).
         """
         for child in queue.children.values():
             self._refresh_below(child)
@@ -243,7 +254,10 @@ class Tree:
     # -- the cleaner -----------------------------------------------------------------------------------
 
     def remove_empty(self) -> list[str]:
-        """Remove the queues that nobody needs any more, children first; their paths, in that order (section 12)."""
+        """Remove the queues that nobody needs any more, children first; their paths, in that order.
+
+        Source: docs/spec/scheduling.md, section 12.
+        """
         removed: list[str] = []
         for queue in reversed(self.queues()):  # a child's path is longer, so it comes first
             if self._removable(queue):

@@ -1,4 +1,4 @@
-"""What one user, or one group, uses at one queue, and what they may use there (spec scheduling.md, section 11).
+"""What one user, or one group, uses at one queue, and what they may use there (docs/spec/scheduling.md, section 11).
 
 Who is tracked where, and which limit applies to whom, is decided in `licorne.core.limits`; this is the counter that
 the hot path reads and writes.

@@ -1,8 +1,8 @@
 """What applications have used until now, for those who watch: their maximum, and amounts times seconds.
 
-Spec rest-api.md, section 3 (Application: `maxUsedResource`, `resourceHistory`). All of it is noted when an allocation ends,
-so decisions do nothing for it, and nothing is done at all where nobody watches. What an application uses is most just
-before it uses less: the maximum so far is the larger of what was noted and what it uses now.
+Source: docs/spec/rest-api.md, "Application" (`maxUsedResource`, `resourceHistory`). All of it is noted when an
+allocation ends, so decisions do nothing for it, and nothing is done at all where nobody watches. What an application
+uses is most just before it uses less: the maximum so far is the larger of what was noted and what it uses now.
 
 An allocation that was resized counts with each of its sizes for as long as it had it.
 """

@@ -1,4 +1,6 @@
-"""Records of users and groups: limits that come and go, and which group counts for whom (spec events.md, section 2).
+"""Records of users and groups: limits that come and go, and which group counts for whom.
+
+Source: docs/spec/events.md, section 2.
 
 What they use is told with the allocations (`licorne.core.eventruns`), but for two rare cases: an allocation that is
 resized, and an application that counts for another group after a reload.

@@ -1,7 +1,7 @@
 """The invariants of a partition that its state can show (1 to 3 and 5 to 9), each checked from first principles.
 
 Every sum is computed anew from the allocations and asks themselves and compared with what is stored; every index is
-compared with what it repeats (design, rules 1 and 3). The numbers are those of the list of invariants in
+compared with what it repeats (docs/spec/design.md, rules 1 and 3). The numbers are those of the list of invariants in
 `docs/invariants.md`.
 """
 

@@ -1,4 +1,4 @@
-"""Amounts of resources: how they are held, added and compared (spec scheduling.md, section 1).
+"""Amounts of resources: how they are held, added and compared (docs/spec/scheduling.md, section 1).
 
 A resource is a sparse map from type to int64. The core holds it as a `Vec`: one number for each resource type
 known to the cluster, in the order in which the types were first seen (`Types`). A vector may be shorter than the

@@ -1,4 +1,4 @@
-"""The best set of victims: who is evicted so that an ask has room (spec preemption.md, sections 2 and 3; issue 5).
+"""The best set of victims: who is evicted so that an ask has room (docs/spec/preemption.md, sections 2 and 3).
 
 A set serves if what its members on the node give back covers what is lacking there (`here`), what all of them give back
 covers what is over a quota (`whole`), and no queue falls below what is guaranteed to it. Of all sets that serve the best

@@ -3,7 +3,7 @@
 scenario    the cluster, its queues, and who asks for what when: an endless stream of lines, made from a seed
 books       a resource manager's books: nodes, applications, pods, and what is to happen to them next
 manager     the resource manager: lines and answers in, requests out
-requests    lines as requests of 1.9's dialect
+requests    lines as requests of the 1.9 interface
 run         the thread that drives it against a real service, and the list of what to look at
 
 The lines are those of `licorne.sim`, and so is what a resource manager does for gangs. The resource manager is another one

@@ -1,4 +1,4 @@
-"""Lines as requests of 1.9's dialect. As `licorne.sim.inputs`, for a scheduler that is spoken to over the wire."""
+"""Lines as requests of the 1.9 interface. As `licorne.sim.inputs`, for a scheduler that is spoken to over the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler has told resource managers, counted (spec metrics.md): read off its outputs, nothing else.
+"""What the scheduler has told resource managers, counted (docs/spec/metrics.md): read off its outputs, nothing else.
 
 The core has no hooks for this. Each list of outputs passes here once, on its way to a resource manager. What can be read
 off the state at the moment of a question is not counted at all: what is released of a queue, for one, is what was

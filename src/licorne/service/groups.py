@@ -1,4 +1,4 @@
-"""Which groups a user is in, where a resource manager does not say (spec config.md, section 12.1).
+"""Which groups a user is in, where a resource manager does not say (docs/spec/config.md, section 12.1).
 
     the message names groups        they count as they are
     the user is empty               the core's business

@@ -1,4 +1,4 @@
-"""Is all well? The checks of the original (spec rest-api.md, Health), and that every invariant holds.
+"""Is all well? The checks of the original (docs/spec/rest-api.md, "Health"), and that every invariant holds.
 
 They run in the background, in small steps between which the scheduler goes on; what is answered is the result of the last
 run. A fault that is healed is healthy again: unlike the original, whose counters never fall, checks 1 and 2 count what

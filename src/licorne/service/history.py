@@ -1,6 +1,7 @@
 """How many applications ran and containers were there, minute by minute, for the charts of the web page.
 
-Spec metrics.md, section 7: one record a minute, the last 1,440 are kept, the first comes one minute after the start.
+One record is made each minute, the first one minute after the start, and the last 1,440 are kept (docs/spec/metrics.md,
+section 7).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from licorne.si import WireError, adapt_seed, adapt_v19, seed, v19, wire
+from licorne.si import WireError, adapt_first, adapt_v19, first, v19, wire
 from licorne.si.adapt import Translation
 from licorne.si.messages import AddApplication, NodeUpdate
 from licorne.si.parts import ASKS, Part, UndividedError, moved, moved_text, parts
@@ -33,7 +33,7 @@ WHOLE_BYTES: dict[Kind, int] = {"allocation": 192 << 10, "update": 128 << 10, "a
 INPUTS, INPUTS_MAX = 200, 400
 """Inputs that are taken in in one step, at first, and at most."""
 _REQUESTS: dict[Kind, type[Message]] = {
-    "update": seed.UpdateRequest,
+    "update": first.UpdateRequest,
     "application": v19.ApplicationRequest,
     "allocation": v19.AllocationRequest,
     "node": v19.NodeRequest,
@@ -50,7 +50,7 @@ def whole(kind: Kind, data: bytes) -> tuple[str, Translation]:
         WireError: the bytes are no such request.
     """
     if kind == "update":
-        return adapt_seed.inputs_from_update_bytes(data)
+        return adapt_first.inputs_from_update_bytes(data)
     if kind == "allocation":
         return adapt_v19.inputs_from_allocation_bytes(data)
     if kind == "application":

@@ -1,4 +1,4 @@
-"""How long deciding takes, as far as it can be measured without a clock in the core (spec metrics.md, section 1).
+"""How long deciding takes, as far as it can be measured without a clock in the core (docs/spec/metrics.md, section 1).
 
 Measured are whole slices, and each search for victims of preemption, which is rare and long. What an ask costs is too
 short to be measured one by one; it is the mean of a second: the time of all slices, less that of those searches, by the

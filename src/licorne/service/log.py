@@ -4,9 +4,9 @@ What resource managers send is never logged: not their configuration, settings, 
 any of these may hold a secret (the protocol marks such fields `si_secret`, but no version marks any). A line names who
 it is about, what happened, how much of it, and why.
 
-Each part of the service has a logger with a name of the original's (spec config.md, section 12): `core.rmproxy` and so
-on. Names are a hierarchy with dots; a logger has the level of the longest name above it that was given one (`Levels`),
-and levels may change at any time. JSON shows the name as `logger`; text leaves it out, for short lines.
+Each part of the service has a logger with a name of the original's (docs/spec/config.md, section 12): `core.rmproxy`
+and so on. Names are a hierarchy with dots; a logger has the level of the longest name above it that was given one
+(`Levels`), and levels may change at any time. JSON shows the name as `logger`; text leaves it out, for short lines.
 """
 
 from __future__ import annotations

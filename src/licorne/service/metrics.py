@@ -1,4 +1,6 @@
-"""The metrics of the original, with its names and labels, and some more (spec metrics.md), in Prometheus' text format.
+"""The metrics of the original, with its names and labels, and some more, in Prometheus' text format.
+
+Source: docs/spec/metrics.md.
 
 What is exported is read off the scheduler when somebody asks (`snapshot`, on the loop), and put into text afterwards
 (`text`, which may run in a thread: it touches nothing of the scheduler). A queue that is gone has no series, as nothing

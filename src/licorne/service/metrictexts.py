@@ -1,4 +1,4 @@
-"""The help texts of metrics, those of the original to the letter (spec metrics.md)."""
+"""The help texts of metrics, those of the original to the letter (docs/spec/metrics.md)."""
 
 from __future__ import annotations
 

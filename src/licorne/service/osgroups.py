@@ -19,7 +19,9 @@ class GroupsError(LookupError):
 
 
 def os_groups(user: str) -> tuple[str, ...]:
-    """The user's groups by name, the primary one first; a group without a name by its number (spec config.md, 12.1).
+    """The user's groups by name, the primary one first; a group without a name by its number.
+
+    Source: docs/spec/config.md, section 12.1.
 
     Raises:
         GroupsError: the user is unknown, or the operating system fails.

@@ -1,4 +1,4 @@
-"""What is counted of each queue when somebody reads the metrics (spec metrics.md, section 2).
+"""What is counted of each queue when somebody reads the metrics (docs/spec/metrics.md, section 2).
 
 Allocations and amounts of a queue are those of all below it. An application counts at its own queue alone, as in the
 original, so that a sum over all queues counts it once.

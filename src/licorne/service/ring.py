@@ -1,4 +1,6 @@
-"""The last events of all resource managers, numbered, for who asks later and for who listens now (spec events.md, 4).
+"""The last events of all resource managers, numbered, for who asks later and for who listens now.
+
+Source: docs/spec/events.md, section 4.
 
 The core makes records, of one event or of many; here they are kept as they are, and made into events, in the form of the
 REST interface, when somebody reads them. IDs begin at 0 in each process and rise by 1; the process has a UUID of its
@@ -38,7 +40,10 @@ class ResourceView(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class EventRecord(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel", frozen=True):
-    """Something that happened (spec events.md, section 1). Enumerations are numbers; the time is in nanoseconds."""
+    """Something that happened. Enumerations are numbers; the time is in nanoseconds.
+
+    Source: docs/spec/events.md, section 1.
+    """
 
     type: int = 0
     object_id: str = msgspec.field(default="", name="objectID")

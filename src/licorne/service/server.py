@@ -1,7 +1,7 @@
 """The service: a scheduler that resource managers reach by gRPC.
 
 One process and one loop. Calls come as bytes and leave as bytes; `licorne.si` reads and writes them. The service
-`si.v1.Scheduler` speaks both dialects (spec scheduler-interface.md, sections 1 and 4); beside it stand gRPC's own
+`si.v1.Scheduler` speaks both dialects (docs/spec/scheduler-interface.md, sections 1 and 4); beside it stand gRPC's own
 services for health and reflection.
 """
 

@@ -5,8 +5,9 @@
                                     └───────────── a stream, or it reads again ─────────┘
     any state ──goodbye: it closes its last stream itself; registration by another──► STOPPED
 
-Seed 000, "Lifecycle of RM-Scheduler communication"; REGISTERED is its `init` from the other side. In PAUSED all that the
-resource manager has is kept, and nothing new is decided for it. STOPPED is the end: its state is gone from the core.
+Source: *Scheduler Interface Spec*, "Lifecycle of RM-Scheduler communication"; REGISTERED is its `init` from the other
+side. In PAUSED all that the resource manager has is kept, and nothing new is decided for it. STOPPED is the end: its
+state is gone from the core.
 
 What the core has to tell waits in boxes, one for each kind of stream, as bytes. They are bounded: where too much waits,
 no more requests are read and nothing more is decided, until half of it is read.
@@ -26,8 +27,8 @@ from licorne.si.rpc import Kind
 from .log import Log
 from .streams import End, Stream
 
-Dialect = Literal["seed", "1.9"]
-KINDS: dict[Dialect, tuple[Kind, ...]] = {"seed": ("update",), "1.9": ("application", "allocation", "node")}
+Dialect = Literal["first", "1.9"]
+KINDS: dict[Dialect, tuple[Kind, ...]] = {"first": ("update",), "1.9": ("application", "allocation", "node")}
 
 
 class State(Enum):

@@ -16,7 +16,7 @@ import grpc
 from licorne.config import ConfigError
 from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.core.manager import Manager
-from licorne.si import WireError, adapt_seed, adapt_v19, seed, v19, wire
+from licorne.si import WireError, adapt_first, adapt_v19, first, v19, wire
 from licorne.si.messages import Output
 from licorne.si.rpc import RESYNC, Kind
 
@@ -150,7 +150,7 @@ class Sessions:
             return self._resync(stream, f'RmID="{rm_id}" has been registered again since')
         if session.again and stream.opened < session.opened:
             return self._resync(stream, f'RmID="{rm_id}" has been registered again after this stream was opened')
-        dialect: Dialect = "seed" if stream.kind == "update" else "1.9"
+        dialect: Dialect = "first" if stream.kind == "update" else "1.9"
         if session.dialect is None:
             refusal = self._choose(session, dialect)
             if refusal:
@@ -176,13 +176,13 @@ class Sessions:
 
     def _choose(self, session: Session, dialect: Dialect) -> str:
         """The first stream says which dialect is spoken; why it cannot be that one, or nothing."""
-        if dialect == "seed":
+        if dialect == "first":
             request = session.request
             if request.config or request.extra_config:
                 return "the registration brought a configuration, which the dialect of this stream does not know"
             try:
                 self.api.register_resource_manager(
-                    seed.RegisterResourceManagerRequest(
+                    first.RegisterResourceManagerRequest(
                         rm_id=request.rm_id, version=request.version, policy_group=request.policy_group
                     )
                 )
@@ -259,7 +259,7 @@ class Sessions:
         if session is None:
             return
         self.told_lately[session] = None
-        adapter: Any = adapt_seed if session.dialect == "seed" else adapt_v19
+        adapter: Any = adapt_first if session.dialect == "first" else adapt_v19
         most = self.settings.message_bytes
         for at in range(0, len(outputs), self.settings.batch):
             part = outputs if len(outputs) <= self.settings.batch else outputs[at : at + self.settings.batch]
@@ -296,7 +296,7 @@ class Sessions:
 
     @staticmethod
     def _resync_end(stream: Stream, reason: str) -> End:
-        last = wire.encode(adapt_seed.resync()) if stream.kind == "update" else None
+        last = wire.encode(adapt_first.resync()) if stream.kind == "update" else None
         return End(grpc.StatusCode.FAILED_PRECONDITION, f"{RESYNC}: {reason}", last)
 
     # -- pause and time --------------------------------------------------------------------------------

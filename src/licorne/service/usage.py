@@ -1,4 +1,6 @@
-"""What an application has used, told in the log when it ends, for those who charge for it (spec events.md, section 6).
+"""What an application has used, told in the log when it ends, for those who charge for it.
+
+Source: docs/spec/events.md, section 6.
 
 The line is the original's, to the letter. Only applications that ever ran have one. What they use is added up by
 `licorne.core.usagehistory`.

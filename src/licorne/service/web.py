@@ -40,7 +40,7 @@ _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 
 
 class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is watched, and how much of it is kept; the settings of events.md, 4, and `health.checkInterval`.
+    """What is watched, and how much is kept: settings of docs/spec/events.md, section 4, and `health.checkInterval`.
 
     `tracks_events`: events are made (`event.trackingEnabled`). `health_interval_s` 0 or less: no health checks.
     """

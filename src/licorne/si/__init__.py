@@ -1,8 +1,8 @@
 """The Scheduler Interface: the messages of both dialects, the core's own, and what translates between them.
 
-    seed, v19                   what peers send and get (document 000, and 1.9)
+    first, v19                  what peers send and get (the first interface, and the 1.9 interface)
     messages                    what the core takes in and gives out
-    adapt_seed, adapt_v19       from the one to the other and back, also from bytes and to bytes
+    adapt_first, adapt_v19       from the one to the other and back, also from bytes and to bytes
     wire                        any message of both dialects as protobuf bytes
     callback                    the resource manager's side of the in-process API
     rpc                         names of the gRPC service and its calls
@@ -15,7 +15,7 @@ package's own.
 
 from __future__ import annotations
 
-from licorne.si import adapt_seed, adapt_v19, constants, messages, seed, v19, wire
+from licorne.si import adapt_first, adapt_v19, constants, first, messages, v19, wire
 from licorne.si.adapt import Translation
 from licorne.si.callback import ResourceManagerCallback, overrides
 from licorne.si.partitions import qualified_partition, short_partition
@@ -25,13 +25,13 @@ __all__ = [
     "ResourceManagerCallback",
     "Translation",
     "WireError",
-    "adapt_seed",
+    "adapt_first",
     "adapt_v19",
     "constants",
+    "first",
     "messages",
     "overrides",
     "qualified_partition",
-    "seed",
     "short_partition",
     "v19",
     "wire",

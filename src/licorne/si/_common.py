@@ -1,8 +1,8 @@
 """The messages that are alike in both dialects, field for field and number for number.
 
-Spec scheduler-interface.md, section 4, lists them; `licorne.si.seed` and `licorne.si.v19` offer them under their own
-roofs, so that nobody needs to know which messages the dialects share. A message belongs here only while that list
-says so: as soon as a dialect adds a field, it gets a class of its own.
+The list is in docs/spec/scheduler-interface.md, section 4; `licorne.si.first` and `licorne.si.v19` offer them under
+their own roofs, so that nobody needs to know which messages the dialects share. A message belongs here only while that
+list says so: as soon as a dialect adds a field, it gets a class of its own.
 """
 
 # ruff: noqa: RUF012 - a struct copies an empty default for each instance; the rule knows only direct subclasses.
@@ -36,8 +36,8 @@ class UserGroupInformation(Message):
 class AddApplicationRequest(Message):
     """A new application.
 
-    `execution_timeout_milli_seconds` limits the running time in the seed's text and the life of placeholders in 1.9;
-    `placeholder_ask` is what all placeholders of a gang add up to.
+    `execution_timeout_milli_seconds` limits the running time in the first interface and the life of placeholders in the
+    1.9 interface; `placeholder_ask` is what all placeholders of a gang add up to.
     """
 
     application_id: Annotated[str, 1] = ""
@@ -86,7 +86,7 @@ class AcceptedNode(Message):
 
 
 class RejectedNode(Message):
-    """The scheduler refused the node, or in the seed's dialect a change to it."""
+    """The scheduler refused the node, or in the first interface a change to it."""
 
     node_id: Annotated[str, 1] = ""
     reason: Annotated[str, 2] = ""

@@ -51,7 +51,8 @@ class Translation(msgspec.Struct, kw_only=True):
 def node_attributes(attributes: dict[str, str], rm_id: str) -> tuple[str, dict[str, str]]:
     """The partition that a node's attributes name (short), and the attributes with that name qualified.
 
-    The attribute `si/node-partition` is added where it is missing, as spec section 6 says and the REST API shows.
+    The attribute `si/node-partition` is added where it is missing, as docs/spec/scheduler-interface.md, section 6, says
+    and the REST API shows.
     """
     partition = short_partition(attributes.get(NODE_PARTITION, ""), rm_id)
     return partition, attributes | {NODE_PARTITION: qualified_partition(partition, rm_id)}

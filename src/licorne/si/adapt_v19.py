@@ -7,7 +7,7 @@ resource manager starts with a hundred thousand of them.
 Out: responses of three kinds, and scheduling states. Their order is the order of the core's outputs, also between
 `new` and `released`: a response that holds both would lose it, because its reader goes list by list. So a response
 ends where the kind of list changes; only the verdicts on new applications, and those on new nodes, share a response
-(spec section 7.1), since each of them is about a different one.
+(docs/spec/scheduler-interface.md, section 7.1), since each of them is about a different one.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _releases(result: Translation, releases: object, partitions: ShortPartitions
 
 
 def _known_type(value: object) -> object:
-    """The release, if it is one; a type of a later version is a plain removal (spec scheduling.md, section 14)."""
+    """The release, if it is one; a type of a later version is a plain removal (docs/spec/scheduling.md, section 14)."""
     if type(value) is not v19.AllocationRelease or type(value.termination_type) is not int:
         return value
     if value.termination_type in _TERMINATIONS:

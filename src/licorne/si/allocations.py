@@ -14,7 +14,7 @@ import cython
 
 
 class Termination(IntEnum):
-    """Why an allocation ends (seed 000, TerminationType; numbers of 1.9)."""
+    """Why an allocation ends (*Scheduler Interface Spec*, TerminationType; numbers of 1.9)."""
 
     UNKNOWN = 0
     STOPPED_BY_RM = 1
@@ -37,12 +37,12 @@ def _shown(message: Allocation | NewAllocation | Release | Released) -> str:
 class Allocation:
     """An ask, or with `node_id` an allocation that exists already, or with the tag `foreign` another scheduler's.
 
-    `max_allocations` is the seed's repeat count; `priority_class` (seed) is resolved by the core from its
-    settings; `timeout_ms` is the seed's execution timeout of an ask, 0 or negative: never; `uuid` names one
-    allocation of a repeated ask in the seed's dialect. `resource` is None when the message carried none.
-    Both dialects send a known key again for a change, so it is the core that knows whether this is new.
-    `independent` (seed): the message named no application; `application_id` is then the key, and the core makes and
-    ends that application itself (spec section 9). Numbers have 64 bits.
+    `max_allocations` is the repeat count of the first interface; `priority_class` (first interface) is resolved by the
+    core from its settings; `timeout_ms` is the execution timeout of an ask in the first interface, 0 or negative:
+    never; `uuid` names one allocation of a repeated ask in the first interface. `resource` is None when the message
+    carried none. Both dialects send a known key again for a change, so it is the core that knows whether this is new.
+    `independent` (first interface): the message named no application; `application_id` is then the key, and the core
+    makes and ends that application itself (docs/spec/scheduler-interface.md, section 9). Numbers have 64 bits.
     """
 
     key: str
@@ -223,7 +223,7 @@ class NewAllocation:
 class Release:
     """The end of an allocation, an ask, or (key and uuid empty) of all that an application has.
 
-    `what` is "both" in 1.9's dialect, where one release serves asks and allocations; the seed's dialect
+    `what` is "both" in the 1.9 interface, where one release serves asks and allocations; the first interface
     names either. An empty `application_id` means a foreign allocation where `what` is "both"; else that the key or
     UUID alone tells which one, whatever its application.
     """
@@ -281,7 +281,7 @@ class Release:
 @cython.no_gc
 @cython.cclass
 class Released:
-    """An allocation has ended, or must be ended by the resource manager. `ask`: it was an ask (seed's dialect)."""
+    """An allocation has ended, or must be ended by the resource manager. `ask`: it was an ask (first interface)."""
 
     key: str
     application_id: str

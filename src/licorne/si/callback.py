@@ -1,18 +1,19 @@
 """The resource manager's side of the in-process API: what the scheduler may call, and when.
 
 One base class serves both dialects. A resource manager overrides the methods of the dialect in which it registered
-(three of 1.9, or one of the seed) and whichever plugins it offers. A plugin that is not offered must cost nothing: a
-predicate is asked for each ask and node, so the scheduler finds out once, with `overrides`, whether there is anything
-to call. An exception from a method is logged by the caller and changes nothing, save where a plugin says otherwise.
+(three of the 1.9 interface, or one of the first) and whichever plugins it offers. A plugin that is not offered must
+cost nothing: a predicate is asked for each ask and node, so the scheduler finds out once, with `overrides`, whether
+there is anything to call. An exception from a method is logged by the caller and changes nothing, save where a plugin
+says otherwise.
 
-Source: seed 000, "API Interface" and "Scheduler plugin"; spec scheduler-interface.md, section 5.
+Source: *Scheduler Interface Spec*, "API Interface" and "Scheduler plugin"; docs/spec/scheduler-interface.md, section 5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from licorne.si import seed, v19
+from licorne.si import first, v19
 
 
 class ResourceManagerCallback:
@@ -21,7 +22,7 @@ class ResourceManagerCallback:
     Methods must not call the scheduler's API back before they return: the step that called them is still under way.
     """
 
-    # -- 1.9's dialect
+    # -- the 1.9 interface
 
     def update_allocation(self, response: v19.AllocationResponse) -> None:
         """Decisions, ends and refusals. A response holds items of one of the three kinds, in order of decision."""
@@ -32,9 +33,9 @@ class ResourceManagerCallback:
     def update_node(self, response: v19.NodeResponse) -> None:
         """The verdicts on new nodes."""
 
-    # -- the seed's dialect
+    # -- the first interface
 
-    def recv_update_response(self, response: seed.UpdateResponse) -> None:
+    def recv_update_response(self, response: first.UpdateResponse) -> None:
         """All that the scheduler has to say after a step. RESYNC in `action`: stop, and register again."""
 
     # -- plugins of both
@@ -47,11 +48,11 @@ class ResourceManagerCallback:
         """
         return None
 
-    def send_event(self, events: Sequence[v19.EventRecord] | Sequence[seed.EventRecord]) -> None:
+    def send_event(self, events: Sequence[v19.EventRecord] | Sequence[first.EventRecord]) -> None:
         """Events since the last call, in order. Called every two seconds, if there are any and tracking is on."""
 
     def update_container_scheduling_state(
-        self, request: v19.UpdateContainerSchedulingStateRequest | seed.UpdateContainerSchedulingStateRequest
+        self, request: v19.UpdateContainerSchedulingStateRequest | first.UpdateContainerSchedulingStateRequest
     ) -> None:
         """A pending ask fits its quotas but no node has room for it (state FAILED): a reason to add nodes.
 
@@ -75,25 +76,25 @@ class ResourceManagerCallback:
         """
         return "{}"
 
-    # -- plugins of the seed
+    # -- plugins of the first interface
 
-    def re_sync_scheduler_cache(self, args: seed.ReSyncSchedulerCacheArgs) -> None:
+    def re_sync_scheduler_cache(self, args: first.ReSyncSchedulerCacheArgs) -> None:
         """Allocations to assume and to forget since the last call: new ones, and those that have ended.
 
         Called before the responses that tell of them, and before a predicate is asked while there is something new. A
-        resource manager of 1.9's dialect may override it too.
+        resource manager of the 1.9 interface may override it too.
         """
 
     def update_configuration(
         self,
-        request: seed.UpdateConfigurationRequest,
-    ) -> seed.UpdateConfigurationResponse:
+        request: first.UpdateConfigurationRequest,
+    ) -> first.UpdateConfigurationResponse:
         """Save this configuration, and answer with the one it replaces.
 
         Called by `SchedulerAPI.change_configuration` with a text that has been checked, before it is applied. Without
         `success` in the answer, or with an exception, nothing changes.
         """
-        return seed.UpdateConfigurationResponse(success=False, reason="this resource manager saves no configuration")
+        return first.UpdateConfigurationResponse(success=False, reason="this resource manager saves no configuration")
 
 
 def overrides(callback: object, method: str) -> bool:

@@ -1,4 +1,6 @@
-"""The names that the Scheduler Interface gives to attributes, tags and resources (spec scheduler-interface.md, 8).
+"""The names that the Scheduler Interface gives to attributes, tags and resources.
+
+Source: docs/spec/scheduler-interface.md, section 8.
 
 They are spelled once, here. A tag's key is a domain, optionally a group, and a name, joined as they stand:
 `DOMAIN_K8S + GROUP_META + KEY_NAMESPACE` is `kubernetes.io/meta/namespace`.
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Node attributes. They also count as labels under these names (spec section 9).
+# Node attributes. They also count as labels under these names (docs/spec/scheduler-interface.md, section 9).
 ARCH: Final = "si/arch"
 HOST_NAME: Final = "si/hostname"
 RACK_NAME: Final = "si/rackname"
@@ -64,7 +66,8 @@ DEFAULT_PARTITION: Final = "default"
 NOBODY_USER: Final = "nobody"
 NOBODY_GROUP: Final = "nogroup"
 
-# licorne's own (spec section 9): an ask's constraints as JSON, a node's labels and taints as attributes.
+# licorne's own: an ask's constraints as JSON, a node's labels and taints as attributes
+# (docs/spec/scheduler-interface.md, section 9).
 TAG_NODE_CONSTRAINTS: Final = "licorne/node-constraints"
 ATTRIBUTE_LABEL_PREFIX: Final = "label/"
 ATTRIBUTE_TAINTS: Final = "taints"

@@ -1,4 +1,4 @@
-"""What goes out by the hundred thousand as dialect objects: runs of `NewAllocation`, and of `Released` in 1.9's dialect.
+"""What goes out by the hundred thousand, as objects: runs of `NewAllocation`, in the 1.9 interface of `Released` too.
 
 What many have in common is one object for all of them: a preemption policy, a priority, the qualified name of a
 partition. Their classes are frozen; a resource and tags are the core's own, as in `NewAllocation`.
@@ -11,8 +11,8 @@ from typing import Any
 
 import cython
 
-from licorne.si.seed import Allocation as AllocationSeed
-from licorne.si.seed import Priority
+from licorne.si.first import Allocation as FirstAllocation
+from licorne.si.first import Priority
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease, AllocationResponse, PreemptionPolicy, TerminationType
 
@@ -48,7 +48,10 @@ def run_end(outputs: list[Any], start: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 @cython.ccall
 def as_v19(outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> list[AllocationV19]:
-    """Decisions in 1.9's dialect. They hold no partition, no tags and no priority (spec section 7.3)."""
+    """Decisions in the 1.9 interface. They hold no partition, no tags and no priority.
+
+    Source: docs/spec/scheduler-interface.md, section 7.3.
+    """
     made: list[Any] = []
     policies: list[Any] = _POLICIES
     index: cython.Py_ssize_t
@@ -78,7 +81,7 @@ def as_v19(outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t)
 def released_v19(
     outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t, rm_id: str
 ) -> list[AllocationRelease]:
-    """Ends of allocations in 1.9's dialect."""
+    """Ends of allocations in the 1.9 interface."""
     made: list[Any] = []
     terminations: list[Any] = _TERMINATIONS
     qualified: QualifiedPartitions = names_for(rm_id).qualified
@@ -103,7 +106,7 @@ def released_v19(
 
 @cython.ccall
 def responses_v19(outputs: list[Any], rm_id: str, others: Others) -> list[Any]:
-    """Responses of 1.9's dialect, each with its kind."""
+    """Responses of the 1.9 interface, each with its kind."""
     made: list[Any] = []
     start: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t
@@ -122,14 +125,14 @@ def responses_v19(outputs: list[Any], rm_id: str, others: Others) -> list[Any]:
     return made
 
 
-def as_seed(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> list[AllocationSeed]:
-    """Decisions in the seed's dialect; `qualified` knows, or finds out, the full names of partitions."""
+def as_first(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> list[FirstAllocation]:
+    """Decisions in the first interface; `qualified` knows, or finds out, the full names of partitions."""
     made: list[Any] = []
     priority: object = None
     number: cython.longlong = 0
     index: cython.Py_ssize_t
     output: NewAllocation
-    of: Any = AllocationSeed
+    of: Any = FirstAllocation
     name: object = None
     full: object = None
     for index in range(start, end):

@@ -1,8 +1,8 @@
 """What happened, as a record for the resource manager's event plugin: the core's own, and the two dialects' forms.
 
-The core's record speaks the enums of 1.9, whose records say more than the seed's: the seed has one text, `reason`,
-where 1.9 has a kind of change and a detail (spec events.md, section 1). So one way loses nothing and the other does;
-what the seed has no word for at all, users and groups, is left out there.
+The core's record speaks the enums of 1.9, whose records say more than those of the first interface, which has one text,
+`reason`, where 1.9 has a kind of change and a detail (docs/spec/events.md, section 1). So one way loses nothing and the
+other does; what the first interface has no word for at all, users and groups, is left out there.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import ClassVar
 
 import msgspec
 
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 
 MESSAGE_MAX = 1024
-"""Characters of a message; a longer one is cut, and ends with three dots (events.md, section 1)."""
+"""Characters of a message; a longer one is cut, and ends with three dots (docs/spec/events.md, section 1)."""
 
-_SEED_TYPES = {
-    EventType.REQUEST: seed.EventType.REQUEST,
-    EventType.APP: seed.EventType.APP,
-    EventType.NODE: seed.EventType.NODE,
-    EventType.QUEUE: seed.EventType.QUEUE,
+_FIRST_TYPES = {
+    EventType.REQUEST: first.EventType.REQUEST,
+    EventType.APP: first.EventType.APP,
+    EventType.NODE: first.EventType.NODE,
+    EventType.QUEUE: first.EventType.QUEUE,
 }
 
 
 class Event(msgspec.Struct, gc=False):
     """Something that happened to `object_id` at `time_ns`.
 
-    `reference_id` is the other side of it (events.md, section 1). `group_id` is the seed's: the application of a
-    request, the queue of an application. `resource` is shared with others and must not be changed.
+    `reference_id` is the other side of it (docs/spec/events.md, section 1). `group_id` is of the first interface: the
+    application of a request, the queue of an application. `resource` is shared with others and must not be changed.
     """
 
     count: ClassVar[int] = 1
@@ -52,7 +52,7 @@ def cut(message: str) -> str:
 
 
 def v19_records(events: Iterable[Event]) -> list[v19.EventRecord]:
-    """The events in 1.9's dialect."""
+    """The events in the 1.9 interface."""
     return [
         v19.EventRecord(
             type=event.type,
@@ -68,15 +68,15 @@ def v19_records(events: Iterable[Event]) -> list[v19.EventRecord]:
     ]
 
 
-def seed_records(events: Iterable[Event]) -> list[seed.EventRecord]:
-    """The events in the seed's dialect, without those of users and groups.
+def first_records(events: Iterable[Event]) -> list[first.EventRecord]:
+    """The events in the first interface, without those of users and groups.
 
     `reason` is the change and its detail by their names in 1.9 (`ADD APP_ALLOC`), a change without a detail alone.
     `message` names the other side of the event where it says nothing else: there is no field for that.
     """
     return [
-        seed.EventRecord(
-            type=_SEED_TYPES[event.type],
+        first.EventRecord(
+            type=_FIRST_TYPES[event.type],
             object_id=event.object_id,
             group_id=event.group_id,
             reason=_reason(event),
@@ -84,7 +84,7 @@ def seed_records(events: Iterable[Event]) -> list[seed.EventRecord]:
             timestamp_nano=event.time_ns,
         )
         for event in events
-        if event.type in _SEED_TYPES
+        if event.type in _FIRST_TYPES
     ]
 
 

@@ -1,9 +1,9 @@
 """The one internal set of messages: what the core takes in and gives out, whatever dialect its peer speaks.
 
-Two dialects of the Scheduler Interface exist, the seed's (document 000) and 1.9's, and no decoder can serve
-both (spec scheduler-interface.md, section 4). So neither is the core's own language: `licorne.si.seed` and
-`licorne.si.v19` describe what is on the wire, an adapter for each turns it into the messages below, and the
-core knows nothing else. The set is a superset: a field that one dialect lacks has the value that means
+Two dialects of the Scheduler Interface exist, the first interface (*Scheduler Interface Spec*) and the 1.9 interface,
+and no decoder can serve both (docs/spec/scheduler-interface.md, section 4). So neither is the core's own language:
+`licorne.si.first` and `licorne.si.v19` describe what is on the wire, an adapter for each turns it into the messages
+below, and the core knows nothing else. The set is a superset: a field that one dialect lacks has the value that means
 "not said" there.
 
 Resources are plain dicts from resource type to an integer (vcore in milli, memory in bytes, others as
@@ -36,11 +36,11 @@ class NodeAction(IntEnum):
 
 
 class AddApplication(msgspec.Struct, kw_only=True):
-    """A new application (seed 000, AddApplicationRequest).
+    """A new application (*Scheduler Interface Spec*, AddApplicationRequest).
 
-    `execution_timeout_ms` is the running time in the seed's dialect and the placeholder timeout in 1.9's;
+    `execution_timeout_ms` is the running time in the first interface and the placeholder timeout in the 1.9 interface;
     the adapter says which by `timeout_is_running_time`. `groups_fault`: why the host could not find out the groups of a
-    user that came without any (spec config.md, section 12.1); empty if it did not try, or found them.
+    user that came without any (docs/spec/config.md, section 12.1); empty if it did not try, or found them.
     """
 
     application_id: str
@@ -66,7 +66,8 @@ class RemoveApplication(msgspec.Struct, kw_only=True):
 class NodeUpdate(msgspec.Struct, kw_only=True):
     """A node is new, changes or goes. `capacity`, `attributes`, `occupied`: None leaves them as they are.
 
-    `strict`: the seed's rule that an unknown node, or DRAIN_TO_SCHEDULABLE without a drain, is an error.
+    `strict`: the rule of the first interface that an unknown node, or DRAIN_TO_SCHEDULABLE without a drain, is an
+    error.
     """
 
     node_id: str
@@ -113,7 +114,7 @@ class RejectedApplication(msgspec.Struct):
 
 
 class UpdatedApplication(msgspec.Struct):
-    """An application has a new state (name as in spec states.md); the time is in nanoseconds."""
+    """An application has a new state (name as in docs/spec/states.md); the time is in nanoseconds."""
 
     application_id: str
     state: str
@@ -136,7 +137,7 @@ class RejectedNode(msgspec.Struct):
 
 
 class WaitingForResources(msgspec.Struct):
-    """An ask was tried and fits its quotas, but no node has room (spec scheduler-interface.md, 7.4)."""
+    """An ask was tried and fits its quotas, but no node has room (docs/spec/scheduler-interface.md, section 7.4)."""
 
     key: str
     application_id: str

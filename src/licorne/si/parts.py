@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si._schema import Message, fields
 from licorne.si.wire_plan import WireError
 
@@ -28,7 +28,7 @@ _LISTS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     v19.ApplicationRequest: (("new",), ("remove",)),
     v19.AllocationRequest: (("allocations",), ("releases", "allocations_to_release")),
     v19.NodeRequest: (("nodes",),),
-    seed.UpdateRequest: (
+    first.UpdateRequest: (
         ("new_schedulable_nodes",),
         ("updated_nodes",),
         ("new_applications",),
@@ -189,10 +189,10 @@ def _made(data: bytes, table: _Table, limit: int, *, asks: bool) -> Iterator[Par
         for stretch in one.stretches
         if stretch[0] < limit
     ]
-    for _, (start, end, first), rank in sorted(found):
+    for _, (start, end, index), rank in sorted(found):
         tag, one = table.lists[rank]
         before = b"" if not tag else bytes((tag,)) + _number(end - start)
-        yield Part(before + data[start:end] + table.head, start - len(before), one.name, first, rank)
+        yield Part(before + data[start:end] + table.head, start - len(before), one.name, index, rank)
     if asks and not found:
         yield Part(bytes(table.head), 0, "", 0, 0)
 
@@ -251,20 +251,20 @@ def moved(error: WireError, request: str, offset: int, counts: Mapping[str, int]
     """The error of a part as that of the whole, which is a `request`."""
     if error.offset >= 0:
         error.offset += offset
-    for name, first in counts.items():
-        error.path = _moved(error.path, f"{request}.{name}", first)
+    for name, count in counts.items():
+        error.path = _moved(error.path, f"{request}.{name}", count)
     return error
 
 
-def moved_text(text: str, name: str, first: int) -> str:
+def moved_text(text: str, name: str, index: int) -> str:
     """The reason that names an item of a part, as that of the whole."""
-    return _moved(text, f"invalid {name}", first)
+    return _moved(text, f"invalid {name}", index)
 
 
-def _moved(text: str, before: str, first: int) -> str:
-    if not first or not text.startswith(before + "["):
+def _moved(text: str, before: str, index: int) -> str:
+    if not index or not text.startswith(before + "["):
         return text
-    return re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + first}]", text, count=1)
+    return re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + index}]", text, count=1)
 
 
 __all__ = ["ASKS", "PART_BYTES", "Part", "UndividedError", "moved", "moved_text", "parts"]

@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 from licorne.si._check import encodable
 from licorne.si._schema import INT64_MAX, INT64_MIN
 from licorne.si.allocations import Termination
-from licorne.si.seed import AllocationAsk, Priority
+from licorne.si.first import AllocationAsk, Priority
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease as AllocationReleaseV19
 from licorne.si.v19 import AllocationReleasesRequest as AllocationReleasesRequestV19
@@ -45,31 +45,31 @@ CarefulRelease = Callable[[int, Any], "Release | None"]
 """The same for a release; None if it is left out, which was noted."""
 
 _TERMINATIONS = sorted(Termination)
-"""By their numbers, which are those of 1.9's dialect."""
+"""By their numbers, which are those of the 1.9 interface."""
 
 INT32_LEAST = cython.declare(cython.longlong, -(1 << 31))
 INT32_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
 
 
 def read_v19(values: Sequence[Any], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
-    """Asks and allocations of 1.9's dialect; `partitions` knows, or finds out, the short names of partitions."""
+    """Asks and allocations of the 1.9 interface; `partitions` knows, or finds out, the short names of partitions."""
     return _read(values, AllocationV19, V19, partitions, careful)
 
 
-def read_seed(values: Sequence[Any], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
-    """Asks of the seed's dialect; `partitions` knows, or finds out, the short names of partitions."""
-    return _read(values, AllocationAsk, SEED, partitions, careful)
+def read_first(values: Sequence[Any], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
+    """Asks of the first interface; `partitions` knows, or finds out, the short names of partitions."""
+    return _read(values, AllocationAsk, FIRST, partitions, careful)
 
 
 V19 = cython.declare(cython.int, 0)
-SEED = cython.declare(cython.int, 1)
+FIRST = cython.declare(cython.int, 1)
 
 FIRST_AHEAD = cython.declare(cython.Py_ssize_t, 6)  # how many messages ahead fetching begins
 # Two messages, to see in which words of them their fields stand.
 _SOME_KEY = "key"
 _SOME_RESOURCE: dict[str, int] = {}
 _SOME_V19 = AllocationV19(allocation_key=_SOME_KEY, resource_per_alloc=_SOME_RESOURCE)
-_SOME_SEED = AllocationAsk(allocation_key=_SOME_KEY, resource_ask=_SOME_RESOURCE)
+_SOME_FIRST = AllocationAsk(allocation_key=_SOME_KEY, resource_ask=_SOME_RESOURCE)
 
 
 @cython.cfunc
@@ -81,7 +81,7 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, care
     key: cython.Py_ssize_t = 0  # in which word of a message it stands
     resource: cython.Py_ssize_t = 0
     if cython.compiled and type(values) is list and len(values) > FIRST_AHEAD:
-        sample: object = _SOME_V19 if dialect == V19 else _SOME_SEED
+        sample: object = _SOME_V19 if dialect == V19 else _SOME_FIRST
         key = _place(sample, _SOME_KEY)
         resource = _place(sample, _SOME_RESOURCE)
     for index, value in enumerate(values):
@@ -89,7 +89,7 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, care
         if key and resource and index + FIRST_AHEAD < len(cython.cast(list, values)):
             _fetch_ahead(values, index, of, key, resource)
         if type(value) is of:
-            ask = _ask_v19(astuple(value)) if dialect == V19 else _ask_seed(astuple(value))
+            ask = _ask_v19(astuple(value)) if dialect == V19 else _ask_first(astuple(value))
         if ask is None:
             ask = careful(index, value)
         else:
@@ -190,7 +190,7 @@ def _ask_v19(row: tuple[Any, ...]) -> Allocation | None:
 
 
 @cython.cfunc
-def _ask_seed(row: tuple[Any, ...]) -> Allocation | None:
+def _ask_first(row: tuple[Any, ...]) -> Allocation | None:
     """The ask that the fields mean, in the order of their declaration, or None if one is not as declared."""
     key, application_id, partition, resource, repeats, priority, timeout_ms, tags, task_group, placeholder = row
     if not (_is_text(key) and _is_text(application_id) and _is_text(partition) and _is_text(task_group)):
@@ -256,7 +256,7 @@ def read_ends_v19(request: object) -> list[Any] | None:
 
 
 def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, careful: CarefulRelease) -> list[Release]:
-    """Releases of 1.9's dialect."""
+    """Releases of the 1.9 interface."""
     made: list[Release] = []
     index: cython.Py_ssize_t
     for index, value in enumerate(values):

@@ -2,8 +2,8 @@
 
 Three streams (applications, allocations, nodes) with a request and a response each. One message, `Allocation`, is an
 ask, an allocation that exists already, or a decision, depending on where it stands and what it holds: that is the
-dialect's own economy and is kept here; `licorne.si.adapt_v19` takes it apart. Facts: spec scheduler-interface.md,
-section 2, and events.md, section 1.
+dialect's own economy and is kept here; `licorne.si.adapt_v19` takes it apart. Facts: docs/spec/scheduler-interface.md,
+section 2, and docs/spec/events.md, section 1.
 
 Enum fields are declared with their enum, but a peer may send any number. Nothing here checks values; the adapter does.
 """
@@ -283,7 +283,7 @@ class NodeResponse(Message):
 
 
 class PreemptionPredicatesArgs(Message):
-    """Would the ask fit on the node without the first i victims? See spec section 5."""
+    """Would the ask fit on the node without the first i victims? See docs/spec/scheduler-interface.md, section 5."""
 
     allocation_key: Annotated[str, 1] = ""
     node_id: Annotated[str, 2] = ""
@@ -299,7 +299,10 @@ class PreemptionPredicatesResponse(Message):
 
 
 class UpdateContainerSchedulingStateRequest(Message):
-    """A pending ask was tried and found no room, so that the resource manager may add nodes (spec section 7.4)."""
+    """A pending ask was tried and found no room, so that the resource manager may add nodes.
+
+    Source: docs/spec/scheduler-interface.md, section 7.4.
+    """
 
     application_id: Annotated[str, 1] = ""
     allocation_key: Annotated[str, 2] = ""
@@ -308,7 +311,7 @@ class UpdateContainerSchedulingStateRequest(Message):
 
 
 class EventRecord(Message):
-    """Something that happened to an object (spec events.md, section 1). The time is in nanoseconds."""
+    """Something that happened to an object (docs/spec/events.md, section 1). The time is in nanoseconds."""
 
     type: Annotated[EventType, 1] = EventType.UNKNOWN_EVENTRECORD_TYPE
     object_id: Annotated[str, 2] = ""

@@ -75,17 +75,17 @@ IRREGULAR = cython.declare(cython.Py_ssize_t, -2)  # no place in the bytes: what
 
 
 def read_v19(data: bytes, lengths: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
-    """Asks and allocations of 1.9's dialect; `lengths` says where the length of each stands, which is before it."""
+    """Asks and allocations of the 1.9 interface; `lengths` says where the length of each stands, which is before it."""
     return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), lengths, False, careful)
 
 
-def read_seed(data: bytes, lengths: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
-    """Asks of the seed's dialect; `lengths` says where the length of each stands, which is before it."""
-    return _read(AskReader(data, wire_roles.SEED, wire_roles.SEED_INNER, partitions), lengths, True, careful)
+def read_first(data: bytes, lengths: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
+    """Asks of the first interface; `lengths` says where the length of each stands, which is before it."""
+    return _read(AskReader(data, wire_roles.FIRST, wire_roles.FIRST_INNER, partitions), lengths, True, careful)
 
 
 @cython.cfunc
-def _read(reader: AskReader, lengths: list[int], seed_dialect: cython.bint, careful: Any) -> list[Allocation]:
+def _read(reader: AskReader, lengths: list[int], first_interface: cython.bint, careful: Any) -> list[Allocation]:
     made: list[Allocation] = []
     index: cython.Py_ssize_t
     for index in range(len(lengths)):
@@ -98,7 +98,7 @@ def _read(reader: AskReader, lengths: list[int], seed_dialect: cython.bint, care
         new: Allocation = _blank()
         ask: Allocation | None = new
         try:
-            if not reader.ask(new, start, end) or (seed_dialect and not _finish_seed(new)):
+            if not reader.ask(new, start, end) or (first_interface and not _finish_first(new)):
                 ask = careful(index, start, end)
         except UnicodeDecodeError:
             ask = careful(index, start, end)
@@ -122,8 +122,8 @@ def _blank() -> Allocation:
 
 
 @cython.cfunc
-def _finish_seed(ask: Allocation) -> cython.bint:
-    """What the seed's dialect means by what it leaves out; false if it is something to refuse."""
+def _finish_first(ask: Allocation) -> cython.bint:
+    """What the first interface means by what it leaves out; false if it is something to refuse."""
     if ask.max_allocations == 0:
         ask.max_allocations = 1
     if not ask.application_id:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import cython
 
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si._common import Quantity, Resource
 from licorne.si.partitions import QualifiedPartitions
 from licorne.si.wire_plan import tag_of
@@ -37,19 +37,19 @@ V19_ORIGINATOR = cython.declare(cython.int, tag_of(v19.Allocation, "originator")
 V19_POLICY = cython.declare(cython.int, tag_of(v19.Allocation, "preemption_policy"))
 POLICY_SELF = cython.declare(cython.int, tag_of(v19.PreemptionPolicy, "allow_preempt_self"))
 POLICY_OTHER = cython.declare(cython.int, tag_of(v19.PreemptionPolicy, "allow_preempt_other"))
-SEED_NEW = cython.declare(cython.int, tag_of(seed.UpdateResponse, "new_allocations"))
-SEED_KEY = cython.declare(cython.int, tag_of(seed.Allocation, "allocation_key"))
-SEED_TAGS = cython.declare(cython.int, tag_of(seed.Allocation, "allocation_tags"))
-SEED_UUID = cython.declare(cython.int, tag_of(seed.Allocation, "uuid"))
-SEED_RESOURCE = cython.declare(cython.int, tag_of(seed.Allocation, "resource_per_alloc"))
-SEED_PRIORITY = cython.declare(cython.int, tag_of(seed.Allocation, "priority"))
-SEED_QUEUE = cython.declare(cython.int, tag_of(seed.Allocation, "queue_name"))
-SEED_NODE = cython.declare(cython.int, tag_of(seed.Allocation, "node_id"))
-SEED_APPLICATION = cython.declare(cython.int, tag_of(seed.Allocation, "application_id"))
-SEED_PARTITION = cython.declare(cython.int, tag_of(seed.Allocation, "partition_name"))
-SEED_TASK_GROUP = cython.declare(cython.int, tag_of(seed.Allocation, "task_group_name"))
-SEED_PLACEHOLDER = cython.declare(cython.int, tag_of(seed.Allocation, "placeholder"))
-PRIORITY_VALUE = cython.declare(cython.int, tag_of(seed.Priority, "priority_value"))
+FIRST_NEW = cython.declare(cython.int, tag_of(first.UpdateResponse, "new_allocations"))
+FIRST_KEY = cython.declare(cython.int, tag_of(first.Allocation, "allocation_key"))
+FIRST_TAGS = cython.declare(cython.int, tag_of(first.Allocation, "allocation_tags"))
+FIRST_UUID = cython.declare(cython.int, tag_of(first.Allocation, "uuid"))
+FIRST_RESOURCE = cython.declare(cython.int, tag_of(first.Allocation, "resource_per_alloc"))
+FIRST_PRIORITY = cython.declare(cython.int, tag_of(first.Allocation, "priority"))
+FIRST_QUEUE = cython.declare(cython.int, tag_of(first.Allocation, "queue_name"))
+FIRST_NODE = cython.declare(cython.int, tag_of(first.Allocation, "node_id"))
+FIRST_APPLICATION = cython.declare(cython.int, tag_of(first.Allocation, "application_id"))
+FIRST_PARTITION = cython.declare(cython.int, tag_of(first.Allocation, "partition_name"))
+FIRST_TASK_GROUP = cython.declare(cython.int, tag_of(first.Allocation, "task_group_name"))
+FIRST_PLACEHOLDER = cython.declare(cython.int, tag_of(first.Allocation, "placeholder"))
+PRIORITY_VALUE = cython.declare(cython.int, tag_of(first.Priority, "priority_value"))
 RESOURCE_ENTRY = cython.declare(cython.int, tag_of(Resource, "resources"))
 QUANTITY_VALUE = cython.declare(cython.int, tag_of(Quantity, "value"))
 ENTRY_KEY = cython.declare(cython.int, 1 << 3 | 2)
@@ -65,7 +65,10 @@ EXPECTED = 160
 
 
 def write_v19(outputs: list[Any], start: int, end: int) -> bytes:
-    """An `AllocationResponse` of decisions. They hold no partition, no tags and no priority (spec section 7.3)."""
+    """An `AllocationResponse` of decisions. They hold no partition, no tags and no priority.
+
+    Source: docs/spec/scheduler-interface.md, section 7.3.
+    """
     writer: Writer = Writer(end - start)
     index: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
@@ -92,7 +95,7 @@ def write_v19(outputs: list[Any], start: int, end: int) -> bytes:
     return writer.written(at)
 
 
-def write_seed(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> bytes:
+def write_first(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> bytes:
     """The part of an `UpdateResponse` that is decisions; `qualified` knows, or finds out, full names of partitions."""
     writer: Writer = Writer(end - start)
     index: cython.Py_ssize_t
@@ -108,19 +111,19 @@ def write_seed(outputs: list[Any], start: int, end: int, qualified: QualifiedPar
         if output.partition is not name:
             name = output.partition
             full = qualified[output.partition]
-        body = at = writer.begin(at, SEED_NEW, room)
-        at = writer.text(at, SEED_KEY, output.key)
+        body = at = writer.begin(at, FIRST_NEW, room)
+        at = writer.text(at, FIRST_KEY, output.key)
         if output.tags is not None:
-            at = writer.tags(at, SEED_TAGS, output.tags)
-        at = writer.text(at, SEED_UUID, output.uuid)
-        at = writer.resource(at, SEED_RESOURCE, output.resource)
+            at = writer.tags(at, FIRST_TAGS, output.tags)
+        at = writer.text(at, FIRST_UUID, output.uuid)
+        at = writer.resource(at, FIRST_RESOURCE, output.resource)
         at = writer.priority(at, output.priority)
-        at = writer.text(at, SEED_QUEUE, output.queue)
-        at = writer.text(at, SEED_NODE, output.node_id)
-        at = writer.text(at, SEED_APPLICATION, output.application_id)
-        at = writer.text(at, SEED_PARTITION, full)
-        at = writer.text(at, SEED_TASK_GROUP, output.task_group)
-        at = writer.flag(at, SEED_PLACEHOLDER, output.placeholder)
+        at = writer.text(at, FIRST_QUEUE, output.queue)
+        at = writer.text(at, FIRST_NODE, output.node_id)
+        at = writer.text(at, FIRST_APPLICATION, output.application_id)
+        at = writer.text(at, FIRST_PARTITION, full)
+        at = writer.text(at, FIRST_TASK_GROUP, output.task_group)
+        at = writer.flag(at, FIRST_PLACEHOLDER, output.placeholder)
         stop = writer.finish(body, at, room)
         room += stop - at
         at = stop
@@ -270,8 +273,8 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(-1)
     def priority(self, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-        """A priority of the seed's dialect: a message of one number, which is written even if it is zero."""
-        at = self.number(at, SEED_PRIORITY, 1 + _length(_unsigned(value)))
+        """A priority of the first interface: a message of one number, which is written even if it is zero."""
+        at = self.number(at, FIRST_PRIORITY, 1 + _length(_unsigned(value)))
         return self.number(at, PRIORITY_VALUE, _unsigned(value))
 
     @cython.cfunc

@@ -5,7 +5,7 @@ The numbers are its own (PRIORITY and what follows there); where the fields stan
 
 from __future__ import annotations
 
-from licorne.si import seed, v19
+from licorne.si import first, v19
 from licorne.si._schema import Message
 from licorne.si.wire_plan import plan_of
 
@@ -24,7 +24,7 @@ _ROLES = {
         "preemption_policy": 16,
     },
     v19.PreemptionPolicy: {"allow_preempt_self": 6, "allow_preempt_other": 7},
-    seed.AllocationAsk: {
+    first.AllocationAsk: {
         "placeholder": 2,
         "max_allocations": 4,
         "execution_timeout_milli_seconds": 5,
@@ -36,7 +36,7 @@ _ROLES = {
         "tags": 15,
         "priority": 16,
     },
-    seed.Priority: {"priority_value": 1, "priority_class_name": 8},
+    first.Priority: {"priority_value": 1, "priority_class_name": 8},
 }
 
 
@@ -49,4 +49,4 @@ def _roles(message: type[Message]) -> bytes:
 
 
 V19, V19_INNER = _roles(v19.Allocation), _roles(v19.PreemptionPolicy)
-SEED, SEED_INNER = _roles(seed.AllocationAsk), _roles(seed.Priority)
+FIRST, FIRST_INNER = _roles(first.AllocationAsk), _roles(first.Priority)

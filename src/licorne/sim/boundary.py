@@ -19,15 +19,15 @@ from typing import Any, Literal
 from licorne import SchedulerAPI
 from licorne.core.api import PolicyGroups
 from licorne.core.calls import OnOutput
-from licorne.si import adapt_seed, adapt_v19, seed, v19
+from licorne.si import adapt_first, adapt_v19, first, v19
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import NewAllocation, Output, RejectedAllocation, RejectedApplication, RejectedNode
 from licorne.si.wire import decode, encode
 from licorne.sim.lines import App, Ask, Node
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
-BoundaryName = Literal["objects", "bytes", "seed-bytes"]
-"""objects: messages of 1.9 as Python objects; bytes: the same as protobuf; seed-bytes: protobuf in the seed's dialect"""
+BoundaryName = Literal["objects", "bytes", "first-bytes"]
+"""objects: messages of the 1.9 interface; bytes: the same as protobuf; first-bytes: the first interface as protobuf"""
 
 RM_ID = "bench"
 ASKS_A_CALL = 1_000
@@ -97,7 +97,7 @@ def feed_of(workload: Workload, boundary: BoundaryName) -> Feed:
 
 
 class ObjectFeed(Feed):
-    """Messages of 1.9's dialect as Python objects."""
+    """Messages of the 1.9 interface as Python objects."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -250,7 +250,7 @@ class ByteSession(Session):
 
 
 class BytesFeed(Feed):
-    """Messages of 1.9's dialect as protobuf."""
+    """Messages of the 1.9 interface as protobuf."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -293,16 +293,16 @@ class BytesSession(ByteSession):
         ]
 
 
-class SeedBytesFeed(Feed):
-    """Messages of the seed's dialect as protobuf. It has no preemption policy, so this is left out."""
+class FirstBytesFeed(Feed):
+    """Messages of the first interface as protobuf. It has no preemption policy, so this is left out."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.cluster = encode(
-            seed.UpdateRequest(
+            first.UpdateRequest(
                 rm_id=RM_ID,
                 new_schedulable_nodes=[
-                    seed.NewNodeInfo(
+                    first.NewNodeInfo(
                         node_id=node.node_id, attributes=node.attributes, schedulable_resource=node.schedulable_resource
                     )
                     for node in node_request(workload).nodes
@@ -313,23 +313,23 @@ class SeedBytesFeed(Feed):
         requests = allocation_requests(workload)
         self.asks = sum(len(request.allocations) for request in requests)
         self.batches: list[bytes] = [
-            encode(seed.UpdateRequest(rm_id=RM_ID, asks=[_seed_ask(ask) for ask in request.allocations]))
+            encode(first.UpdateRequest(rm_id=RM_ID, asks=[_first_ask(ask) for ask in request.allocations]))
             for request in requests
         ]
 
-    def connect(self, *, keep: bool, reservations: bool) -> SeedBytesSession:
+    def connect(self, *, keep: bool, reservations: bool) -> FirstBytesSession:
         """A new scheduler with nodes and applications in place."""
-        return SeedBytesSession(self, keep=keep, reservations=reservations)
+        return FirstBytesSession(self, keep=keep, reservations=reservations)
 
 
-class SeedBytesSession(ByteSession):
+class FirstBytesSession(ByteSession):
     """UpdateRequest in, UpdateResponse out. The configuration is the host's: that of a policy group."""
 
-    def __init__(self, feed: SeedBytesFeed, *, keep: bool, reservations: bool) -> None:
+    def __init__(self, feed: FirstBytesFeed, *, keep: bool, reservations: bool) -> None:
         workload = feed.workload
         groups: PolicyGroups = {RM_ID: (workload.config or "", workload.extra)}
         super().__init__(keep=keep, reservations=reservations, policy_groups=groups)
-        self.api.register_resource_manager(seed.RegisterResourceManagerRequest(rm_id=RM_ID, policy_group=RM_ID))
+        self.api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id=RM_ID, policy_group=RM_ID))
         self.api.update(feed.cluster)
         self.check(workload.name, "")
 
@@ -339,7 +339,7 @@ class SeedBytesSession(ByteSession):
 
     def as_bytes(self, outputs: list[Output]) -> Sequence[tuple[str, bytes]]:
         """What is sent to the resource manager."""
-        return adapt_seed.responses_as_bytes(outputs, RM_ID)
+        return adapt_first.responses_as_bytes(outputs, RM_ID)
 
     def decisions(self) -> list[tuple[str, str]]:
         """Which ask runs on which node, read from the bytes that were sent."""
@@ -347,22 +347,22 @@ class SeedBytesSession(ByteSession):
             (new.allocation_key, new.node_id)
             for kind, data in self.sent
             if kind == "update"
-            for new in decode(seed.UpdateResponse, data).new_allocations
+            for new in decode(first.UpdateResponse, data).new_allocations
         ]
 
 
-def _seed_ask(ask: v19.Allocation) -> seed.AllocationAsk:
-    return seed.AllocationAsk(
+def _first_ask(ask: v19.Allocation) -> first.AllocationAsk:
+    return first.AllocationAsk(
         allocation_key=ask.allocation_key,
         application_id=ask.application_id,
         partition_name=ask.partition_name,
         resource_ask=ask.resource_per_alloc,
         max_allocations=1,
-        priority=seed.Priority(priority_value=ask.priority),
+        priority=first.Priority(priority_value=ask.priority),
         tags=ask.allocation_tags,
         task_group_name=ask.task_group_name,
         placeholder=ask.placeholder,
     )
 
 
-FEEDS: dict[str, type[Feed]] = {"objects": ObjectFeed, "bytes": BytesFeed, "seed-bytes": SeedBytesFeed}
+FEEDS: dict[str, type[Feed]] = {"objects": ObjectFeed, "bytes": BytesFeed, "first-bytes": FirstBytesFeed}

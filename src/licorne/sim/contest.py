@@ -1,9 +1,9 @@
 """Measures evictions and gangs, as a resource manager that embeds the scheduler would see them.
 
-Like `bench.py` it goes through the public API in 1.9's dialect, with messages that exist before the clock starts, 1,000
-a call. But here the resource manager has a part of its own: it confirms what is to be released, and hands in the real
-asks of a gang when its application runs. Its answers are made in the loop, because they depend on what was decided;
-their time is part of the whole, and told apart from that of deciding.
+Like `bench.py` it goes through the public API in the 1.9 interface, with messages that exist before the clock starts,
+1,000 a call. But here the resource manager has a part of its own: it confirms what is to be released, and hands in the
+real asks of a gang when its application runs. Its answers are made in the loop, because they depend on what was
+decided; their time is part of the whole, and told apart from that of deciding.
 
 | case | the clock runs |
 |---|---|
@@ -35,7 +35,10 @@ from licorne.sim.workload import Workload, WorkloadError
 
 SECOND_NS = 1_000_000_000
 ALLOWED_NS = 30 * SECOND_NS
-"""When preemption is first allowed for asks that came at 0 (spec preemption.md, section 1: the delay of a leaf)."""
+"""When preemption is first allowed for asks that came at 0.
+
+Source: docs/spec/preemption.md, section 1: the delay of a leaf.
+"""
 PATIENCE_NS = 600 * SECOND_NS
 """So much virtual time may pass, in all, until everything is decided."""
 

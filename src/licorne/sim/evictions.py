@@ -1,8 +1,9 @@
 """What evictions cost: who lost pods to whom, how many, and the work that these pods had done.
 
 Only what the scheduler tells is read: a release with PREEMPTED_BY_SCHEDULER, whose message names what it is for
-(spec preemption.md, sections 2.11, 3 and 4.5). A pod's work is the time for which it ran until it was gone, its grace
-included, times what it held; it is lost, because a pod that is created again begins anew. A placeholder does no work.
+(docs/spec/preemption.md, sections 2.11, 3 and 4.5). A pod's work is the time for which it ran until it was gone, its
+grace included, times what it held; it is lost, because a pod that is created again begins anew. A placeholder does no
+work.
 """
 
 from __future__ import annotations

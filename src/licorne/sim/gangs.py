@@ -1,9 +1,10 @@
 """Gangs in a simulation: what a resource manager does for them, and how long they waited.
 
-For a gang with placeholders it does what YuniKorn's Kubernetes shim does (spec scheduling.md 9.2, k8shim.md 3): when the
-application is accepted it hands in the placeholders; the real asks it keeps back until the application runs, or has
-gone back to being an ordinary one (style Soft) after its placeholders' time was over. If the gang fails (style Hard),
-what was kept back is never handed in. An atomic gang has no placeholders: its asks are handed in as they come.
+For a gang with placeholders it does what YuniKorn's Kubernetes shim does (docs/spec/scheduling.md, section 9.2,
+docs/spec/k8shim.md, section 3): when the application is accepted it hands in the placeholders; the real asks it keeps
+back until the application runs, or has gone back to being an ordinary one (style Soft) after its placeholders' time was
+over. If the gang fails (style Hard), what was kept back is never handed in. An atomic gang has no placeholders: its
+asks are handed in as they come.
 
 A gang has started when for each of its groups as many real pods run at once as the group needs at least. How long it
 waited is counted from its application's line to that moment.
@@ -172,7 +173,7 @@ class Gangs:
 
 
 def task_groups(groups: tuple[TaskGroup, ...]) -> str:
-    """The groups as the tag that an application carries (spec scheduling.md, section 9.2)."""
+    """The groups as the tag that an application carries (docs/spec/scheduling.md, section 9.2)."""
     return msgspec.json.encode(
         [
             {

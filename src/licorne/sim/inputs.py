@@ -41,7 +41,7 @@ def application(line: lines.App) -> messages.AddApplication:
     """A new application. One with placeholders has their timeout, any other the limit of its running time.
 
     The message has one field for both (as the dialects have), so the other of the two counts for nothing
-    (spec scheduling.md 16.9: an application with a placeholder ask has no limit of its running time).
+    (docs/spec/scheduling.md, section 16.9: an application with a placeholder ask has no limit of its running time).
 
     A gang carries its groups as a tag; what its placeholders ask for together follows from them.
     """

@@ -1,4 +1,4 @@
-"""The lines of a workload file, one class for each kind (`spec/workload-format.md`).
+"""The lines of a workload file, one class for each kind (docs/spec/workload-format.md).
 
 These classes are the file format and nothing more: fields are named as in the file, a missing field has the value
 that means "not said", and an unknown one is refused, because a misspelt `duration_s` that is silently ignored turns

@@ -12,7 +12,7 @@ the cluster 99 % idle, which tests nothing, so there are three readings of them:
 
 Every pod is an application of its own, for the trace does not say which pods belong together; the queue is that of
 its QoS class (`root.ls`), and the user is named as the class. GPU models are node constraints
-(`spec/scheduler-interface.md` section 9). GPUs count as thousandths per node: that a pod's share must come from one
+(docs/spec/scheduler-interface.md, section 9). GPUs count as thousandths per node: that a pod's share must come from one
 device, or its whole GPUs from several, is not modelled, and the result says so.
 """
 

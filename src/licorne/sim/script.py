@@ -1,6 +1,6 @@
 """The trace of a script: one line for each thing that the scheduler announces, in the form of the recordings.
 
-Only the form is decided here (`spec/workload-format.md`, version 2). The one subtlety is the order of release lines:
+Only the form is decided here (docs/spec/workload-format.md, version 2). The one subtlety is the order of release lines:
 those of one message are sorted by key, because the original announces them in the order of a map. A message is what
 the scheduler says about one cause. While it decides, neighbours with the same type and text belong together, whatever
 that has no line stands between them; a line of the script (a node that goes) is one cause altogether, and all releases

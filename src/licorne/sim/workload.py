@@ -5,7 +5,7 @@ after a minute of decisions. So all lines are kept, as the slim objects of `line
 step: msgspec builds the object of the right class from the bytes of a line and refuses what the class does not
 allow; only what spans lines (order of kinds, time, version) is checked here.
 
-Two versions are read (`spec/workload-format.md`). Version 1 knows five kinds of line, submitted kind by kind.
+Two versions are read (docs/spec/workload-format.md). Version 1 knows five kinds of line, submitted kind by kind.
 Version 2 is a script, executed line by line; and if any of its lines says when (`at`) or how long (`duration_s`), or
 names a gang, it is a timed one: the clock moves and decisions are made as time passes.
 """

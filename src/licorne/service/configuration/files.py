@@ -1,8 +1,8 @@
 """The settings file: a YAML mapping of keys and texts, a ConfigMap of Kubernetes as a manifest, or mounted as a folder.
 
 What a ConfigMap has under `binaryData` counts where the key ends with `.gz`: it is gunzipped, the ending is left out,
-and it goes before `data` (spec config.md, section 12). A folder has a file for each key; names that begin with a dot
-are those of Kubernetes itself.
+and it goes before `data` (docs/spec/config.md, section 12). A folder has a file for each key; names that begin with a
+dot are those of Kubernetes itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""REST: what the scheduler knows, for people and tools (spec rest-api.md). `make_app` gives an ASGI application.
+"""REST: what the scheduler knows, for people and tools (docs/spec/rest-api.md). `make_app` gives an ASGI application.
 
 app         a request from its first byte to its answer: limits, compression, errors
 access      tokens and limits

@@ -1,4 +1,6 @@
-"""The running configuration as the original shows it (spec rest-api.md, Config), and whether another one would be taken.
+"""The running configuration as the original shows it, and whether another one would be taken.
+
+Source: docs/spec/rest-api.md, "Config".
 
 What is shown is what was read, quantities as they were written, with what reading adds: root where it was left out, and
 the limits of a partition, which are root's. Which fields are shown though they are empty is as in the original.

@@ -80,7 +80,7 @@ def _stacks() -> list[tuple[str, traceback.StackSummary]]:
         frames.reverse()
         found.append((f"thread {names.get(ident, ident)}", frames))
     for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
-        # Frames of compiled coroutines have no line, and `Task.print_stack` fails on them.
+        # Frames of compiled coroutines have no line, and `asyncio.Task.print_stack` fails on them.
         frames = extract((frame, frame.f_lineno) for frame in task.get_stack(limit=_TOP))
         found.append((f"task {task.get_name()}", frames))
     return found

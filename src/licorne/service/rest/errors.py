@@ -1,4 +1,4 @@
-"""Refusals, as clients see them (spec rest-api.md, section 1). No traceback is ever among them."""
+"""Refusals, as clients see them (docs/spec/rest-api.md, section 1). No traceback is ever among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each endpoint answers (spec rest-api.md, section 2). Which path leads where is in `endpoints`.
+"""What each endpoint answers (docs/spec/rest-api.md, section 2). Which path leads where is in `endpoints`.
 
 The order of checks is the original's: the syntax of names, the partition, the object. Everything is read in one step, or
 object by object in small steps where there may be many.

@@ -1,4 +1,4 @@
-"""The JSON objects of the REST interface, as types (spec rest-api.md, section 3): names, units, what is left out.
+"""The JSON objects of the REST interface, as types (docs/spec/rest-api.md, section 3): names, units, what is left out.
 
 A field with a default is left out where it has it; a field without one is always there. Resources are maps from type to
 an integer: memory in bytes, vcore in thousandths, the rest as counted. Times are Unix nanoseconds unless said otherwise.

@@ -1,4 +1,4 @@
-"""From a path to its endpoint, as the original does it (spec rest-api.md, section 1), and a little kinder.
+"""From a path to its endpoint, as the original does it (docs/spec/rest-api.md, section 1), and a little kinder.
 
 Fixed parts count with their letter case, but another case, or a slash at the end, is answered with a redirect to the
 right path. A variable part is decoded, and then decoded again as query text, since the original wants `%` escaped twice;

@@ -1,4 +1,7 @@
-"""A stream of events: a line for each, flushed as it comes, until one of the two has enough (spec rest-api.md, Stream)."""
+"""A stream of events: a line for each, flushed as it comes, until one of the two has enough.
+
+Source: docs/spec/rest-api.md, "Stream".
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The seed's dialect: messages and enums of the Scheduler Interface as document 000 prints them.
+"""The first interface: messages and enums of the Scheduler Interface as *Scheduler Interface Spec* prints them.
 
 One stream, `Update`, carries everything in both directions. An ask and an allocation are different messages; an ask may
 repeat (`max_allocations`), so that a UUID and not the key names an allocation. Names are the document's, its slips
-included: `applicartionID`, `allocationkey`. Facts: seed 000 and spec scheduler-interface.md, section 3.
+included: `applicartionID`, `allocationkey`. Facts: *Scheduler Interface Spec* and docs/spec/scheduler-interface.md,
+section 3.
 
 Enum fields are declared with their enum, but a peer may send any number. Nothing here checks values; the adapter does.
 """

@@ -1,4 +1,4 @@
-"""The seed's dialect: the order in which a request takes effect, what its parts mean, what is refused, and answers."""
+"""The first interface: the order in which a request takes effect, what its parts mean, what is refused, and answers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.si import first
 from licorne.si import messages as m
-from licorne.si import seed
-from licorne.si.adapt_seed import inputs_from_update_request, responses, resync
+from licorne.si.adapt_first import inputs_from_update_request, responses, resync
 from licorne.si.messages import NodeAction, Termination
 
 PARTITION = "si/node-partition"
@@ -19,21 +19,21 @@ DEFAULT = {PARTITION: "[rm]default"}
 
 
 def test_the_order_of_a_request() -> None:
-    request = seed.UpdateRequest(
+    request = first.UpdateRequest(
         rm_id="rm",
-        remove_applications=[seed.RemoveApplicationRequest(application_id="gone")],
-        releases=seed.AllocationReleasesRequest(
-            allocation_asks_to_release=[seed.AllocationAskRelease(application_id="a", allocation_key="k")],
-            allocations_to_release=[seed.AllocationRelease(application_id="a", uuid="u")],
+        remove_applications=[first.RemoveApplicationRequest(application_id="gone")],
+        releases=first.AllocationReleasesRequest(
+            allocation_asks_to_release=[first.AllocationAskRelease(application_id="a", allocation_key="k")],
+            allocations_to_release=[first.AllocationRelease(application_id="a", uuid="u")],
         ),
-        asks=[seed.AllocationAsk(allocation_key="k", application_id="a")],
-        new_applications=[seed.AddApplicationRequest(application_id="a", execution_timeout_milli_seconds=9)],
-        updated_nodes=[seed.UpdateNodeInfo(node_id="n", action=seed.ActionFromRM.DRAIN_NODE)],
+        asks=[first.AllocationAsk(allocation_key="k", application_id="a")],
+        new_applications=[first.AddApplicationRequest(application_id="a", execution_timeout_milli_seconds=9)],
+        updated_nodes=[first.UpdateNodeInfo(node_id="n", action=first.ActionFromRM.DRAIN_NODE)],
         new_schedulable_nodes=[
-            seed.NewNodeInfo(
-                node_id="n", existing_allocations=[seed.Allocation(allocation_key="e", application_id="a", uuid="x")]
+            first.NewNodeInfo(
+                node_id="n", existing_allocations=[first.Allocation(allocation_key="e", application_id="a", uuid="x")]
             ),
-            seed.NewNodeInfo(node_id="o"),
+            first.NewNodeInfo(node_id="o"),
         ],
     )
     assert inputs_from_update_request(request).inputs == [
@@ -64,14 +64,14 @@ def test_the_order_of_a_request() -> None:
         ({}, {"application_id": "k", "independent": True}),
         ({"application_id": "a", "max_allocations": 5}, {"application_id": "a", "max_allocations": 5}),
         (
-            {"application_id": "a", "priority": seed.Priority(priority_value=-7)},
+            {"application_id": "a", "priority": first.Priority(priority_value=-7)},
             {"application_id": "a", "priority": -7},
         ),
         (
-            {"application_id": "a", "priority": seed.Priority(priority_class_name="high")},
+            {"application_id": "a", "priority": first.Priority(priority_class_name="high")},
             {"application_id": "a", "priority_class": "high"},
         ),
-        ({"application_id": "a", "priority": seed.Priority()}, {"application_id": "a"}),
+        ({"application_id": "a", "priority": first.Priority()}, {"application_id": "a"}),
         (
             {
                 "application_id": "a",
@@ -95,13 +95,13 @@ def test_the_order_of_a_request() -> None:
     ],
 )
 def test_asks(fields: dict[str, Any], expected: dict[str, Any]) -> None:
-    request = seed.UpdateRequest(rm_id="rm", asks=[seed.AllocationAsk(allocation_key="k", **fields)])
+    request = first.UpdateRequest(rm_id="rm", asks=[first.AllocationAsk(allocation_key="k", **fields)])
     result = inputs_from_update_request(request)
     assert result.inputs == [m.Allocation(key="k", **expected)]
     assert not result.outputs
 
 
-BOTH = seed.Priority(priority_value=1, priority_class_name="high")
+BOTH = first.Priority(priority_value=1, priority_class_name="high")
 
 
 @pytest.mark.parametrize(
@@ -110,18 +110,18 @@ BOTH = seed.Priority(priority_value=1, priority_class_name="high")
         ("priority", BOTH, f"priority {BOTH!r}: must be a number or the name of a class, not both"),
         (
             "priority",
-            seed.Priority(priority_class_name=""),
+            first.Priority(priority_class_name=""),
             "priority.priorityClassName '': must be the name of a class",
         ),
         ("priority", 5, "priority 5: must be Priority"),
         (
             "priority",
-            seed.Priority(priority_value=2**31),
+            first.Priority(priority_value=2**31),
             "priority.priorityValue 2147483648: must fit in 32 bits with sign",
         ),
         (
             "priority",
-            seed.Priority(priority_value=1.5),  # type: ignore[arg-type]
+            first.Priority(priority_value=1.5),  # type: ignore[arg-type]
             "priority.priorityValue 1.5: must be an integer",
         ),
         ("max_allocations", -1, "maxAllocations -1: must not be negative"),
@@ -132,10 +132,10 @@ BOTH = seed.Priority(priority_value=1, priority_class_name="high")
 )
 @pytest.mark.parametrize("others", [0, 1])
 def test_bad_asks(field: str, value: object, reason: str, others: int) -> None:
-    bad = seed.AllocationAsk(allocation_key="bad", application_id="a")
+    bad = first.AllocationAsk(allocation_key="bad", application_id="a")
     setattr(bad, field, value)
-    asks = [bad, *[seed.AllocationAsk(allocation_key="x", application_id="a")] * others]
-    result = inputs_from_update_request(seed.UpdateRequest(asks=asks))
+    asks = [bad, *[first.AllocationAsk(allocation_key="x", application_id="a")] * others]
+    result = inputs_from_update_request(first.UpdateRequest(asks=asks))
     assert result.inputs == [m.Allocation(key="x", application_id="a")] * others
     (refusal,) = result.outputs
     assert isinstance(refusal, m.RejectedAllocation)
@@ -148,27 +148,29 @@ def test_bad_asks(field: str, value: object, reason: str, others: int) -> None:
 
 
 def test_a_new_node_with_what_runs_on_it() -> None:
-    node = seed.NewNodeInfo(
+    node = first.NewNodeInfo(
         node_id="n",
         attributes={PARTITION: "gpu", "si/arch": "arm"},
         schedulable_resource={"vcore": 8},
         occupied_resource={"vcore": 1},
         existing_allocations=[
-            seed.Allocation(
+            first.Allocation(
                 allocation_key="k",
                 uuid="u",
                 node_id="n",
                 application_id="a",
                 resource_per_alloc={"vcore": 2},
-                priority=seed.Priority(priority_class_name="high"),
+                priority=first.Priority(priority_class_name="high"),
                 allocation_tags={"t": "u"},
                 task_group_name="g",
                 placeholder=True,
             ),
-            seed.Allocation(allocation_key="alone", partition_name="default", priority=seed.Priority(priority_value=3)),
+            first.Allocation(
+                allocation_key="alone", partition_name="default", priority=first.Priority(priority_value=3)
+            ),
         ],
     )
-    result = inputs_from_update_request(seed.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node]))
+    result = inputs_from_update_request(first.UpdateRequest(rm_id="rm", new_schedulable_nodes=[node]))
     assert result.inputs == [
         m.NodeUpdate(
             node_id="n",
@@ -200,18 +202,18 @@ def test_a_new_node_with_what_runs_on_it() -> None:
 @pytest.mark.parametrize(
     ("existing", "reason"),
     [
-        (seed.Allocation(node_id="other"), "nodeID 'other': must be the node that reports it"),
-        (seed.Allocation(resource_per_alloc={"vcore": "1"}), "resourcePerAlloc['vcore'] '1': must be an integer"),  # type: ignore[dict-item]
+        (first.Allocation(node_id="other"), "nodeID 'other': must be the node that reports it"),
+        (first.Allocation(resource_per_alloc={"vcore": "1"}), "resourcePerAlloc['vcore'] '1': must be an integer"),  # type: ignore[dict-item]
         (
-            seed.Allocation(priority=seed.Priority(priority_class_name="")),
+            first.Allocation(priority=first.Priority(priority_class_name="")),
             "priority.priorityClassName '': must be the name of a class",
         ),
         (None, "None: must be Allocation"),
     ],
 )
 def test_a_node_is_refused_as_a_whole(existing: Any, reason: str) -> None:
-    node = seed.NewNodeInfo(node_id="n", existing_allocations=[seed.Allocation(allocation_key="k"), existing])
-    result = inputs_from_update_request(seed.UpdateRequest(new_schedulable_nodes=[node]))
+    node = first.NewNodeInfo(node_id="n", existing_allocations=[first.Allocation(allocation_key="k"), existing])
+    result = inputs_from_update_request(first.UpdateRequest(new_schedulable_nodes=[node]))
     assert not result.inputs
     joint = " " if existing is None else "."
     place = "invalid newSchedulableNodes[0].existingAllocations[1]"
@@ -231,20 +233,20 @@ def test_a_node_is_refused_as_a_whole(existing: Any, reason: str) -> None:
     ],
 )
 def test_updated_nodes(action: int, expected: dict[str, Any]) -> None:
-    node = seed.UpdateNodeInfo(
+    node = first.UpdateNodeInfo(
         node_id="n",
         attributes={"x": "y"},
         schedulable_resource={"vcore": 1},
         occupied_resource={},
-        action=seed.ActionFromRM(action),
+        action=first.ActionFromRM(action),
     )
-    result = inputs_from_update_request(seed.UpdateRequest(rm_id="rm", updated_nodes=[node]))
+    result = inputs_from_update_request(first.UpdateRequest(rm_id="rm", updated_nodes=[node]))
     assert result.inputs == [m.NodeUpdate(node_id="n", strict=True, **expected)]
 
 
 def test_an_unknown_action_is_refused() -> None:
-    node = seed.UpdateNodeInfo(node_id="n", action=4)  # type: ignore[arg-type]
-    result = inputs_from_update_request(seed.UpdateRequest(updated_nodes=[node]))
+    node = first.UpdateNodeInfo(node_id="n", action=4)  # type: ignore[arg-type]
+    result = inputs_from_update_request(first.UpdateRequest(updated_nodes=[node]))
     assert result.outputs == [
         m.RejectedNode(
             "n",
@@ -259,27 +261,27 @@ def test_an_unknown_action_is_refused() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3])
 def test_termination_types_are_shifted_by_one(number: int) -> None:
-    releases = seed.AllocationReleasesRequest(
-        allocations_to_release=[seed.AllocationRelease(uuid="u", termination_type=seed.TerminationType(number))]
+    releases = first.AllocationReleasesRequest(
+        allocations_to_release=[first.AllocationRelease(uuid="u", termination_type=first.TerminationType(number))]
     )
-    result = inputs_from_update_request(seed.UpdateRequest(releases=releases))
+    result = inputs_from_update_request(first.UpdateRequest(releases=releases))
     assert result.inputs == [m.Release(uuid="u", termination=Termination(number + 1), what="allocation")]
     ((_, response),) = responses([m.Released("k", "a", Termination(number + 1), uuid="u")], "rm")
-    assert isinstance(response, seed.UpdateResponse)
+    assert isinstance(response, first.UpdateResponse)
     assert response.released_allocations[0].termination_type == number
 
 
 def test_releases_of_everything_and_of_nothing() -> None:
-    releases = seed.AllocationReleasesRequest(
-        allocations_to_release=[seed.AllocationRelease(application_id="a", message="m"), seed.AllocationRelease()],
+    releases = first.AllocationReleasesRequest(
+        allocations_to_release=[first.AllocationRelease(application_id="a", message="m"), first.AllocationRelease()],
         allocation_asks_to_release=[
-            seed.AllocationAskRelease(application_id="a"),
-            seed.AllocationAskRelease(allocation_key="k"),
-            seed.AllocationAskRelease(),
-            seed.AllocationAskRelease(allocation_key="k", termination_type=4),  # type: ignore[arg-type]
+            first.AllocationAskRelease(application_id="a"),
+            first.AllocationAskRelease(allocation_key="k"),
+            first.AllocationAskRelease(),
+            first.AllocationAskRelease(allocation_key="k", termination_type=4),  # type: ignore[arg-type]
         ],
     )
-    result = inputs_from_update_request(seed.UpdateRequest(releases=releases))
+    result = inputs_from_update_request(first.UpdateRequest(releases=releases))
     assert result.inputs == [
         m.Release(application_id="a", message="m", what="allocation"),
         m.Release(application_id="a", what="ask"),
@@ -296,10 +298,10 @@ def test_releases_of_everything_and_of_nothing() -> None:
 # -- bad input as such
 
 
-@pytest.mark.parametrize("junk", [None, 5, "text", {}, seed.EventRecord()])
+@pytest.mark.parametrize("junk", [None, 5, "text", {}, first.EventRecord()])
 def test_nothing_is_raised_for_junk_in_place_of_a_request_or_a_list(junk: Any) -> None:
     assert inputs_from_update_request(junk).ignored
-    request = seed.UpdateRequest(
+    request = first.UpdateRequest(
         rm_id=junk,
         asks=junk,
         releases=junk,
@@ -320,10 +322,10 @@ values = st.one_of(
     st.text(),
     st.binary(),
     st.dictionaries(st.text(max_size=3) | st.integers(), st.text(max_size=3) | st.integers(), max_size=2),
-    st.builds(seed.Priority, priority_value=st.none() | st.integers(), priority_class_name=st.none() | st.text()),
+    st.builds(first.Priority, priority_value=st.none() | st.integers(), priority_class_name=st.none() | st.text()),
 )
-asks = st.dictionaries(st.sampled_from(seed.AllocationAsk.__struct_fields__), values, max_size=4)
-nodes = st.dictionaries(st.sampled_from(seed.UpdateNodeInfo.__struct_fields__), values, max_size=4)
+asks = st.dictionaries(st.sampled_from(first.AllocationAsk.__struct_fields__), values, max_size=4)
+nodes = st.dictionaries(st.sampled_from(first.UpdateNodeInfo.__struct_fields__), values, max_size=4)
 
 
 @given(st.lists(asks, max_size=3), st.lists(nodes, max_size=3), st.lists(values, max_size=3))
@@ -331,9 +333,9 @@ def test_each_item_is_read_or_refused(
     ask_fields: list[dict[str, Any]], node_fields: list[dict[str, Any]], others: list[Any]
 ) -> None:
     result = inputs_from_update_request(
-        seed.UpdateRequest(
-            asks=[seed.AllocationAsk(**fields) for fields in ask_fields],
-            updated_nodes=[seed.UpdateNodeInfo(**fields) for fields in node_fields],
+        first.UpdateRequest(
+            asks=[first.AllocationAsk(**fields) for fields in ask_fields],
+            updated_nodes=[first.UpdateNodeInfo(**fields) for fields in node_fields],
             new_applications=others,
         )
     )
@@ -375,7 +377,7 @@ outputs = st.lists(
 )
 
 
-def read_back(response: seed.UpdateResponse) -> list[m.Output]:
+def read_back(response: first.UpdateResponse) -> list[m.Output]:
     """The outputs that a response came from, list by list."""
     found: list[m.Output] = [
         m.NewAllocation(
@@ -417,7 +419,7 @@ def read_back(response: seed.UpdateResponse) -> list[m.Output]:
 def test_answers_survive_the_wire_in_the_order_of_each_list(given_outputs: list[m.Output]) -> None:
     ((kind, response),) = responses(given_outputs, "rm")
     assert kind == "update"
-    received = msgspec.json.decode(msgspec.json.encode(response), type=seed.UpdateResponse)
+    received = msgspec.json.decode(msgspec.json.encode(response), type=first.UpdateResponse)
     assert received == response
     assert {item.partition_name for item in received.new_allocations} <= {"[rm]default"}
     back = read_back(received)
@@ -431,10 +433,10 @@ def test_answers_survive_the_wire_in_the_order_of_each_list(given_outputs: list[
 
 def test_states_travel_beside_the_response() -> None:
     waiting = m.WaitingForResources("k", "a")
-    state = seed.UpdateContainerSchedulingStateRequest(
+    state = first.UpdateContainerSchedulingStateRequest(
         application_id="a",
         allocation_key="k",
-        state=seed.SchedulingState.FAILED,
+        state=first.SchedulingState.FAILED,
         reason="request is waiting for cluster resources become available",
     )
     assert list(responses([waiting], "rm")) == [("state", state)]
@@ -445,8 +447,8 @@ def test_states_travel_beside_the_response() -> None:
 
 def test_an_unknown_cause_is_told_as_stopped() -> None:
     ((_, response),) = responses([m.Released("k", "a", Termination.UNKNOWN)], "rm")
-    assert isinstance(response, seed.UpdateResponse)
-    assert response.released_allocations[0].termination_type is seed.TerminationType.STOPPED_BY_RM
+    assert isinstance(response, first.UpdateResponse)
+    assert response.released_allocations[0].termination_type is first.TerminationType.STOPPED_BY_RM
 
 
 def test_resync() -> None:

@@ -1,8 +1,8 @@
-"""Between the seed's dialect and the core.
+"""Between the first interface and the core.
 
 In: an `UpdateRequest` holds eight lists and says nothing about their order, so the order is decided here. It is the one
-in which a resource manager reports its state after a restart (spec section 6), as far as each list needs another one
-to be there first; what ends things comes last, as in 1.9:
+in which a resource manager reports its state after a restart (docs/spec/scheduler-interface.md, section 6), as far as
+each list needs another one to be there first; what ends things comes last, as in 1.9:
 
 1. new nodes, then updated nodes: a node may be registered and drained in one request;
 2. new applications, after the nodes, because a gang is measured against what the cluster has;
@@ -14,7 +14,7 @@ to be there first; what ends things comes last, as in 1.9:
 So a request may end what it begins, and what is to be ended first and begun again takes two requests.
 
 Out: one `UpdateResponse` for a batch of outputs. Each list keeps their order; between lists there is none to keep,
-since the seed's text knows none. Scheduling states are a plugin's and travel beside it.
+since the first interface knows none. Scheduling states are a plugin's and travel beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from licorne.si import messages, seed, wire_asks
+from licorne.si import first, messages, wire_asks
 from licorne.si._check import Fault, Mistyped, plain, salvaged
 from licorne.si.adapt import (
     Translation,
@@ -41,52 +41,52 @@ from licorne.si.adapt import (
     removal_input,
     updated_application,
 )
-from licorne.si.decisions import as_seed, run_end
+from licorne.si.decisions import as_first, run_end
 from licorne.si.messages import NodeAction, Output, Termination
 from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
-from licorne.si.reading import read_seed
-from licorne.si.wire_decisions import write_seed
+from licorne.si.reading import read_first
+from licorne.si.wire_decisions import write_first
 from licorne.si.wire_read import decode_apart
 from licorne.si.wire_write import encode
 
 Kind = Literal["update", "state"]
-Response = seed.UpdateResponse | seed.UpdateContainerSchedulingStateRequest
+Response = first.UpdateResponse | first.UpdateContainerSchedulingStateRequest
 
 _ACTIONS = {
-    seed.ActionFromRM.UPDATE: NodeAction.UPDATE,
-    seed.ActionFromRM.DRAIN_NODE: NodeAction.DRAIN_NODE,
-    seed.ActionFromRM.DECOMISSION: NodeAction.DECOMISSION,
-    seed.ActionFromRM.DRAIN_TO_SCHEDULABLE: NodeAction.DRAIN_TO_SCHEDULABLE,
+    first.ActionFromRM.UPDATE: NodeAction.UPDATE,
+    first.ActionFromRM.DRAIN_NODE: NodeAction.DRAIN_NODE,
+    first.ActionFromRM.DECOMISSION: NodeAction.DECOMISSION,
+    first.ActionFromRM.DRAIN_TO_SCHEDULABLE: NodeAction.DRAIN_TO_SCHEDULABLE,
 }
-_FROM_SEED = {
-    seed.TerminationType.STOPPED_BY_RM: Termination.STOPPED_BY_RM,
-    seed.TerminationType.TIMEOUT: Termination.TIMEOUT,
-    seed.TerminationType.PREEMPTED_BY_SCHEDULER: Termination.PREEMPTED_BY_SCHEDULER,
-    seed.TerminationType.PLACEHOLDER_REPLACED: Termination.PLACEHOLDER_REPLACED,
+_FROM_FIRST = {
+    first.TerminationType.STOPPED_BY_RM: Termination.STOPPED_BY_RM,
+    first.TerminationType.TIMEOUT: Termination.TIMEOUT,
+    first.TerminationType.PREEMPTED_BY_SCHEDULER: Termination.PREEMPTED_BY_SCHEDULER,
+    first.TerminationType.PLACEHOLDER_REPLACED: Termination.PLACEHOLDER_REPLACED,
 }
-# The seed has no word for "unknown"; the original treats it as stopped by the resource manager.
-_TO_SEED = {theirs: ours for ours, theirs in _FROM_SEED.items()} | {
-    Termination.UNKNOWN: seed.TerminationType.STOPPED_BY_RM
+# The first interface has no word for "unknown"; the original treats it as stopped by the resource manager.
+_TO_FIRST = {theirs: ours for ours, theirs in _FROM_FIRST.items()} | {
+    Termination.UNKNOWN: first.TerminationType.STOPPED_BY_RM
 }
 
 
 # -- in --------------------------------------------------------------------------------------------------
 
 
-def inputs_from_update_request(req: seed.UpdateRequest) -> Translation:
+def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
     """All of a request, in the order that the head of this module gives.
 
     A node that cannot be read is refused together with the allocations that it reports.
     """
     result = Translation()
-    if not isinstance(req, seed.UpdateRequest):
+    if not isinstance(req, first.UpdateRequest):
         result.ignored.append(result.reason(Mistyped(req, "must be UpdateRequest")))
         return result
     rm_id = salvaged(req, "rm_id")
     partitions = names_for(rm_id).short
 
     def asks() -> None:
-        each_ask(result, "asks", req.asks, seed.AllocationAsk, read_seed, _ask_reader(partitions), partitions)
+        each_ask(result, "asks", req.asks, first.AllocationAsk, read_first, _ask_reader(partitions), partitions)
 
     _inputs(result, req, rm_id, asks)
     return result
@@ -98,7 +98,7 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
     Raises:
         WireError: the bytes are no such request; nothing of it is read then.
     """
-    req, lengths = decode_apart(seed.UpdateRequest, data, "asks")
+    req, lengths = decode_apart(first.UpdateRequest, data, "asks")
     result = Translation()
     partitions = names_for(req.rm_id).short
 
@@ -109,8 +109,8 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
             "asks",
             data,
             lengths,
-            seed.AllocationAsk,
-            wire_asks.read_seed,
+            first.AllocationAsk,
+            wire_asks.read_first,
             _ask_reader(partitions),
             partitions,
         )
@@ -119,25 +119,25 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
     return req.rm_id, result
 
 
-def _inputs(result: Translation, req: seed.UpdateRequest, rm_id: str, asks: Callable[[], None]) -> None:
+def _inputs(result: Translation, req: first.UpdateRequest, rm_id: str, asks: Callable[[], None]) -> None:
     """All that the request holds, in order; `asks` adds what it holds of these."""
     inputs = result.inputs
 
     def new_node(value: object) -> None:
-        node = plain(value, seed.NewNodeInfo)
+        node = plain(value, first.NewNodeInfo)
         update = _new_node(node, rm_id)
         update.existing = tuple(_existing(node, update.partition, rm_id))
         inputs.append(update)
 
     def updated_node(value: object) -> None:
-        inputs.append(_updated_node(plain(value, seed.UpdateNodeInfo), rm_id))
+        inputs.append(_updated_node(plain(value, first.UpdateNodeInfo), rm_id))
 
     def application(value: object) -> None:
-        app = plain(value, seed.AddApplicationRequest)
+        app = plain(value, first.AddApplicationRequest)
         inputs.append(application_input(app, rm_id, timeout_is_running_time=True))
 
     def removal(value: object) -> None:
-        inputs.append(removal_input(plain(value, seed.RemoveApplicationRequest), rm_id))
+        inputs.append(removal_input(plain(value, first.RemoveApplicationRequest), rm_id))
 
     each(result, "newSchedulableNodes", req.new_schedulable_nodes, new_node, refused_node)
     each(result, "updatedNodes", req.updated_nodes, updated_node, refused_node)
@@ -148,7 +148,7 @@ def _inputs(result: Translation, req: seed.UpdateRequest, rm_id: str, asks: Call
     each(result, "removeApplications", req.remove_applications, removal, None)
 
 
-def _new_node(node: seed.NewNodeInfo, rm_id: str) -> messages.NodeUpdate:
+def _new_node(node: first.NewNodeInfo, rm_id: str) -> messages.NodeUpdate:
     partition, attributes = node_attributes(node.attributes, rm_id)
     return messages.NodeUpdate(
         node_id=node.node_id,
@@ -161,7 +161,7 @@ def _new_node(node: seed.NewNodeInfo, rm_id: str) -> messages.NodeUpdate:
     )
 
 
-def _existing(node: seed.NewNodeInfo, partition: str, rm_id: str) -> list[messages.Allocation]:
+def _existing(node: first.NewNodeInfo, partition: str, rm_id: str) -> list[messages.Allocation]:
     """The allocations that a new node reports. They need not repeat its name and its partition."""
     result = []
     for index, allocation in enumerate(node.existing_allocations):
@@ -191,7 +191,7 @@ def _existing(node: seed.NewNodeInfo, partition: str, rm_id: str) -> list[messag
     return result
 
 
-def _updated_node(node: seed.UpdateNodeInfo, rm_id: str) -> messages.NodeUpdate:
+def _updated_node(node: first.UpdateNodeInfo, rm_id: str) -> messages.NodeUpdate:
     """Only an update says anything but which node is meant and what is to be done with it."""
     partition, attributes = node_attributes(node.attributes, rm_id)
     update = messages.NodeUpdate(node_id=node.node_id, action=_ACTIONS[node.action], partition=partition, strict=True)
@@ -202,7 +202,7 @@ def _updated_node(node: seed.UpdateNodeInfo, rm_id: str) -> messages.NodeUpdate:
     return update
 
 
-def _priority(priority: seed.Priority | None) -> tuple[int, str]:
+def _priority(priority: first.Priority | None) -> tuple[int, str]:
     """The number and the name of the class; 0 and empty where they are not said."""
     if priority is None:
         return 0, ""
@@ -223,7 +223,7 @@ def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocatio
         partition: str,
         resource: dict[str, int] | None,
         max_allocations: int,
-        priority: seed.Priority | None,
+        priority: first.Priority | None,
         timeout_ms: int,
         tags: dict[str, str],
         task_group: str,
@@ -254,7 +254,7 @@ def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocatio
 def _releases(result: Translation, releases: object, rm_id: str) -> None:
     """Releases of allocations, then of asks. One that names neither an application nor an item releases nothing."""
 
-    def add(release: seed.AllocationRelease | seed.AllocationAskRelease, what: str, key: str, uuid: str) -> None:
+    def add(release: first.AllocationRelease | first.AllocationAskRelease, what: str, key: str, uuid: str) -> None:
         if not (release.application_id or key or uuid):
             raise Fault(release.application_id, "must name an application, or what is to be released")
         result.inputs.append(
@@ -263,21 +263,21 @@ def _releases(result: Translation, releases: object, rm_id: str) -> None:
                 application_id=release.application_id,
                 key=key,
                 uuid=uuid,
-                termination=_FROM_SEED[release.termination_type],
+                termination=_FROM_FIRST[release.termination_type],
                 message=release.message,
                 what=what,
             )
         )
 
     def allocation(value: object) -> None:
-        release = plain(value, seed.AllocationRelease)
+        release = plain(value, first.AllocationRelease)
         add(release, "allocation", "", release.uuid)
 
     def ask(value: object) -> None:
-        release = plain(value, seed.AllocationAskRelease)
+        release = plain(value, first.AllocationAskRelease)
         add(release, "ask", release.allocation_key, "")
 
-    if not isinstance(releases, seed.AllocationReleasesRequest):
+    if not isinstance(releases, first.AllocationReleasesRequest):
         fault = Mistyped(releases, "must be AllocationReleasesRequest").inside("releases")
         result.ignored.append(result.reason(fault))
         return
@@ -292,8 +292,8 @@ def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Res
     """The core's outputs as one response, if there is anything to say, and the scheduling states after it."""
     decisions, response, states = _sorted(outputs, rm_id)
     if decisions or response is not None:
-        response = response or seed.UpdateResponse()
-        response.new_allocations = as_seed(decisions, 0, len(decisions), names_for(rm_id).qualified)
+        response = response or first.UpdateResponse()
+        response.new_allocations = as_first(decisions, 0, len(decisions), names_for(rm_id).qualified)
         yield "update", response
     for state in states:
         yield "state", state
@@ -305,7 +305,7 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
     made: list[tuple[Kind, bytes]] = []
     if decisions or response is not None:
         # Decisions have the lowest number of all that is said here, so they come first.
-        written = write_seed(decisions, 0, len(decisions), names_for(rm_id).qualified)
+        written = write_first(decisions, 0, len(decisions), names_for(rm_id).qualified)
         made.append(("update", written + encode(response) if response is not None else written))
     made += [("state", encode(state)) for state in states]
     return made
@@ -313,14 +313,14 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
 
 def _sorted(
     outputs: Iterable[Output], rm_id: str
-) -> tuple[list[Output], seed.UpdateResponse | None, list[seed.UpdateContainerSchedulingStateRequest]]:
+) -> tuple[list[Output], first.UpdateResponse | None, list[first.UpdateContainerSchedulingStateRequest]]:
     """The decisions among the outputs; a response that says the rest, if there is any; the scheduling states."""
     found = outputs if type(outputs) is list else list(outputs)
     if found and type(found[0]) is messages.NewAllocation and run_end(found, 0) == len(found):
         return found, None, []
     decisions: list[Output] = []
-    response: seed.UpdateResponse | None = None
-    states: list[seed.UpdateContainerSchedulingStateRequest] = []
+    response: first.UpdateResponse | None = None
+    states: list[first.UpdateContainerSchedulingStateRequest] = []
     at = 0
     while at < len(found):
         output = found[at]
@@ -333,17 +333,17 @@ def _sorted(
         if isinstance(output, messages.WaitingForResources):
             states.append(_state(output))
         else:
-            response = response or seed.UpdateResponse()
+            response = response or first.UpdateResponse()
             _say(response, output, rm_id)
     return decisions, response, states
 
 
-def resync() -> seed.UpdateResponse:
+def resync() -> first.UpdateResponse:
     """The response that tells a resource manager to stop and to register again."""
-    return seed.UpdateResponse(action=seed.ActionFromScheduler.RESYNC)
+    return first.UpdateResponse(action=first.ActionFromScheduler.RESYNC)
 
 
-def _say(response: seed.UpdateResponse, output: Output, rm_id: str) -> None:
+def _say(response: first.UpdateResponse, output: Output, rm_id: str) -> None:
     """Add an output to the list it belongs to."""
     match output:
         case messages.Released(ask=True):
@@ -352,7 +352,7 @@ def _say(response: seed.UpdateResponse, output: Output, rm_id: str) -> None:
             response.released_allocations.append(_released(output, rm_id))
         case messages.RejectedAllocation():
             response.rejected_allocations.append(
-                seed.RejectedAllocationAsk(
+                first.RejectedAllocationAsk(
                     allocation_key=output.key, application_id=output.application_id, reason=output.reason
                 )
             )
@@ -368,30 +368,30 @@ def _say(response: seed.UpdateResponse, output: Output, rm_id: str) -> None:
             response.accepted_nodes.append(accepted_node(output))
 
 
-def _released(output: messages.Released, rm_id: str) -> seed.AllocationRelease:
-    return seed.AllocationRelease(
+def _released(output: messages.Released, rm_id: str) -> first.AllocationRelease:
+    return first.AllocationRelease(
         partition_name=qualified_partition(output.partition, rm_id),
         application_id=output.application_id,
         uuid=output.uuid,
-        termination_type=_TO_SEED[output.termination],
+        termination_type=_TO_FIRST[output.termination],
         message=output.message,
     )
 
 
-def _released_ask(output: messages.Released, rm_id: str) -> seed.AllocationAskRelease:
-    return seed.AllocationAskRelease(
+def _released_ask(output: messages.Released, rm_id: str) -> first.AllocationAskRelease:
+    return first.AllocationAskRelease(
         partition_name=qualified_partition(output.partition, rm_id),
         application_id=output.application_id,
         allocation_key=output.key,
-        termination_type=_TO_SEED[output.termination],
+        termination_type=_TO_FIRST[output.termination],
         message=output.message,
     )
 
 
-def _state(output: messages.WaitingForResources) -> seed.UpdateContainerSchedulingStateRequest:
-    return seed.UpdateContainerSchedulingStateRequest(
+def _state(output: messages.WaitingForResources) -> first.UpdateContainerSchedulingStateRequest:
+    return first.UpdateContainerSchedulingStateRequest(
         application_id=output.application_id,
         allocation_key=output.key,
-        state=seed.SchedulingState.FAILED,
+        state=first.SchedulingState.FAILED,
         reason=output.reason,
     )
