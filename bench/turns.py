@@ -9,7 +9,7 @@ below a bound; an interval that contains 1 shows no difference.
 
 A commit is unpacked and compiled in a folder of its own below `build/turns`, once; a folder that is given is taken as it
 is. Each state is measured by its own `bench.worker`, of which only the `Task` that goes in, and the names of the figures
-that come out, must be the same in both.
+that come out, must be the same in both; a boundary that has been renamed goes in by the name that the state knows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ import msgspec
 from bench.cases import Case
 from bench.results import Report, new_report
 from bench.run import ROOT, BenchError, run_apart, task_of
-from bench.worker import What
+from bench.worker import Task, What
 
 FOLDER = ROOT / "build" / "turns"
 FIGURES: Mapping[What, str] = {"speed": "allocations_per_s", "churn": "release_us_mean", "contest": "per_s"}
 """The figure that is compared, by kind of measurement. A time, `…_us_mean`, counts by its inverse: more is faster."""
 DRAWS = 2_000
+RENAMED: Mapping[str, str] = {"first-bytes": "seed-bytes"}
+"""What a boundary was called in older states of licorne, by its name now."""
 SLOWER = 0.97
 WIDTH = 0.04
 
@@ -112,11 +114,19 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def run(self, case: Case, repeat: int) -> Run:
         """Measure a case once, in a fresh process. Raises BenchError if that fails."""
         what = kind_of(case)
-        task = task_of(case, what, repeat=repeat)
+        task = in_words_of(self.folder, task_of(case, what, repeat=repeat))
         found = msgspec.json.decode(run_apart(task, folder=self.folder, environment=environment(self.folder)))
         value = found[FIGURES[what]]
         rate = 1e6 / value if FIGURES[what].endswith("_us_mean") else value
         return Run(rate=rate, digest=found.get("digest", ""), other_cores=found.get("other_cores"))
+
+
+def in_words_of(folder: Path, task: Task) -> Task:
+    """The task as the state in a folder understands it: an older one may know the boundary by another name."""
+    known = "".join(path.read_text(encoding="utf-8") for path in (folder / "src" / "licorne").rglob("boundary.py"))
+    if f'"{task.boundary}"' in known:
+        return task
+    return msgspec.structs.replace(task, boundary=RENAMED.get(task.boundary, task.boundary))
 
 
 def kind_of(case: Case) -> What:

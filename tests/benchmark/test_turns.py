@@ -14,8 +14,19 @@ import msgspec
 import pytest
 from bench.cases import CASES
 from bench.results import new_report
-from bench.run import BenchError
-from bench.turns import Compared, Interval, Run, State, Turn, TurnsReport, compare, interval, state_of
+from bench.run import BenchError, task_of
+from bench.turns import (
+    Compared,
+    Interval,
+    Run,
+    State,
+    Turn,
+    TurnsReport,
+    compare,
+    in_words_of,
+    interval,
+    state_of,
+)
 from bench.turnsreport import show_turns, verdict
 from hypothesis import given
 from hypothesis import strategies as st
@@ -138,3 +149,13 @@ def test_a_folder_whose_code_would_not_be_measured_is_refused(tmp_path: Path) ->
     (tmp_path / "bench" / "worker.py").touch()
     with pytest.raises(BenchError, match="would be measured in place of"):
         state_of(str(tmp_path), print)
+
+
+def test_an_older_state_is_asked_in_its_own_words(tmp_path: Path) -> None:
+    case = next(case for case in CASES.values() if case.boundary == "first-bytes")
+    task = task_of(case, "speed")
+    assert in_words_of(ROOT, task) == task
+    older = tmp_path / "src" / "licorne" / "sim" / "boundary.py"
+    older.parent.mkdir(parents=True)
+    older.write_text('FEEDS = {"bytes": 1, "seed-bytes": 2}', encoding="utf-8")
+    assert in_words_of(tmp_path, task) == msgspec.structs.replace(task, boundary="seed-bytes")
