@@ -158,7 +158,8 @@ class Sessions:
                 return False
         elif session.dialect != dialect:
             return self._resync(
-                stream, f'RmID="{rm_id}" speaks the other dialect; its first stream was of {session.dialect}'
+                stream,
+                f'RmID="{rm_id}" speaks the other dialect; its first stream was of the {session.dialect} interface',
             )
         before = session.streams.get(stream.kind)
         if before is not None:
