@@ -98,8 +98,9 @@ class Gangs(Bench):
         return self.release(app, self.id_of(key), termination=termination)
 
     def group(self, name: str = "g", app: str = "x") -> TaskGroup:
-        found: TaskGroup = self.application(app).gang.groups[name]
-        return found
+        gang = self.application(app).gang
+        assert gang is not None
+        return gang.groups[name]
 
     def counts(self, name: str = "g", app: str = "x") -> str:
         """created = live + replaced + released + timed out."""

@@ -251,7 +251,9 @@ def test_another_allocation_is_no_reason_to_try_again() -> None:
     b.app("x", "root.b")
     b.ask("x", "x0", vcore=1)
     b.run()
-    assert b.application("g").atomic.trials == 1
+    gang = b.application("g").atomic
+    assert gang is not None
+    assert gang.trials == 1
 
 
 def test_room_that_is_freed_while_a_quota_is_short_is_not_forgotten() -> None:

@@ -7,7 +7,7 @@ are mended on the way up. What is given back wakes who waits for it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import cython
 
@@ -32,6 +32,10 @@ else:
     from .usage import Tracker
     from .vectors import Types, Vec
 
+if TYPE_CHECKING:
+    from .gangs import Gangs
+    from .usagehistory import UsageHistory
+
 # Why an ask is parked, as in `asks`: C constants belong to their module.
 AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)
 AWAITS_GANG = cython.declare(cython.int, 5)
@@ -44,8 +48,8 @@ class Books:
     parking: Parking
     index: NodeIndex
     types: Types
-    gangs: Any  # licorne.core.gangs.Gangs, which is built upon this module
-    watch: Any  # licorne.core.usagehistory.UsageHistory; None: nobody watches
+    gangs: Gangs  # which are built upon this module: the partition sets it
+    watch: UsageHistory | None  # None: nobody watches
     asks_seen: cython.longlong
     victims: dict[Ask, None]  # allocations that were evicted, and have not ended
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
@@ -54,16 +58,15 @@ class Books:
         self.parking = parking
         self.index = index
         self.types = types
-        self.gangs = None
         self.watch = None
         self.victims = {}
         self.asks_seen = 0
         self.asked_to_end = 0
 
     @cython.ccall
-    def shape(self, amounts: Vec, resource: dict[str, int], need: Need) -> Shape:
+    def shape(self, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
         """A shape for an ask of this resource, as a vector and as a map, and these constraints."""
-        return Shape(amounts.clone(), resource, need)
+        return Shape(amounts.clone(), {} if resource is None else resource, need)
 
     @cython.ccall
     def describes(self, shape: Shape, amounts: Vec, resource: dict[str, int] | None) -> cython.bint:

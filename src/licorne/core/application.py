@@ -6,7 +6,7 @@ Source: docs/spec/scheduling.md, sections 2 and 5.1. The life of an application 
 from __future__ import annotations
 
 from functools import cmp_to_key
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -35,6 +35,11 @@ else:
     from .usage import Tracker
     from .vectors import Vec
 
+if TYPE_CHECKING:
+    from .atomic import AtomicGang
+    from .gangs import Gang
+    from .usagehistory import Past
+
 
 @cython.cclass
 class Application(Ranked):
@@ -51,7 +56,7 @@ class Application(Ranked):
     queue: Queue
     state: ApplicationState
     backoff_until: cython.longlong
-    atomic: Any  # the AtomicGang that it is, until that has started; None: it is none
+    atomic: AtomicGang | None  # the gang that it is, until that has started; None: it is none
     requests: Requests
     trackers: list[Tracker]
     asks: dict[str, Ask]
@@ -83,7 +88,7 @@ class Application(Ranked):
     running_timeout_ns: cython.longlong
     placeholder_ask: Vec
     placeholder_resource: dict[str, int]  # the same as a map
-    gang: Any  # what it has to do with placeholders (`licorne.core.gangs.Gang`); None: nothing
+    gang: Gang | None  # what it has to do with placeholders; None: nothing
     timer: Timer | None  # of the state that it is in
     backoff_timer: Timer | None
     running_timer: Timer | None
@@ -91,7 +96,7 @@ class Application(Ranked):
     started_ns: cython.longlong
     finished_ns: cython.longlong
     message: str
-    past: Any  # what it has used, where somebody watches (`licorne.core.usagehistory.Past`); None: nothing is known
+    past: Past | None  # what it has used, where somebody watches; None: nothing is known
 
     def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
         self.place = -1

@@ -197,7 +197,8 @@ class AtomicGangs:
 
         After that it sleeps, or is an application like any other.
         """
-        gang: AtomicGang = app.atomic
+        gang = app.atomic
+        assert gang is not None, "the application starts as a whole"
         parking = self._partition.parking
         members = gang.members(app)
         if members is not None and not members:
@@ -254,7 +255,8 @@ class AtomicGangs:
     def _start(self, app: Application, placing: Placing) -> None:
         """All members are allocated, on the nodes that the trial found; the rest of the asks are like any others."""
         partition = self._partition
-        gang: AtomicGang = app.atomic
+        gang = app.atomic
+        assert gang is not None, "the application starts as a whole"
         partition.parking.gangs.pop(app, None)
         self.backfill.give_up(gang)
         app.atomic = None

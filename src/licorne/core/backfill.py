@@ -40,8 +40,9 @@ class Hold:
     """The nodes that a gang holds since `since_ns`, in the order of its plan. `timer`: when it must give them up."""
 
     def __init__(self, app: Application, plan: Plan, now: int) -> None:
+        assert app.atomic is not None, "the application starts as a whole"
         self.app = app
-        self.gang: AtomicGang = app.atomic
+        self.gang = app.atomic
         self.plan = plan
         self.nodes: dict[Node, None] = {}
         self.since_ns = now
@@ -107,7 +108,8 @@ class Backfill:
     def _next_hold(self) -> bool:
         """Nobody holds nodes: the first waiting gang that can may. False, or one may start instead."""
         for app in self._waiting():
-            gang: AtomicGang = app.atomic
+            gang = app.atomic
+            assert gang is not None, "the application starts as a whole"
             members = self._members(app, gang)
             if members is None or gang.hopeless == gang.trials:
                 continue

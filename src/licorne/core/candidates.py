@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
 
 import cython
 
@@ -27,7 +26,7 @@ class Candidates:
     a quota, or wait for something else. Nobody tries those on the candidates, so they are compared when these are given up.
     """
 
-    nodes: list[Any]  # Node
+    nodes: list[Node]
     most: Vec
     strays: dict[Shape, None]
 

@@ -12,7 +12,7 @@ Sides of the rule book kept elsewhere: reservations, claims, users and groups (l
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -51,6 +51,9 @@ else:
     from .uuids import Uuids
     from .vectors import Vec
 
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from .partition import Partition
+
 ACCEPTED = ApplicationState.ACCEPTED
 RUNNING = ApplicationState.RUNNING
 PLACED = Outcome.PLACED
@@ -63,7 +66,7 @@ RESERVED = cython.declare(cython.int, 2)
 
 @cython.cclass
 class Descent:
-    """The decision loop of one partition. `desk` is the partition: what is not hot is asked there."""
+    """The decision loop of one partition. What is not hot is asked of the partition itself."""
 
     root: Queue
     books: Books
@@ -71,8 +74,8 @@ class Descent:
     index: NodeIndex
     gangs: Gangs
     nodes: dict[str, Node]
-    desk: Any
-    partition: str  # its name
+    partition: Partition
+    partition_name: str
     predicates: Callable[[str, str, bool], bool] | None
     room: Vec
     out: list[Output]
@@ -86,20 +89,20 @@ class Descent:
     lowered: cython.longlong  # the priority that claims were looked at for; NO_LIMIT: none yet
     hungry: dict[Application, None] | None  # of which nothing could be placed; None: nobody may preempt for them
 
-    def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], desk: Any) -> None:
+    def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], partition: Partition) -> None:
         self.root = root
         self.books = books
         self.parking = books.parking
         self.index = books.index
-        self.gangs = desk.gangs
+        self.gangs = partition.gangs
         self.nodes = nodes
-        self.desk = desk
-        self.partition = desk.name
+        self.partition = partition
+        self.partition_name = partition.name
         self.predicates = None
         self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
         self.out = []
-        self.first_interface = desk.first_interface
-        self.uuids = Uuids(desk.owner, desk.name)
+        self.first_interface = partition.first_interface
+        self.uuids = Uuids(partition.owner, partition.name)
         self.refused = False
         self.claims = {}
         self.withheld = False
@@ -112,7 +115,7 @@ class Descent:
     def decide(self, limit: cython.longlong) -> cython.longlong:
         """Decide until nothing more is possible, or `limit` allocations are made; the number of allocations.
 
-        The decisions are appended to `out`, which the desk takes.
+        The decisions are appended to `out`, which the partition takes.
         """
         made: cython.longlong = 0
         result: cython.int
@@ -122,11 +125,11 @@ class Descent:
                 self.parking.wake_tree(self.root)
             self.parking.settle()
             if self.parking.reserved_stale and self.parking.reservations:
-                if self.desk.reservations.try_all():
+                if self.partition.reservations.try_all():
                     made += 1
                     continue
             if self.gangs.due or self.gangs.stuck:
-                made += self.desk.replacement.run(limit - made)
+                made += self.partition.replacement.run(limit - made)
                 if made >= limit:
                     break
             result = NOTHING if self.parking.idle() else self.regular_pass()
@@ -177,15 +180,15 @@ class Descent:
         result: cython.int = NOTHING
         self.visits += 1
         if not app.group_chosen:
-            self.desk.limits.attach(app)
-        if (app.state is not RUNNING and not self.desk.lifecycle.may_be_tried(app)) or (
+            self.partition.limits.attach(app)
+        if (app.state is not RUNNING and not self.partition.lifecycle.may_be_tried(app)) or (
             app.backoff_until > self.parking.now
         ):
             self.parking.surrender(app)
             self.parking.sleep(app)
             return NOTHING
         if app.atomic is not None:
-            return cython.cast(cython.int, self.desk.atomic.visit(app))
+            return cython.cast(cython.int, self.partition.atomic.visit(app))
         self.headroom(app)
         if app.queue.backoff or not self.parking.enabled:
             self.parking.surrender(app)
@@ -205,7 +208,7 @@ class Descent:
                 result = self.attempt(app, ask)
         if result == NOTHING:
             if self.withheld:
-                self.desk.claims.withhold(app)
+                self.partition.claims.withhold(app)
             self.parking.block(app)
             if self.hungry is not None:
                 self.hungry[app] = None
@@ -219,7 +222,7 @@ class Descent:
         ask: Ask
         for ask in app.requests.in_order():
             if app.queue.backoff and unschedulable >= app.queue.backoff:
-                self.desk.back_off(app)
+                self.partition.back_off(app)
                 return NOTHING
             if ask.parked >= AWAITS_PLACEHOLDER or not self.room.holds(ask.shape.amounts):
                 continue
@@ -257,7 +260,7 @@ class Descent:
         if self.lowered != ask.priority:
             self.lowered = ask.priority
             before: Vec = self.room.clone()
-            for _, limit, planned in self.desk.claims.levels(app, ask.priority):
+            for _, limit, planned in self.partition.claims.levels(app, ask.priority):
                 self.room.lower_to_rest(limit, planned)
             self.withheld = self.withheld or not self.room.same(before)
         return self.room.holds(ask.shape.amounts)
@@ -278,9 +281,9 @@ class Descent:
             self.allocate(app, ask, node)
             return ALLOCATED
         if ask.reserved is None and self.parking.is_old(ask):
-            node = self.desk.reservations.candidate(ask)
+            node = self.partition.reservations.candidate(ask)
             if node is not None:
-                self.desk.reservations.reserve(ask, node)
+                self.partition.reservations.reserve(ask, node)
                 self.parking.park(ask)
                 return RESERVED
         if self.refused and self.parking.enabled:
@@ -304,7 +307,7 @@ class Descent:
         node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if shape.need.exact or shape.need.matches(node):
-                if self.predicates is None or self.desk.predicate_holds(ask, node, True):
+                if self.predicates is None or self.partition.predicate_holds(ask, node, True):
                     return node
                 self.refused = True
             node = self.index.find(shape.amounts, shape.need, node)
@@ -318,7 +321,7 @@ class Descent:
         node: Node
         for node in self.parking.candidates.in_order():
             if node.takes(ask.shape.amounts, ask.shape.need):
-                if self.predicates is None or self.desk.predicate_holds(ask, node, True):
+                if self.predicates is None or self.partition.predicate_holds(ask, node, True):
                     return node
                 self.refused = True
         if ask.shape.failed:
@@ -332,14 +335,14 @@ class Descent:
         if node is None or not node.capacity.holds(ask.shape.amounts):
             self.parking.await_node(ask)  # section 16.2: one that is larger than its node holds up nobody else
             return NOTHING
-        self.desk.cancel_ordinary_reservations(node)
+        self.partition.cancel_ordinary_reservations(node)
         if self.node_takes(ask, node):
             self.allocate(app, ask, node)
             return ALLOCATED
         self.parking.await_node(ask)
         if ask.reserved is not None:
             return NOTHING
-        self.desk.reservations.reserve(ask, node)
+        self.partition.reservations.reserve(ask, node)
         return RESERVED
 
     @cython.cfunc
@@ -349,9 +352,9 @@ class Descent:
             return False
         if not node.free.holds(ask.shape.amounts) or not ask.shape.need.matches(node):
             return False
-        if self.claims and not self.desk.claims.leave_node(ask, node):
+        if self.claims and not self.partition.claims.leave_node(ask, node):
             return False
-        return self.predicates is None or self.desk.predicate_holds(ask, node, True)
+        return self.predicates is None or self.partition.predicate_holds(ask, node, True)
 
     # -- the result ------------------------------------------------------------------------------------
 
@@ -360,7 +363,7 @@ class Descent:
         """Make the decision final, everywhere, and announce it."""
         alloc: Ask = ask
         if ask.reserved is not None:
-            self.desk.reservations.cancel(ask, PLACED)
+            self.partition.reservations.cancel(ask, PLACED)
         if ask.repeats > 1 or self.first_interface:
             alloc = self.split(ask)
         else:
@@ -368,10 +371,10 @@ class Descent:
         alloc.bound_ns = self.parking.now
         self.books.take(app, alloc, node)
         if app.state is not RUNNING or alloc.timeout_ns > 0 or alloc.placeholder:
-            self.desk.allocated(app, alloc)
+            self.partition.allocated(app, alloc)
         self.announce(app, alloc)
         if self.claims:
-            self.desk.claims.placed(alloc)
+            self.partition.claims.placed(alloc)
 
     @cython.ccall
     def split(self, ask: Ask) -> Ask:
@@ -394,7 +397,7 @@ class Descent:
         message.application_id = app.id
         message.node_id = cython.cast(Node, alloc.node).id
         message.resource = alloc.shape.resource
-        message.partition = self.partition
+        message.partition = self.partition_name
         message.queue = app.queue.path
         message.priority = alloc.priority
         message.tags = alloc.tags

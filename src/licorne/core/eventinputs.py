@@ -115,7 +115,9 @@ class Watchers:
         named = self._allocations_named(message)
         owners = [owner_of(alloc.app) for alloc in named]
         taking: dict[Ask, Ask] = {
-            a: a.app.gang.replacing[a] for a in named if a.placeholder and a in a.app.gang.replacing
+            a: gang.replacing[a]
+            for a in named
+            if a.placeholder and (gang := a.app.gang) is not None and a in gang.replacing
         }
         yield
         events = self._events

@@ -198,11 +198,13 @@ def gang_reasons(partition: Partition, app: Application) -> list[Reason]:
 
 
 def _placeholder(app: Application, ask: Ask) -> Placeholder:
+    assert app.gang is not None, "the application has to do with placeholders"
     return Placeholder(ask.task_group, app.gang.groups[ask.task_group].live())
 
 
 def _gang(partition: Partition, app: Application) -> list[Reason]:
     gang = app.atomic
+    assert gang is not None, "the application starts as a whole"
     members = gang.members(app)
     running = gang.running(app)
     there = {name: min(need, running[name] + len(gang.pending(app)[name])) for name, need in gang.needs.items()}

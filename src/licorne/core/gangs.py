@@ -14,7 +14,7 @@ the last of them is gone (section 6.3).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -44,6 +44,10 @@ else:
     from .queue import Queue
     from .vectors import Vec
 
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from .partition import Partition
+    from .rejections import Fault
+
 ACCEPTED = ApplicationState.ACCEPTED
 COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING
@@ -71,7 +75,7 @@ class TaskGroup:
     replaced: cython.longlong
     released: cython.longlong
     timed_out: cython.longlong
-    held: list[Any]  # Ask
+    held: list[Ask]
     start: cython.Py_ssize_t
     gone: cython.Py_ssize_t  # so many have ended since `held` was looked through
     waiting: dict[Ask, None]
@@ -157,28 +161,28 @@ class Gang:
 
 @cython.cclass
 class Gangs:
-    """The gangs of one partition. `desk` is the partition.
+    """The gangs of one partition.
 
     `due` are applications with a real ask that waits and a placeholder that it may replace, not compared yet; `stuck` those
     where that was done in vain, until something happens to a node.
     """
 
-    desk: Any
+    partition: Partition
     books: Books
     parking: Parking
     due: dict[Application, None]
     stuck: dict[Application, None]
 
-    def __init__(self, desk: Any) -> None:
-        self.desk = desk
-        self.books = desk.books
-        self.parking = desk.parking
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.books = partition.books
+        self.parking = partition.parking
         self.due = {}
         self.stuck = {}
 
     # -- admission (section 9.1) -----------------------------------------------------------------------
 
-    def fault(self, queue: Queue, message: AddApplication, wanted: Vec) -> Any:
+    def fault(self, queue: Queue, message: AddApplication, wanted: Vec) -> Fault:
         """Why a leaf queue cannot take this gang; empty if it can, or if it is none."""
         most: Vec
         level: Queue | None
@@ -214,7 +218,7 @@ class Gangs:
         timeout: int = timeout_ns if timeout_ns > 0 else PLACEHOLDER_TIMEOUT_NS
         created = seconds_tag(tag(app.tags, TAG_APPLICATION_CREATION_TIME))
         if created is not None:
-            timeout = max(timeout - max(0, self.desk.now - created), MILLISECOND_NS)
+            timeout = max(timeout - max(0, self.partition.now - created), MILLISECOND_NS)
         gang: Gang = Gang(hard, timeout)
         app.gang = gang
         return gang
@@ -241,7 +245,7 @@ class Gangs:
             other = each
             if not other.placeholder and other.task_group == group.name:
                 if other.reserved is not None:
-                    self.desk.reservations.cancel(other, Outcome.PLACEHOLDERS)
+                    self.partition.reservations.cancel(other, Outcome.PLACEHOLDERS)
                 self._wait(app, group, other)
 
     @cython.ccall
@@ -260,7 +264,7 @@ class Gangs:
     def _wait(self, app: Application, group: TaskGroup, ask: Ask) -> cython.void:
         app.requests.park(ask, AWAITS_PLACEHOLDER)
         if ask.shape.failed:
-            self.desk.parking.candidates.strays[ask.shape] = None
+            self.partition.parking.candidates.strays[ask.shape] = None
         group.waiting[ask] = None
         if group.has_place():
             self.due[app] = None
@@ -268,13 +272,13 @@ class Gangs:
     @cython.ccall
     def left(self, ask: Ask) -> cython.void:
         """An ask that waited for a placeholder is not pending any longer."""
-        gang: Gang = cython.cast(Application, ask.app).gang
+        gang: Gang = cython.cast(Gang, cython.cast(Application, ask.app).gang)
         group: TaskGroup = gang.groups[ask.task_group]
         group.waiting.pop(ask, None)
 
     def dropped(self, app: Application, ask: Ask, *, timed_out: bool = False) -> None:
         """A pending placeholder ask is gone, with all that was left of it."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         group: TaskGroup = gang.groups[ask.task_group]
         if timed_out:
             group.timed_out += ask.repeats
@@ -300,7 +304,7 @@ class Gangs:
     @cython.ccall
     def placed(self, app: Application, alloc: Ask) -> cython.void:
         """A placeholder was placed: the clock runs from the first one on, in any state; with the last one the application runs."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         group: TaskGroup = gang.groups[alloc.task_group]
         total: Vec
         gang.placed += 1
@@ -315,12 +319,12 @@ class Gangs:
         if total.same(app.placeholder_ask):
             gang.whole = True
             if app.state is not RESUMING:
-                self.desk.lifecycle.fire(app, RUN)
+                self.partition.lifecycle.fire(app, RUN)
 
     @cython.cfunc
     def _start_clock(self, app: Application, gang: Gang) -> cython.void:
         if gang.timer is None:
-            gang.timer = self.desk.timers.add(self.desk.now + gang.timeout_ns, "placeholder", app)
+            gang.timer = self.partition.timers.add(self.partition.now + gang.timeout_ns, "placeholder", app)
 
     @cython.cfunc
     def _stop_clock(self, gang: Gang) -> cython.void:
@@ -331,13 +335,13 @@ class Gangs:
         for group in gang.groups.values():
             if group.live() > 0:
                 return
-        self.desk.timers.cancel(gang.timer)
+        self.partition.timers.cancel(gang.timer)
         gang.timer = None
 
     @cython.ccall
     def ended(self, app: Application, alloc: Ask, timed_out: cython.bint) -> cython.void:
         """A placeholder allocation is gone, and no real one took its place."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         group: TaskGroup = gang.groups[alloc.task_group]
         if not alloc.preempted:
             alloc.released = True  # it is found in `held`, and passed over
@@ -353,7 +357,7 @@ class Gangs:
 
         Source: docs/spec/states.md, section 1.5.
         """
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         gang.placed -= 1
         group.one_gone()
         self.settle(app, group)
@@ -363,8 +367,8 @@ class Gangs:
     @cython.ccall
     def none_placed(self, app: Application) -> cython.void:
         """No placeholder is placed any more."""
-        gang: Gang = app.gang
-        lifecycle: Any = self.desk.lifecycle
+        gang: Gang = cython.cast(Gang, app.gang)
+        lifecycle = self.partition.lifecycle
         self._stop_clock(gang)
         if app.state is RESUMING and (app.asks_pending or app.allocations):
             lifecycle.fire(app, RUN)
@@ -380,7 +384,7 @@ class Gangs:
     @cython.ccall
     def has_more(self, app: Application) -> cython.bint:
         """Are there a real ask and a placeholder of one task group?"""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         group: TaskGroup
         for group in gang.groups.values():
             if group.waiting and group.has_place():
@@ -397,8 +401,8 @@ class Gangs:
 
     def forget(self, app: Application) -> None:
         """The application goes."""
-        gang: Gang = app.gang
-        self.desk.timers.cancel(gang.timer)
+        gang: Gang = cython.cast(Gang, app.gang)
+        self.partition.timers.cancel(gang.timer)
         gang.timer = None
         self.due.pop(app, None)
         self.stuck.pop(app, None)

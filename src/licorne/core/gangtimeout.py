@@ -26,6 +26,7 @@ def time_over(partition: Partition, app: Application) -> None:
     Hard style fails too if it runs with a part of what it announced, and all of it was never there (invariant 10).
     """
     gang = app.gang
+    assert gang is not None, "the application has to do with placeholders"
     gang.timer = None
     whole = gang.whole or app.placeholder_ask.zero()
     state = ApplicationState(app.state)
@@ -93,6 +94,7 @@ def _say_dropped(partition: Partition, app: Application, key: str) -> None:
 
 def release_rest(partition: Partition, app: Application) -> bool:
     """It has been Completing for its time: placeholders that are left are to end first. Are there any?"""
+    assert app.gang is not None, "the application has to do with placeholders"
     if app.gang.placed == 0:
         return False
     _release_placed(partition, app, COMPLETE_OVER)

@@ -9,7 +9,7 @@ not taken from its queue again.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -28,6 +28,9 @@ else:
     from .usage import Tracker
     from .vectors import Vec, new_vec
 
+if TYPE_CHECKING:
+    from .claims import Claims
+
 ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 
@@ -38,10 +41,10 @@ class Ledger:
     What is left of a guarantee is a map by place of the type: negative where more is used; what is not in it is unlimited.
     """
 
-    claims: Any
+    claims: Claims
     known: dict[Queue, Vec]
 
-    def __init__(self, claims: Any) -> None:
+    def __init__(self, claims: Claims) -> None:
         self.claims = claims
         self.known = {}
 

@@ -91,8 +91,8 @@ class Herd:
     """
 
     leaf: Level
-    levels: list[Any]  # Level
-    members: list[Any]  # Candidate
+    levels: list[Level]
+    members: list[Candidate]
     loose: Vec
     largest: Vec
     alive: cython.bint
@@ -168,7 +168,7 @@ class Site:
 
     node: Node
     order: cython.Py_ssize_t
-    members: list[Any]  # Candidate
+    members: list[Candidate]
     room: Vec
     mild: Bounds
     all: Bounds
@@ -207,7 +207,7 @@ class Bounds:
     lowest sum of priorities, and a set of k that has it has nobody newer than `created[k]`, `seq[k]`.
     """
 
-    tops: list[Any]
+    tops: list[Vec]
     lows: Vec
     created: Vec
     seq: Vec

@@ -7,12 +7,12 @@ A new ask takes the short way through `Intake`, which is why this file is compil
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
 from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
-from licorne.si.messages import AddApplication
+from licorne.si.messages import AddApplication, RejectedApplication
 
 from .admission import add_application, timeout_ns
 from .constraints import ConstraintError
@@ -45,8 +45,9 @@ else:
     from .queue import Queue
     from .vectors import Types, Vec, new_vec
 
-Partition = Any  # licorne.core.partition.Partition, which is built upon this module
-Words = Any  # licorne.core.rejections.Fault: of an argument that is called `str`, Cython takes no other
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from .partition import Partition
+    from .rejections import Fault
 
 ACTIVE = ObjectState.ACTIVE
 NEW = ApplicationState.NEW
@@ -65,9 +66,9 @@ NEW_TYPES = cython.declare(cython.int, 4)
 
 @cython.cclass
 class Intake:
-    """Where asks and allocations come into a partition. `desk` is the partition: what is rare is asked there."""
+    """Where asks and allocations come into a partition. What is rare is asked of the partition itself."""
 
-    desk: Any
+    partition: Partition
     applications: dict[str, Application]
     books: Books
     parking: Parking
@@ -75,12 +76,14 @@ class Intake:
     root: Queue
     plain: Need
     amounts: Vec  # of the message at hand
-    ahead: list[Any]  # the applications of the next eight messages, None where one has none
+    ahead: list[Application | None]  # the applications of the next eight messages, None where one has none
     active: cython.bint  # the partition, which does not change its state within a run of messages
     first_interface: cython.bint
 
-    def __init__(self, desk: Any, applications: dict[str, Application], books: Books, root: Queue, plain: Need) -> None:
-        self.desk = desk
+    def __init__(
+        self, partition: Partition, applications: dict[str, Application], books: Books, root: Queue, plain: Need
+    ) -> None:
+        self.partition = partition
         self.applications = applications
         self.books = books
         self.parking = books.parking
@@ -90,7 +93,7 @@ class Intake:
         self.amounts = Vec()
         self.ahead = [None] * 8
         self.active = True
-        self.first_interface = desk.first_interface
+        self.first_interface = partition.first_interface
 
     def take_run(self, messages: list[Any], start: int, name: str) -> int:
         """Take in messages, from `start` on, while they are `Allocation` for the partition that is called `name` there.
@@ -99,7 +102,7 @@ class Intake:
         """
         i: cython.Py_ssize_t = start
         message: Allocation
-        self.active = self.desk.state is ACTIVE
+        self.active = self.partition.state is ACTIVE
         while i < len(messages) and isinstance(messages[i], Allocation):
             message = cython.cast(Allocation, messages[i])
             if message.partition != name:
@@ -112,7 +115,7 @@ class Intake:
 
     def take(self, message: Allocation) -> None:
         """An ask, an allocation that exists already, another scheduler's allocation, or a change of one of these."""
-        self.active = self.desk.state is ACTIVE
+        self.active = self.partition.state is ACTIVE
         self._take(message)
 
     @cython.cfunc
@@ -140,29 +143,29 @@ class Intake:
     def _take(self, message: Allocation) -> cython.void:
         tags = message.tags
         if tags and TAG_FOREIGN in tags:
-            set_foreign(self.desk, message)
+            set_foreign(self.partition, message)
             return
         app: Application | None = self.applications.get(message.application_id)
         made: Application | None = None
         need: Need = self.plain
-        fault: Words = self._fault(app, message)
+        fault: Fault = self._fault(app, message)
         if not fault and tags and TAG_NODE_CONSTRAINTS in tags:
             try:
-                need = self.desk.needs.of_text(tags[TAG_NODE_CONSTRAINTS])
+                need = self.partition.needs.of_text(tags[TAG_NODE_CONSTRAINTS])
             except ConstraintError as error:
                 fault = str(error)
         if not fault and app is None:
-            made, fault = _independent(self.desk, message)
+            made, fault = _independent(self.partition, message)
             app = made
         if not fault:
             fault = self._known_or_new(app, message, need)
         if fault:
             if made is not None:
-                self.desk.remove_application(made)
-            self.desk.out.append(refused_allocation(message, fault))
+                self.partition.remove_application(made)
+            self.partition.out.append(refused_allocation(message, fault))
 
     @cython.cfunc
-    def _fault(self, app: Application | None, message: Allocation) -> Words:
+    def _fault(self, app: Application | None, message: Allocation) -> Fault:
         """Why the message is refused, whatever is there already; empty if it is not.
 
         Source: order of docs/spec/scheduler-interface.md, section 7.3.
@@ -170,7 +173,7 @@ class Intake:
         If it is not, `amounts` are those of the message.
         """
         if not self.active:
-            where = f"partition {full_name(self.desk)} is stopped; cannot process allocation "
+            where = f"partition {full_name(self.partition)} is stopped; cannot process allocation "
             return naming(where, message.key)
         if app is None:
             if not message.independent:
@@ -192,16 +195,16 @@ class Intake:
             return "allocation without an allocationKey"
         if not 1 <= message.max_allocations <= REPEATS_MAX:
             return f"maxAllocations: {message.max_allocations}: must be at least 1"
-        if message.priority_class and message.priority_class not in self.desk.settings.priority_classes:
+        if message.priority_class and message.priority_class not in self.partition.settings.priority_classes:
             return f"priorityClassName: {message.priority_class!r}: no such priority class is set"
         if not PRIORITY_LOWEST <= message.priority <= PRIORITY_HIGHEST:
             return f"priority: {message.priority}: must be an integer of 32 bits"
         if found == NEW_TYPES:  # all is well, so that they may become known
-            self.amounts = self.desk.numbering.of_ask(message.resource, message.application_id)
+            self.amounts = self.partition.numbering.of_ask(message.resource, message.application_id)
         return ""
 
     @cython.cfunc
-    def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> Words:
+    def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> Fault:
         assert app is not None
         pending: Ask | None = app.asks.get(message.key)
         alloc: Ask | None = None
@@ -212,14 +215,16 @@ class Intake:
         if message.node_id:
             return _placed_outside(self, app, message, need, pending, alloc)
         if pending is not None:
-            _change_ask(self.desk, app, pending, message)
+            _change_ask(self.partition, app, pending, message)
         elif alloc is not None:
-            _resize(self.desk, app, alloc, message)
-        elif app.gang is None or not self.desk.replacement.resize(app, message.key, self.amounts, message.resource):
+            _resize(self.partition, app, alloc, message)
+        elif app.gang is None or not self.partition.replacement.resize(
+            app, message.key, self.amounts, message.resource
+        ):
             ask: Ask = self.make(app, message, need)
             self.submitted_with(app, ask)
             if app.state is NEW or app.state is COMPLETING:
-                self.desk.lifecycle.ask_added(app)
+                self.partition.lifecycle.ask_added(app)
             self.books.pend(app, ask)
         return ""
 
@@ -244,7 +249,7 @@ class Intake:
         self.books.asks_seen += 1  # asks are numbered in the order of their arrival
         ask.open(message.key, app, shape, message.priority, self.parking.now, self.books.asks_seen)
         if message.priority_class:
-            ask.priority = self.desk.settings.priority_classes[message.priority_class]
+            ask.priority = self.partition.settings.priority_classes[message.priority_class]
         if tags:
             if TAG_ALLOCATION_CREATION_TIME in tags:
                 tagged = seconds_tag(tags[TAG_ALLOCATION_CREATION_TIME])
@@ -257,7 +262,7 @@ class Intake:
             ask.task_group = message.task_group
             ask.placeholder = message.placeholder
             if ask.placeholder:
-                self.desk.gangs.arrived(app, ask, 1 if message.node_id else ask.repeats)
+                self.partition.gangs.arrived(app, ask, 1 if message.node_id else ask.repeats)
         ask.originator = message.originator
         ask.allow_self = message.allow_preempt_self
         ask.allow_other = message.allow_preempt_other
@@ -311,6 +316,7 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
 def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
     """The allocation counts with these amounts from now on, everywhere."""
     node = alloc.node
+    assert node is not None, "an allocation has a node"
     preempted = alloc.preempted
     deadline, alloc.deadline = alloc.deadline, None  # it goes on
     partition.books.give_back(app, alloc)
@@ -328,7 +334,7 @@ def read_again(partition: Partition, app: Application, names: dict[str, None]) -
     Only what asks for types that share a number, or for types that have lost theirs, can be concerned.
     """
     ask: Ask
-    gang: Any = app.gang
+    gang = app.gang
     types: Types = partition.types
     flying = [] if gang is None else list(gang.replacing.values())
     for ask in [*app.asks.values(), *app.allocations.values(), *flying]:
@@ -350,7 +356,7 @@ def _placed_outside(
     intake: Intake, app: Application, message: Allocation, need: Need, pending: Ask | None, alloc: Ask | None
 ) -> str:
     """An allocation that exists already: taken even above quota, and announced (recovery, or placed elsewhere)."""
-    partition: Partition = intake.desk
+    partition: Partition = intake.partition
     if alloc is not None:
         _resize(partition, app, alloc, message)
         return ""
@@ -386,7 +392,7 @@ def _placed_outside(
     return ""
 
 
-def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, Words]:
+def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, Fault]:
     """An ask without an application (first interface): an application of its own.
 
     Source: docs/spec/scheduler-interface.md, section 9.
@@ -395,6 +401,7 @@ def _independent(partition: Partition, message: Allocation) -> tuple[Application
     start = len(partition.out)
     if not add_application(partition, add):
         rejected = partition.out.pop()
+        assert isinstance(rejected, RejectedApplication), "the refusal is told last"
         return None, Reason(rejected.reason, rejected.template or rejected.reason)
     del partition.out[start:]  # the resource manager knows of no application
     app = partition.applications[message.key]

@@ -6,7 +6,7 @@ applications are counted in their queues (docs/spec/scheduling.md, section 10), 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -36,6 +36,9 @@ else:
     from .parking import Parking
     from .queue import Queue
 
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from .partition import Partition
+
 # Members of an enumeration are slow to get at where they are defined.
 NEW = ApplicationState.NEW
 ACCEPTED = ApplicationState.ACCEPTED
@@ -55,18 +58,18 @@ STATE_LOG_LENGTH = 100
 
 @cython.cclass
 class Lifecycle:
-    """Moves the applications of one partition from state to state. `desk` is the partition."""
+    """Moves the applications of one partition from state to state."""
 
-    desk: Any
+    partition: Partition
     limits: Limits
     parking: Parking
     timers: Timers
 
-    def __init__(self, desk: Any) -> None:
-        self.desk = desk
-        self.limits = desk.limits
-        self.parking = desk.parking
-        self.timers = desk.timers
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.limits = partition.limits
+        self.parking = partition.parking
+        self.timers = partition.timers
 
     def fire(self, app: Application, event: ApplicationEvent, message: str = "") -> bool:
         """Fire an event; False, and nothing changed, where the state has no transition for it."""
@@ -84,7 +87,7 @@ class Lifecycle:
 
     @cython.cfunc
     def _enter(self, app: Application, old: Any, new: Any, message: str) -> cython.void:
-        now: Any = self.desk.now
+        now: Any = self.partition.now
         name: str = PLAIN[new]
         runs: cython.bint = new in RUNNING_STATES
         app.state = new
@@ -100,18 +103,18 @@ class Lifecycle:
             self._leave_accepted(app)
             self.parking.wake(app)  # no slot is asked for any more: it may have got here without one
         if new is not REJECTED and not app.independent:  # its owner knows of no application
-            self.desk.out.append(UpdatedApplication(app.id, name, now, message))
+            self.partition.out.append(UpdatedApplication(app.id, name, now, message))
         if app.queue.stateaware:
             self.parking.wake_slots(app.queue.blocked)
         if app.reservations:
             self.parking.reserved_stale = True
         if new is COMPLETED or new is FAILED:
-            app.finished_ns = self.desk.now
+            app.finished_ns = self.partition.now
             app.message = message
-            if self.desk.on_end is not None:
-                self.desk.on_end(app)
+            if self.partition.on_end is not None:
+                self.partition.on_end(app)
             self._leave_limits(app, True)
-            retire(self.desk, app)
+            retire(self.partition, app)
 
     @cython.cfunc
     def _set_timer(self, app: Application, state: Any) -> cython.void:
@@ -121,14 +124,14 @@ class Lifecycle:
             app.timer = None
         timeout: Any = STATE_TIMERS.get(state)
         if timeout is not None:
-            app.timer = self.timers.add(self.desk.now + timeout.length_ns, "state", app)
+            app.timer = self.timers.add(self.partition.now + timeout.length_ns, "state", app)
 
     @cython.cfunc
     def _started(self, app: Application) -> cython.void:
         if app.started_ns == 0:
-            app.started_ns = self.desk.now
+            app.started_ns = self.partition.now
         if app.running_timeout_ns > 0 and app.running_timer is None:
-            app.running_timer = self.timers.add(self.desk.now + app.running_timeout_ns, "running", app)
+            app.running_timer = self.timers.add(self.partition.now + app.running_timeout_ns, "running", app)
 
     @cython.cfunc
     def _count_running(self, app: Application, change: cython.longlong) -> cython.void:
@@ -166,8 +169,8 @@ class Lifecycle:
         """May the regular and the reserved pass look at it? If not, it waits for what refused it."""
         if app.state is ACCEPTED:
             queue = self.refusing_queue(app)
-            if self.desk.events is not None:
-                self.desk.events.may_run(app, queue is None, self.limits.first_refusal(app) is None)
+            if self.partition.events is not None:
+                self.partition.events.may_run(app, queue is None, self.limits.first_refusal(app) is None)
             if queue is not None:
                 queue.blocked[app] = None
                 return False
@@ -213,7 +216,7 @@ class Lifecycle:
     def allocated(self, app: Application, alloc: Ask) -> None:
         """A new allocation: a real one makes it run; placeholders do when all that were announced are there."""
         if alloc.placeholder:
-            self.desk.gangs.placed(app, alloc)
+            self.partition.gangs.placed(app, alloc)
         elif app.state is not RESUMING:  # which ends with the last placeholder
             self._fire(app, RUN, "")
 
@@ -228,10 +231,10 @@ class Lifecycle:
             self._fire(app, RUN, "")
         elif app.state is not COMPLETING:
             self._fire(app, COMPLETE, "")
-        gone = app.independent and app.id in self.desk.applications
+        gone = app.independent and app.id in self.partition.applications
         self._leave_limits(app, gone)
         if gone:
-            self.desk.remove_application(app)
+            self.partition.remove_application(app)
 
     @cython.cfunc
     def _leave_limits(self, app: Application, gone: cython.bint) -> cython.void:
@@ -255,9 +258,9 @@ class Lifecycle:
         if not self._fire(app, FAIL, message):
             return
         if app.gang is not None:
-            self.desk.replacement.abandon(app)
+            self.partition.replacement.abandon(app)
         for ask in list(app.asks.values()):
-            self.desk.drop_ask(app, ask)
+            self.partition.drop_ask(app, ask)
         for alloc in list(app.allocations.values()):
             self.time_out(alloc)
         self.emptied(app)
@@ -267,8 +270,8 @@ class Lifecycle:
         if alloc.released or alloc.preempted:
             return
         alloc.released = True
-        self.desk.books.asked_to_end += 1
-        self.desk.say_released(alloc, Termination.TIMEOUT, "execution timeout reached")
+        self.partition.books.asked_to_end += 1
+        self.partition.say_released(alloc, Termination.TIMEOUT, "execution timeout reached")
 
     # -- timers ----------------------------------------------------------------------------------------
 
@@ -276,12 +279,12 @@ class Lifecycle:
         """Its state has lasted its time (docs/spec/states.md, section 1.6)."""
         app.timer = None
         if app.state is COMPLETING:
-            if app.gang is None or not release_rest(self.desk, app):
+            if app.gang is None or not release_rest(self.partition, app):
                 self._fire(app, COMPLETE, "")
         elif app.state is STARTING:
             self._fire(app, RUN, "")
         else:
-            forget(self.desk, app)
+            forget(self.partition, app)
 
     def running_time_over(self, app: Application) -> None:
         """The execution timeout of an application in the first interface (docs/spec/scheduling.md, section 16.9)."""

@@ -20,7 +20,7 @@ Paths are lower-cased (the original never applies a limit to a queue that is spe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import cython
@@ -88,7 +88,9 @@ class Limits:
     configured: dict[str, LimitsOfQueue]  # by path
     tracked_users: dict[str, dict[str, Tracker]]  # name -> path
     tracked_groups: dict[str, dict[str, Tracker]]
-    regrouped: Any  # told of an application with the group that counted for it and the one that does; None: nobody
+    regrouped: (
+        Callable[[Application, str | None, str | None], object] | None
+    )  # told of an application with the group that counted for it and the one that does; None: nobody
 
     def __init__(self, types: Types) -> None:
         self.types = types
@@ -151,7 +153,7 @@ class Limits:
         if not gone and not any(app in tracker.apps for tracker in app.trackers):
             return []
         assert app.allocated.zero() and app.placeholders.zero(), f"{app.id}: leaves its trackers with allocations"
-        woken: dict[Any, Any] = {}
+        woken: dict[Application, Vec | None] = {}
         for tracker in app.trackers:
             _leave(tracker, app, woken)
         trackers, app.trackers = app.trackers, []
@@ -173,7 +175,7 @@ class Limits:
         old = self.configured
         self.configured = {}
         self._read(root, root.name.lower())
-        woken: dict[Any, Any] = {}
+        woken: dict[Application, Vec | None] = {}
         for path, limits in self.configured.items():
             for kind, names in ((USER, limits.users), (GROUP, limits.groups)):
                 for name in names:
@@ -217,7 +219,7 @@ class Limits:
         limits: LimitsOfQueue | None = self.configured.get(path)
         return limits is not None and group in limits.groups
 
-    def _match_again(self, app: Application, woken: dict[Any, Any]) -> None:
+    def _match_again(self, app: Application, woken: dict[Application, Vec | None]) -> None:
         """The application's group lost a limit that it was under: all it uses moves to the group that counts now."""
         group = self._matching_group(app)
         if group == app.group:
@@ -407,12 +409,12 @@ def _same(one: Vec | None, other: Vec | None) -> cython.bint:
     return one is other if one is None or other is None else one.same(other)
 
 
-def _wake(tracker: Tracker, woken: dict[Any, Any]) -> None:
+def _wake(tracker: Tracker, woken: dict[Application, Vec | None]) -> None:
     woken.update(tracker.blocked)
     tracker.blocked.clear()
 
 
-def _leave(tracker: Tracker, app: Application, woken: dict[Any, Any]) -> None:
+def _leave(tracker: Tracker, app: Application, woken: dict[Application, Vec | None]) -> None:
     tracker.apps.pop(app, None)
     tracker.blocked.pop(app, None)
     _wake(tracker, woken)

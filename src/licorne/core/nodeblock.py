@@ -5,8 +5,6 @@ See `licorne.core.nodeindex` for why nodes stand in blocks, and `licorne.core.no
 
 from __future__ import annotations
 
-from typing import Any
-
 import cython
 
 if cython.compiled:
@@ -40,7 +38,7 @@ class NodeBlock(Columns):
     In the list of nodes the last row comes first: mostly the first row leaves, and a list is cut at its end at once.
     """
 
-    nodes: list[Any]  # Node
+    nodes: list[Node]
     group: NodeGroup | None
     place: cython.Py_ssize_t
 
@@ -143,7 +141,7 @@ class NodeGroup(Columns):
     `place` is the group's among the groups.
     """
 
-    blocks: list[Any]  # NodeBlock
+    blocks: list[NodeBlock]
     place: cython.Py_ssize_t
 
     def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:

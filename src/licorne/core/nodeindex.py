@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import attrgetter
-from typing import Any
 
 import cython
 
@@ -50,8 +49,8 @@ class NodeIndex:
     words: cython.Py_ssize_t  # of marks
     policy: ScorePolicy
     grid: Grid
-    groups: list[Any]  # NodeGroup
-    tops: list[Any]  # Columns with the bounds of 64 groups each, and where they start
+    groups: list[NodeGroup]
+    tops: list[Columns]  # Columns with the bounds of 64 groups each, and where they start
     by_id: list[Node]
     target: NodeBlock | None  # where the node that is being taken will stand
     spare: NodeBlock | None  # one that has become empty: the next to be filled

@@ -230,6 +230,7 @@ class Parking(Sleepers):
             return
         self.stirred = True
         for app in self.gangs:
+            assert app.atomic is not None, "a gang that waits has not started"
             app.atomic.stale = True
             self.wake(app)
         if self.on_node:

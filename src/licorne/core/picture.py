@@ -8,7 +8,7 @@ while nothing but preemption happens.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -27,6 +27,9 @@ else:
     from .queue import Queue
     from .vectors import Vec, new_vec
 
+if TYPE_CHECKING:
+    from .nodes import Node
+
 
 @cython.cclass
 class Picture:
@@ -36,17 +39,17 @@ class Picture:
     leaf: Queue
     top: Queue  # the root of the search
     levels: dict[Queue, Level]
-    path: list[Any]  # Level: the ask's leaf, and up to root
+    path: list[Level]  # the ask's leaf, and up to root
     ancestors: dict[Queue, None]
     own_rest: cython.bint  # the leaf has a guarantee of its own
     wanted: list[int]  # the places of the types that are wanted
-    herds: list[Any]
-    sites: list[Any]  # in node order
-    by_node: dict[Any, Site]
-    singles: list[Any]  # candidates in the order of sets of one
-    near: list[Any]  # the same without many that are gone, or whose node is closed
+    herds: list[Herd]
+    sites: list[Site]  # in node order
+    by_node: dict[Node | None, Site]
+    singles: list[Candidate]  # candidates in the order of sets of one
+    near: list[Candidate]  # the same without many that are gone, or whose node is closed
     reach: Vec  # no node has more room than this when one victim goes
-    shared: list[Any]  # levels of `path` that must keep a guarantee
+    shared: list[Level]  # levels of `path` that must keep a guarantee
     sized: Vec | None  # the size that their slack is for
 
     def paint(self, ledger: Ledger, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Any]) -> None:

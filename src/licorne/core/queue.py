@@ -100,7 +100,7 @@ class Queue(Ranked):
     template: TemplateConfig | None
     inherited_template: cython.bint
     with_pending: cython.longlong  # children (of a parent) that have pending asks
-    blocked: dict[Application, Any]  # and the least that it asks for, None where that does not matter
+    blocked: dict[Application, Vec | None]  # and the least that it asks for, None where that does not matter
     reserved: dict[Application, int]  # application -> number of its reservations (leaf)
     by_name: list[Queue] | None  # children in name order; built when it is asked for
     types: Types

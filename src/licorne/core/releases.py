@@ -7,7 +7,7 @@ In a full cluster an end comes with each decision, which is why this file is com
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import cython
 
@@ -32,6 +32,9 @@ else:
     from .descent import Descent
     from .lifecycle import Lifecycle
 
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from .partition import Partition
+
 # Members of an enumeration are slow to get at where they are defined.
 UNKNOWN = Termination.UNKNOWN
 STOPPED_BY_RM = Termination.STOPPED_BY_RM
@@ -40,22 +43,22 @@ TIMEOUT = Termination.TIMEOUT
 
 @cython.cclass
 class Releases:
-    """Where releases come into a partition. `desk` is the partition: what is rare is asked there."""
+    """Where releases come into a partition. What is rare is asked of the partition itself."""
 
-    desk: Any
+    partition: Partition
     applications: dict[str, Application]
     books: Books
     descent: Descent
     lifecycle: Lifecycle
-    partition: str  # its name
+    partition_name: str
 
-    def __init__(self, desk: Any, applications: dict[str, Application]) -> None:
-        self.desk = desk
+    def __init__(self, partition: Partition, applications: dict[str, Application]) -> None:
+        self.partition = partition
         self.applications = applications
-        self.books = desk.books
-        self.descent = desk.descent
-        self.lifecycle = desk.lifecycle
-        self.partition = desk.name
+        self.books = partition.books
+        self.descent = partition.descent
+        self.lifecycle = partition.lifecycle
+        self.partition_name = partition.name
 
     @cython.ccall
     def take(self, message: Release) -> cython.void:
@@ -64,14 +67,14 @@ class Releases:
         if message.application_id:
             app = self.applications.get(message.application_id)
         elif message.what == "both":
-            remove_foreign(self.desk, message.key)
+            remove_foreign(self.partition, message.key)
             return
         else:
             app = self._owner(message)
         if app is None:
             return
         if app.gang is not None:
-            self.desk.replacement.withdraw(app, message)
+            self.partition.replacement.withdraw(app, message)
         if message.what != "ask":
             self._end_allocations(app, message)
         if message.what == "ask" or (message.what == "both" and message.termination is not TIMEOUT):
@@ -105,7 +108,7 @@ class Releases:
     def _end(self, app: Application, alloc: Ask, termination: Termination) -> cython.void:
         """Free what it uses; echoed unless it confirms a release that the core asked for."""
         if app.gang is not None:
-            self.desk.replacement.ended(app, alloc, termination)
+            self.partition.replacement.ended(app, alloc, termination)
             return
         self.books.give_back(app, alloc)
         if termination is STOPPED_BY_RM or termination is UNKNOWN:
@@ -122,10 +125,10 @@ class Releases:
             ask = app.asks.get(key)
             if ask is None:
                 return
-            self.desk.drop_ask(app, ask)
+            self.partition.drop_ask(app, ask)
         else:
             for ask in list(app.asks.values()):
-                self.desk.drop_ask(app, ask)
+                self.partition.drop_ask(app, ask)
         self.lifecycle.emptied(app)
 
     @cython.ccall
@@ -136,7 +139,7 @@ class Releases:
         message.application_id = cython.cast(Application, alloc.app).id
         message.termination = termination
         message.message = text
-        message.partition = self.partition
+        message.partition = self.partition_name
         message.uuid = "" if alloc.id == alloc.key else alloc.id
         message.ask = False
         self.descent.out.append(message)

@@ -16,7 +16,7 @@ Applications are taken in the order of their arrival, asks in request order, pla
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -47,6 +47,9 @@ else:
     from .parking import Parking
     from .vectors import Vec
 
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from .partition import Partition
+
 COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING
 RUN = ApplicationEvent.RUN
@@ -60,21 +63,21 @@ INCOMPATIBLE = "cancel placeholder: resource incompatible"
 
 @cython.cclass
 class Replacement:
-    """The replacement pass of one partition, and what becomes of those in flight. `desk` is the partition."""
+    """The replacement pass of one partition, and what becomes of those in flight."""
 
-    desk: Any
+    partition: Partition
     books: Books
     parking: Parking
     index: NodeIndex
     gangs: Gangs
     fits: cython.bint  # the last search met a placeholder of sufficient size
 
-    def __init__(self, desk: Any) -> None:
-        self.desk = desk
-        self.books = desk.books
-        self.parking = desk.parking
-        self.index = desk.index
-        self.gangs = desk.gangs
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.books = partition.books
+        self.parking = partition.parking
+        self.index = partition.index
+        self.gangs = partition.gangs
         self.fits = False
 
     # -- the pass --------------------------------------------------------------------------------------
@@ -108,7 +111,7 @@ class Replacement:
     @cython.cfunc
     def _run_in(self, app: Application, limit: cython.longlong) -> cython.longlong:
         """One application: first all that stay on the placeholder's node, then those that need another one."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         ask: Ask
         place: Ask | None
         node: Node | None
@@ -133,7 +136,7 @@ class Replacement:
                     return made
             if units > 0 and self.fits:
                 rest.append(ask)
-                if not ask.required and self.desk.predicates is None:
+                if not ask.required and self.partition.predicates is None:
                     failed, failed_group = ask.shape, ask.task_group
         failed = None
         for ask in rest:
@@ -144,7 +147,7 @@ class Replacement:
                 place = self._place_for(gang.groups[ask.task_group], ask, False)
                 node = None if place is None else self._other_node(ask, place)
                 if place is None or node is None:
-                    if not ask.required and self.desk.predicates is None:
+                    if not ask.required and self.partition.predicates is None:
                         failed, failed_group = ask.shape, ask.task_group
                     break
                 self._link(app, gang, ask, place, node)
@@ -181,9 +184,9 @@ class Replacement:
             if not place.shape.amounts.holds(ask.shape.amounts):
                 place.released = True
                 self.books.asked_to_end += 1
-                self.desk.say_released(place, TIMEOUT, INCOMPATIBLE)
-                if self.desk.events is not None:
-                    self.desk.events.misfit(ask, place)
+                self.partition.say_released(place, TIMEOUT, INCOMPATIBLE)
+                if self.partition.events is not None:
+                    self.partition.events.misfit(ask, place)
                 continue
             self.fits = True
             if not own_node or self._may_stay(ask, cython.cast(Node, place.node)):
@@ -197,7 +200,7 @@ class Replacement:
             return False
         if not ask.shape.need.matches(node):
             return False
-        return self.desk.predicates is None or self.desk.predicate_holds(ask, node, False)
+        return self.partition.predicates is None or self.partition.predicate_holds(ask, node, False)
 
     @cython.cfunc
     def _other_node(self, ask: Ask, place: Ask) -> Node | None:
@@ -206,7 +209,7 @@ class Replacement:
         node: Node | None = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if node is not place.node and shape.need.matches(node) and (not ask.required or ask.required == node.id):
-                if self.desk.predicates is None or self.desk.predicate_holds(ask, node, True):
+                if self.partition.predicates is None or self.partition.predicate_holds(ask, node, True):
                     return node
             node = self.index.find(shape.amounts, shape.need, node)
         return None
@@ -215,8 +218,8 @@ class Replacement:
     def _link(self, app: Application, gang: Gang, ask: Ask, place: Ask, node: Node) -> cython.void:
         """Decide it: the placeholder is to be ended, and the real one is in flight until it is."""
         real: Ask = ask
-        if self.desk.first_interface:
-            real = self.desk.descent.split(ask)
+        if self.partition.first_interface:
+            real = self.partition.descent.split(ask)
             real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
         else:
             self.books.unpend(app, ask)
@@ -230,7 +233,7 @@ class Replacement:
         gang.arriving[real.id] = place
         if node is not place.node:
             self._on_node(real, node)
-        self.desk.say_released(place, REPLACED, f"replacing allocationKey: {ask.key}")
+        self.partition.say_released(place, REPLACED, f"replacing allocationKey: {ask.key}")
 
     @cython.cfunc
     def _on_node(self, real: Ask, node: Node) -> cython.void:
@@ -258,7 +261,7 @@ class Replacement:
     @cython.ccall
     def ended(self, app: Application, alloc: Ask, termination: Any) -> cython.void:
         """The resource manager has ended an allocation of an application with a gang, or confirms that it has."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         real: Ask | None = gang.replacing.get(alloc)
         if real is not None and termination is REPLACED:
             self._confirm(app, gang, alloc, real)
@@ -269,13 +272,13 @@ class Replacement:
     @cython.ccall
     def node_lost(self, app: Application, alloc: Ask, message: str) -> cython.void:
         """The node of an allocation, or of a real one in flight, is gone (section 14)."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         place: Ask | None = gang.arriving.get(alloc.id)
         real: Ask | None = gang.replacing.get(alloc)
         if place is not None and gang.replacing[place] is alloc:
             self._unlink(app, gang, place, alloc)
         elif real is not None and real.node is not alloc.node:
-            self.desk.say_released(alloc, STOPPED_BY_RM, message)
+            self.partition.say_released(alloc, STOPPED_BY_RM, message)
             self._confirm(app, gang, alloc, real)
         else:
             self._end(app, gang, alloc, real, message)
@@ -285,7 +288,7 @@ class Replacement:
     def _end(self, app: Application, gang: Gang, alloc: Ask, real: Ask | None, message: str) -> cython.void:
         self.books.give_back(app, alloc)
         if message:
-            self.desk.say_released(alloc, STOPPED_BY_RM, message)
+            self.partition.say_released(alloc, STOPPED_BY_RM, message)
         if real is not None:
             self._unlink(app, gang, alloc, real)
 
@@ -297,8 +300,8 @@ class Replacement:
             return
         if app.allocations and not app.asks_pending and app.allocated.zero() and not gang.replacing:
             if app.state is not COMPLETING:
-                self.desk.lifecycle.fire(app, COMPLETE)
-        self.desk.lifecycle.emptied(app)
+                self.partition.lifecycle.fire(app, COMPLETE)
+        self.partition.lifecycle.emptied(app)
 
     @cython.cfunc
     def _confirm(self, app: Application, gang: Gang, place: Ask, real: Ask) -> cython.void:
@@ -322,19 +325,19 @@ class Replacement:
         group.replaced += 1
         gang.gained.plus(place.shape.amounts)
         if app.state is COMPLETING or (not first and app.state is not RESUMING):
-            self.desk.lifecycle.fire(app, RUN)
+            self.partition.lifecycle.fire(app, RUN)
         if real.timeout_ns > 0:
-            real.deadline = self.desk.timers.add(self.parking.now + real.timeout_ns, "timeout", real)
-        self.desk.descent.announce(app, real)
+            real.deadline = self.partition.timers.add(self.parking.now + real.timeout_ns, "timeout", real)
+        self.partition.descent.announce(app, real)
         self.gangs.gone(app, group)
-        self.desk.claims.review(Outcome.FORCED)  # it may have been resized in flight
+        self.partition.claims.review(Outcome.FORCED)  # it may have been resized in flight
 
     @cython.cfunc
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
         """Of the same size, on the same node: no sum but the application's own changes, and nobody is woken."""
         if self.books.watch is not None:
             self.books.watch.ending(app, place)
-        self.desk.timers.cancel(place.deadline)
+        self.partition.timers.cancel(place.deadline)
         del node.allocations[place]
         node.allocations[real] = None
         del app.allocations[place.id]
@@ -375,7 +378,7 @@ class Replacement:
 
     def withdraw(self, app: Application, message: Release) -> None:
         """A release names real ones in flight, or all asks: they are gone, and nothing was announced of them."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         if message.what == "allocation" or (message.what == "both" and message.termination is TIMEOUT):
             return
         for place, real in list(gang.replacing.items()):
@@ -384,14 +387,14 @@ class Replacement:
 
     def placed_outside(self, app: Application, key: str) -> None:
         """The resource manager has placed it itself: it does not wait for the placeholder."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         place: Ask | None = gang.arriving.get(key)
         if place is not None:
             self._withdraw(gang, place, gang.replacing[place])
 
     def abandon(self, app: Application) -> list[Ask]:
         """All that are in flight are gone; which they were."""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         found = list(gang.replacing.items())
         for place, real in found:
             self._forget(gang, place, real)
@@ -400,12 +403,12 @@ class Replacement:
     @cython.cfunc
     def _forget(self, gang: Gang, place: Ask, real: Ask) -> cython.void:
         self._withdraw(gang, place, real)
-        if self.desk.events is not None:
-            self.desk.events.dropped(real)
+        if self.partition.events is not None:
+            self.partition.events.dropped(real)
 
-    def resize(self, app: Application, key: str, amounts: Vec, resource: dict[str, int]) -> bool:
+    def resize(self, app: Application, key: str, amounts: Vec, resource: dict[str, int] | None) -> bool:
         """The ask of this key is in flight: it has other amounts from now on, no limit is asked. Is there one?"""
-        gang: Gang = app.gang
+        gang: Gang = cython.cast(Gang, app.gang)
         place: Ask | None = gang.arriving.get(key)
         if place is None:
             return False
@@ -416,7 +419,7 @@ class Replacement:
         real.shape = self.books.shape(amounts, resource, real.shape.need)
         if real.node is not place.node:
             self._on_node(real, cython.cast(Node, real.node))
-        self.desk.claims.review(Outcome.FORCED)
+        self.partition.claims.review(Outcome.FORCED)
         return True
 
 

@@ -37,7 +37,7 @@ class AskBlock:
     `waiting` are the minima of those that wait for a node; it may also hold some that were.
     """
 
-    items: list[Any]  # Ask; None where one is gone
+    items: list[Ask | None]  # None where one is gone
     gone: cython.Py_ssize_t
     low: Vec
     waiting: Minima
@@ -126,7 +126,7 @@ class AskBlock:
 class Requests:
     """The pending asks of one application in request order; `waits` of them, with minima `waiting`, wait for a node."""
 
-    blocks: list[Any]  # AskBlock
+    blocks: list[AskBlock]
     head: AskBlock | None  # the first of them
     tail: AskBlock | None  # the last
     priority: cython.longlong  # with the next two: no ask comes after one with these
@@ -293,7 +293,7 @@ class Requests:
         block: AskBlock
         found: list[Ask] = []
         for block in self.blocks:
-            found += block.items[block.gone :]
+            found += cython.cast(list, block.items[block.gone :])  # none of these is gone
         return found
 
     @cython.cfunc
@@ -333,6 +333,7 @@ class Requests:
             live = 0
             assert block.place == p and block.gone < len(block.items), "block of asks"
             for a in block.items[block.gone :]:
+                assert a is not None, "asks that are gone stand in front"
                 ask = a
                 assert ask.block is block, f"block of ask {ask.key}"
                 assert last is None or last.before(ask), f"request order at {ask.key}"

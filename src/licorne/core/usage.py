@@ -6,7 +6,7 @@ the hot path reads and writes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cython
 
@@ -39,7 +39,7 @@ class Tracker:
     wildcard: cython.bint  # the limit is that of `*`
     holders: cython.longlong
     apps: dict[Application, None]
-    blocked: dict[Application, Any]  # and the least that it asks for, None where that does not matter
+    blocked: dict[Application, Vec | None]  # and the least that it asks for, None where that does not matter
 
     def __init__(self, kind: str, name: str, path: str) -> None:
         self.kind = kind

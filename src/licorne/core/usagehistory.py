@@ -55,7 +55,7 @@ class UsageHistory:
 
     def ending(self, app: Application, alloc: Ask) -> None:
         """The allocation is about to end, or to have another size."""
-        past: Past = app.past
+        past = app.past
         if past is None:
             past = app.past = Past()
         there = len(app.allocations)
@@ -77,6 +77,7 @@ class UsageHistory:
 
     def resized(self, app: Application, alloc: Ask) -> None:
         """The allocation has another size from now on."""
+        assert app.past is not None, "`ending` was called first"
         app.past.since[alloc.id] = self._partition.now
 
 

@@ -46,16 +46,16 @@ def rank_of(chosen: list[Candidate]) -> tuple[int, int, int, list[tuple[int, int
 class Search:
     """Looks for the best set among the candidates of a pool."""
 
-    pool: list[Any]  # Candidate, newest first
-    near: list[Any]  # for each of them: its amounts if it is on the node, else nothing
+    pool: list[Candidate]  # newest first
+    near: list[Vec]  # for each of them: its amounts if it is on the node, else nothing
     here: Vec  # what is lacking on the node, and what over all: nothing below 0
     whole: Vec
-    most_near: list[Any]  # Vec: the largest amounts from this place on
-    most: list[Any]
+    most_near: list[Vec]  # the largest amounts from this place on
+    most: list[Vec]
     least: list[int]  # the lowest priority from this place on
     bads: list[int]  # how many bad ones there are from this place on
-    picked: list[Any]
-    best: list[Any] | None
+    picked: list[Candidate]
+    best: list[Candidate] | None
     best_sum: cython.longlong
     left: cython.longlong  # steps
     steps: cython.longlong  # of all searches: counted work
