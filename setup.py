@@ -1,8 +1,9 @@
 """Builds licorne: the hot modules are compiled where that is possible, and run as plain Python where it is not.
 
-A module is hot if it says `import cython`. The same `.py` files serve both ways (Cython's pure Python mode). What Cython must know of them beyond their own
-text, the layout of their classes for each other, is derived from that text (`tools/pxd.py`), never written by hand.
-What C has and Cython has no name for is declared in `tools/prefetch.pxd`.
+A module is hot if it says `import cython`. The same `.py` files serve both ways (Cython's pure Python mode). What Cython
+must know of them beyond their own text, the layout of their classes for each other, is derived from that text
+(`tools/pxd.py`), never written by hand; so is what type checkers read of them in an installed package (`tools/pyi.py`),
+compiled or not. What C has and Cython has no name for is declared in `tools/prefetch.pxd`.
 
 A half-compiled package would be worse than none, since its halves could not share typed objects. So any failure,
 be it Cython that refuses or a C compiler that is missing or broken, means that nothing is compiled: the package
@@ -24,11 +25,13 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 os.chdir(Path(__file__).resolve().parent)
 sys.path.insert(0, "tools")
 
-import pxd  # noqa: E402  the import needs the line above
+import pxd  # noqa: E402  these imports need the line above
+import pyi  # noqa: E402
 
 PACKAGES = [Path("src", "licorne", "core"), Path("src", "licorne", "si")]
 """Where hot modules are."""
@@ -55,13 +58,37 @@ DIRECTIVES = {
 GENERATED = Path("build", "c")
 
 
+def sources() -> dict[str, Path]:
+    """List the hot modules, with their text."""
+    paths = [path for folder in PACKAGES for path in sorted(folder.rglob("*.py")) if pxd.is_hot(path)]
+    return {".".join(path.with_suffix("").parts[1:]): path for path in paths}
+
+
 def extensions() -> list[Extension]:
     """List the hot modules, to be compiled."""
     flags = {"extra_compile_args": FLAGS, "extra_link_args": []}
     if SAFE:
         flags = {"extra_compile_args": FLAGS + SAFE_FLAGS, "extra_link_args": SAFE_LINK_FLAGS}
-    hot = [] if PURE else [path for folder in PACKAGES for path in sorted(folder.rglob("*.py")) if pxd.is_hot(path)]
-    return [Extension(".".join(path.with_suffix("").parts[1:]), [str(path)], **flags) for path in hot]
+    return [Extension(name, [str(path)], **flags) for name, path in sources().items() if not PURE]
+
+
+class WithStubs(build_py):
+    """Build the package, with a stub for each hot module; not where the sources themselves are installed."""
+
+    def run(self) -> None:
+        """Write the stubs beside the modules that were copied."""
+        super().run()
+        if not self.editable_mode:
+            pyi.generate(sources(), Path(self.build_lib))
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:  # noqa: FBT002 - as in the base class
+        """List the files made, for those who install them."""
+        stubs = (
+            []
+            if self.editable_mode
+            else [Path(self.build_lib, *name.split(".")).with_suffix(".pyi") for name in sources()]
+        )
+        return [*super().get_outputs(include_bytecode), *map(str, stubs)]
 
 
 class AllOrNothing(build_ext):
@@ -127,4 +154,4 @@ class AllOrNothing(build_ext):
         return super().get_output_mapping() if self.extensions else {}
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing})
+setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing, "build_py": WithStubs})

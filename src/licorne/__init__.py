@@ -53,9 +53,10 @@ _WHERE = {
 _interpreted.install()  # before the core is imported: it decides which form of it is loaded
 _default.incident_handlers.append(_log.log_incident)  # for refusals and errors that a program takes no care of
 
+if not TYPE_CHECKING:  # a type checker would take any name for one that this module has
 
-def __getattr__(name: str) -> object:
-    """Load what is listed above from where it stands."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_WHERE[name]), name)
+    def __getattr__(name: str) -> object:
+        """Load what is listed above from where it stands."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_WHERE[name]), name)

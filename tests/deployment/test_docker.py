@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import os
-import shutil
 import subprocess
-import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -17,6 +14,7 @@ import pytest
 
 import licorne
 from deployment.places import COMMAND, DEPLOY, ROOT, certificate, here, instructions, tool
+from deployment.wheel import build_wheel
 
 DOCKERFILE = DEPLOY / "Dockerfile"
 STEPS = instructions(DOCKERFILE.read_text(encoding="utf-8"))
@@ -72,28 +70,7 @@ def test_what_it_copies_is_there_and_not_ignored() -> None:
 
 def build(folder: Path, **environment: str) -> zipfile.ZipFile:
     """What the first stage builds, from nothing but what it copies."""
-    source, out = folder / "src", folder / "out"
-    source.mkdir()
-    for name in copied():
-        if (ROOT / name).is_dir():
-            derived = ["*.pxd"] if name == "src" else []
-            ignored = shutil.ignore_patterns("*.so", "*.c", *derived, "__pycache__", "*.egg-info")
-            shutil.copytree(ROOT / name, source / name, ignore=ignored)
-        else:
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, source / name)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation"]
-    made = subprocess.run(
-        [*pip, "--wheel-dir", str(out), "."],
-        cwd=source,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stdout + made.stderr
-    (wheel,) = out.iterdir()
-    return zipfile.ZipFile(wheel)
+    return zipfile.ZipFile(build_wheel(folder, copied(), **environment))
 
 
 def test_what_it_copies_is_enough_to_build_the_package(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class SchedulerAPI(Calls):
         self._other_settings = other_settings
         super().__init__(clock, on_output, on_incident, strict=strict)
         self.policy_groups: PolicyGroups = {} if policy_groups is None else policy_groups
-        self.settings = dict(settings or {})
+        self.settings: dict[str, str] = dict(settings or {})
 
     # -- registration and configuration ----------------------------------------------------------------
 

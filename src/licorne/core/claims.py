@@ -16,7 +16,7 @@ where something is used that no claim was asked about: `review` is called there,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .evictions import Outcome
 from .usage import Tracker
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .partition import Partition
     from .queue import Queue
 
-    Level = Queue | Tracker
+    Level: TypeAlias = Queue | Tracker
     """What limits amounts: a queue, or a user or group at a queue."""
 
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1

@@ -63,9 +63,10 @@ _WHERE = {
     "make_log": "log",
 }
 
+if not TYPE_CHECKING:  # a type checker would take any name for one that this module has
 
-def __getattr__(name: str) -> object:
-    """Load what is listed above from where it stands: a process that only checks configurations needs no network."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    def __getattr__(name: str) -> object:
+        """Load what is listed above from where it stands: a process that only checks configurations needs no network."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

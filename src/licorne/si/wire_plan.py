@@ -43,6 +43,10 @@ class WireError(ValueError):
     `path` is the field, `offset` the byte where it shows (-1 when a message was to be written), `rule` what is wrong.
     """
 
+    rule: str
+    offset: int
+    path: str
+
     def __init__(self, rule: str, offset: int = -1, path: str = "") -> None:
         super().__init__(rule)
         self.rule = rule
