@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -58,10 +59,15 @@ DIRECTIVES = {
 GENERATED = Path("build", "c")
 
 
-def sources() -> dict[str, Path]:
-    """List the hot modules, with their text."""
-    paths = [path for folder in PACKAGES for path in sorted(folder.rglob("*.py")) if pxd.is_hot(path)]
+def modules(chosen: Callable[[Path], bool]) -> dict[str, Path]:
+    """List the modules of a kind, with their text."""
+    paths = [path for folder in PACKAGES for path in sorted(folder.rglob("*.py")) if chosen(path)]
     return {".".join(path.with_suffix("").parts[1:]): path for path in paths}
+
+
+def typed_by_stubs(path: Path) -> bool:
+    """Say whether a type checker of others, which may have no Cython, needs a stub in place of a module's text."""
+    return pxd.is_hot(path) or pxd.has_constants(path)
 
 
 def extensions() -> list[Extension]:
@@ -69,7 +75,7 @@ def extensions() -> list[Extension]:
     flags = {"extra_compile_args": FLAGS, "extra_link_args": []}
     if SAFE:
         flags = {"extra_compile_args": FLAGS + SAFE_FLAGS, "extra_link_args": SAFE_LINK_FLAGS}
-    return [Extension(name, [str(path)], **flags) for name, path in sources().items() if not PURE]
+    return [Extension(name, [str(path)], **flags) for name, path in modules(pxd.is_hot).items() if not PURE]
 
 
 class WithStubs(build_py):
@@ -79,14 +85,14 @@ class WithStubs(build_py):
         """Write the stubs beside the modules that were copied."""
         super().run()
         if not self.editable_mode:
-            pyi.generate(sources(), Path(self.build_lib))
+            pyi.generate(modules(typed_by_stubs), Path(self.build_lib))
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:  # noqa: FBT002 - as in the base class
         """List the files made, for those who install them."""
         stubs = (
             []
             if self.editable_mode
-            else [Path(self.build_lib, *name.split(".")).with_suffix(".pyi") for name in sources()]
+            else [Path(self.build_lib, *name.split(".")).with_suffix(".pyi") for name in modules(typed_by_stubs)]
         )
         return [*super().get_outputs(include_bytecode), *map(str, stubs)]
 
@@ -127,7 +133,11 @@ class AllOrNothing(build_ext):
         """Turn the hot modules into C, those that changed, or all if the last build here had other settings."""
         from Cython.Build import cythonize  # noqa: PLC0415  may be missing, which is no more than another failure
 
-        pxd.generate({extension.name: Path(extension.sources[0]) for extension in self.extensions}, *PACKAGES)
+        pxd.generate(
+            {extension.name: Path(extension.sources[0]) for extension in self.extensions},
+            PACKAGES,
+            modules(pxd.has_constants),
+        )
         settings = repr((FLAGS, DIRECTIVES))
         note = GENERATED / "settings"
         known = note.exists() and note.read_text(encoding="utf-8") == settings

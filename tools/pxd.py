@@ -18,6 +18,10 @@ What is read, for each module:
   `@cython.inline`, since an inline function in a `.pxd` needs its body there; the C compiler still may inline them
   within their module. Module constants (`cython.declare`) are private to their module.
 
+Constants that several hot modules share stand in a plain module that imports `cython` for the type checker alone, each
+annotated with its C type, and become macros of C: `UNLIMITED: cython.longlong = 0x7FFFFFFFFFFFFFFF`. A hot module cimports
+them, and C sees their values.
+
 A class from which no other in the folders of hot modules inherits, hot or not, is declared final, which turns its method
 calls into direct ones. Bases are known by their names alone.
 """
@@ -50,6 +54,13 @@ C_TYPES = {
     "void": "void",
 }
 """`cython.<name>` in an annotation, and what it is in C; `cython.p_<name>` is a pointer to it."""
+
+INTEGERS = {
+    "int": ("", -(1 << 31), (1 << 31) - 1),
+    "long long": ("LL", -(1 << 63), (1 << 63) - 1),
+    "unsigned long long": ("ULL", 0, (1 << 64) - 1),
+}
+"""Types of shared constants: what a number of each ends with in C, the least and the most."""
 
 RAISES = {"cython.exceptval(check=False)": " noexcept", "cython.exceptval(-1)": " except? -1"}
 """What a decorator says of exceptions. Without one, Cython looks for an exception behind each call of a method that returns
@@ -238,8 +249,41 @@ def is_hot(path: Path) -> bool:
     return "\nimport cython\n" in path.read_text(encoding="utf-8")
 
 
-def generate(sources: Mapping[str, Path], *folders: Path) -> Sequence[Path]:
-    """Write the `.pxd` beside each module; a file that is right already is left alone, so that builds stay short.
+def has_constants(path: Path) -> bool:
+    """Say whether a plain module holds constants for C: it imports `cython` for the type checker alone."""
+    return "\nif TYPE_CHECKING:\n    import cython\n" in path.read_text(encoding="utf-8")
+
+
+def constants(name: str, tree: ast.Module) -> str:
+    """Declare a module of constants: what they are worth is computed here, by the values of those before them."""
+    values: dict[str, int] = {}
+    macros, declared = [], []
+    for node in tree.body:
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name) or node.value is None:
+            continue
+        kind, own = c_type(node.annotation, ()), node.target.id
+        value = eval(ast.unparse(node.value), {"__builtins__": {}}, values)  # noqa: S307 - our own text
+        if kind not in INTEGERS or type(value) is not int:
+            message = f"line {node.lineno}: `{own}`: a shared constant is an integer of C"
+            raise DeclarationError(message)
+        suffix, least, most = INTEGERS[kind]
+        if not least <= value <= most:
+            message = f"line {node.lineno}: `{own}`: {value} is no {kind}"
+            raise DeclarationError(message)
+        values[own] = value
+        macro = f"{name.replace('.', '_')}_{own}"
+        macros.append(f"    #define {macro} (({kind}) {value}{suffix})")
+        declared.append(f'    const {kind} {own} "{macro}"')
+    head = [f"# Derived from {name} at build time; do not edit.", "cdef extern from *:", '    """']
+    return "\n".join([*head, *macros, '    """', *declared]) + "\n"
+
+
+def generate(
+    sources: Mapping[str, Path], folders: Iterable[Path], shared: Mapping[str, Path] | None = None
+) -> Sequence[Path]:
+    """Write the `.pxd` beside each hot module, and beside those of shared constants.
+
+    A file that is right already is left alone, so that builds stay short.
 
     `folders`: below them are all modules that may inherit from the classes declared.
 
@@ -255,12 +299,15 @@ def generate(sources: Mapping[str, Path], *folders: Path) -> Sequence[Path]:
             known[class_name] = cls
     bases_of_others = bases_in(path for folder in folders for path in folder.rglob("*.py"))
     written = []
-    for name, tree in trees.items():
-        target = sources[name].with_suffix(".pxd")
+    for name, path in {**sources, **(shared or {})}.items():
+        target = path.with_suffix(".pxd")
         try:
-            text = declare(name, tree, known, bases_of_others)
+            if name in trees:
+                text = declare(name, trees[name], known, bases_of_others)
+            else:
+                text = constants(name, ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
         except DeclarationError as error:
-            message = f"{sources[name]}, {error}"
+            message = f"{path}, {error}"
             raise DeclarationError(message) from None
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")

@@ -107,7 +107,7 @@ def modules(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_module_with_a_base_class(modules: dict[str, Path], tmp_path: Path) -> None:
-    pxd.generate(modules, tmp_path)
+    pxd.generate(modules, [tmp_path])
     text = modules["hot.base"].with_suffix(".pxd").read_text(encoding="utf-8")
     assert text == dedent("""\
         # Derived from hot.base at build time; do not edit.
@@ -131,7 +131,7 @@ def test_module_with_a_base_class(modules: dict[str, Path], tmp_path: Path) -> N
 def test_subclass_is_final_and_does_not_declare_again_what_it_overrides(
     modules: dict[str, Path], tmp_path: Path
 ) -> None:
-    pxd.generate(modules, tmp_path)
+    pxd.generate(modules, [tmp_path])
     text = modules["hot.leaf"].with_suffix(".pxd").read_text(encoding="utf-8")
     assert text == dedent("""\
         # Derived from hot.leaf at build time; do not edit.
@@ -149,20 +149,20 @@ def test_subclass_is_final_and_does_not_declare_again_what_it_overrides(
 
 def test_a_class_is_not_final_if_one_in_a_module_beside_it_inherits(modules: dict[str, Path], tmp_path: Path) -> None:
     modules["hot.leaf"].with_name("plain.py").write_text("class Plain(Leaf): ...\n", encoding="utf-8")
-    pxd.generate(modules, tmp_path)
+    pxd.generate(modules, [tmp_path])
     assert "final" not in modules["hot.leaf"].with_suffix(".pxd").read_text(encoding="utf-8")
 
 
 def test_weak_references_are_declared(tmp_path: Path) -> None:
     path = tmp_path / "hot.py"
     path.write_text("@cython.cclass\nclass Hot:\n    __weakref__: object\n", encoding="utf-8")
-    pxd.generate({"hot": path}, tmp_path)
+    pxd.generate({"hot": path}, [tmp_path])
     assert "    cdef object __weakref__\n" in path.with_suffix(".pxd").read_text(encoding="utf-8")
 
 
 def test_what_is_right_already_is_not_written_again(modules: dict[str, Path], tmp_path: Path) -> None:
-    assert len(pxd.generate(modules, tmp_path)) == len(modules)
-    assert pxd.generate(modules, tmp_path) == []
+    assert len(pxd.generate(modules, [tmp_path])) == len(modules)
+    assert pxd.generate(modules, [tmp_path]) == []
 
 
 @pytest.mark.parametrize(
@@ -177,11 +177,11 @@ def test_what_cannot_be_declared_is_refused_with_its_place(tmp_path: Path, text:
     path = tmp_path / "odd.py"
     path.write_text(f'"""Odd."""\nimport cython\n@cython.cclass\nclass Odd:\n    {text}\n', encoding="utf-8")
     with pytest.raises(pxd.DeclarationError) as refusal:
-        pxd.generate({"odd": path}, tmp_path)
+        pxd.generate({"odd": path}, [tmp_path])
     assert reason in str(refusal.value)
     assert str(path) in str(refusal.value)
 
 
 def test_hot_classes_have_names_of_their_own(modules: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(pxd.DeclarationError, match="a hot class named Base exists already"):
-        pxd.generate({**modules, "hot.again": modules["hot.base"]}, tmp_path)
+        pxd.generate({**modules, "hot.again": modules["hot.base"]}, [tmp_path])

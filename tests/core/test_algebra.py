@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from licorne import core
 from licorne.core.application import Application
+from licorne.core.constants import SUM_MAX, UNLIMITED
 from licorne.core.queue import Queue
-from licorne.core.vectors import SUM_MAX, UNLIMITED, Types, Vec
+from licorne.core.vectors import Types, Vec
 
 Amounts = dict[str, int]
 

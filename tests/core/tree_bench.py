@@ -8,13 +8,14 @@ from licorne.config.model import QueueConfig
 from licorne.core.accounting import Books
 from licorne.core.application import Application
 from licorne.core.asks import Ask, Shape
+from licorne.core.constants import UNLIMITED
 from licorne.core.nodeindex import NodeIndex
 from licorne.core.nodes import ScorePolicy, first_need
 from licorne.core.parking import Parking
 from licorne.core.queue import Queue
 from licorne.core.timers import Timers
 from licorne.core.tree import Tree
-from licorne.core.vectors import UNLIMITED, Types
+from licorne.core.vectors import Types
 
 PROPERTIES = {
     "application.sort.policy": "fair",

@@ -15,6 +15,7 @@ from licorne.core import deadlines, gangtimeout, guaranteed, lifecycle, nodechan
 from licorne.core.accounting import Books
 from licorne.core.application import Application
 from licorne.core.cluster import Cluster
+from licorne.core.constants import UNLIMITED
 from licorne.core.descent import Descent
 from licorne.core.gangs import Gangs
 from licorne.core.herds import Level
@@ -24,7 +25,6 @@ from licorne.core.partition import Partition
 from licorne.core.reservations import Reservations
 from licorne.core.states import ApplicationEvent, ApplicationState
 from licorne.core.uuids import Uuids
-from licorne.core.vectors import UNLIMITED
 
 
 class Fault(NamedTuple):

@@ -14,8 +14,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from licorne.core.constants import UNLIMITED
 from licorne.core.validate import InvariantError, validate
-from licorne.core.vectors import UNLIMITED
 from licorne.si.messages import NewAllocation, Released, Termination
 from parking import leftovers
 from parking.scenarios import RM, Scenario

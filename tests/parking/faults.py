@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from licorne.core.asks import NO_NODE
+from licorne.core.constants import NO_NODE
 from licorne.core.parking import Parking
 from licorne.core.requests import AskBlock
 from licorne.core.sleepers import Sleepers

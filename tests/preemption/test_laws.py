@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from licorne.config import load
 from licorne.core.cluster import Cluster
-from licorne.core.vectors import UNLIMITED
+from licorne.core.constants import UNLIMITED
 from licorne.si.messages import Allocation, Release, Released, Termination
 from reference.contests import Contest
 

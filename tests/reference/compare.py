@@ -15,7 +15,7 @@ import msgspec
 
 from licorne.config import load
 from licorne.core import cluster as product
-from licorne.core.vectors import UNLIMITED
+from licorne.core.constants import UNLIMITED
 from licorne.si import messages
 from licorne.si.messages import Input, Output
 from reference.clusters import Manager, Scenario, Step

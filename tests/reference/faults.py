@@ -14,6 +14,7 @@ from licorne.core import deadlines, leafchoice, nodechanges, quotacut
 from licorne.core.accounting import Books
 from licorne.core.asks import Ask
 from licorne.core.atomic import AtomicGang
+from licorne.core.constants import UNLIMITED
 from licorne.core.descent import Descent
 from licorne.core.herds import Level
 from licorne.core.lifecycle import Lifecycle
@@ -26,7 +27,6 @@ from licorne.core.quotastart import QuotaChanges
 from licorne.core.replacement import Replacement
 from licorne.core.reservations import Reservations
 from licorne.core.tree import Tree
-from licorne.core.vectors import UNLIMITED
 from reference.clusters import Scenario
 from reference.contests import Contest
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from licorne.config import load
 from licorne.core.cluster import Cluster
-from licorne.core.vectors import UNLIMITED
+from licorne.core.constants import UNLIMITED
 from licorne.si.constants import TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE, TAG_RESOURCE_GUARANTEED
 from licorne.si.messages import (
     AddApplication,

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from core.bench import Bench
-from licorne.core.priorities import NO_PRIORITY, PriorityBag
+from licorne.core.constants import NO_PRIORITY
+from licorne.core.priorities import PriorityBag
 from tenants.acts import ACTS, leave, one_cycle, world
 
 CYCLES = 20

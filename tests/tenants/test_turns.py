@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from core.bench import SECOND_NS, Bench, config
-from licorne.core.vectors import SUM_MAX
+from licorne.core.constants import SUM_MAX
 from licorne.si import messages
 from licorne.si.messages import Allocation, NodeAction, Release
 

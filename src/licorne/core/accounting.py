@@ -14,6 +14,7 @@ import cython
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
     from cython.cimports.licorne.core.nodeindex import NodeIndex
     from cython.cimports.licorne.core.nodes import Need, Node
     from cython.cimports.licorne.core.parking import Parking
@@ -25,6 +26,7 @@ else:
 
     from .application import Application
     from .asks import Ask, Shape
+    from .constants import AWAITS_GANG, AWAITS_PLACEHOLDER
     from .nodeindex import NodeIndex
     from .nodes import Need, Node
     from .parking import Parking
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from .usagehistory import UsageHistory
 
 # Why an ask is parked, as in `asks`: C constants belong to their module.
-AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)
-AWAITS_GANG = cython.declare(cython.int, 5)
 
 
 @cython.cclass

@@ -25,14 +25,6 @@ if TYPE_CHECKING:  # an application and a block know their asks; they know them 
     from .requests import AskBlock
     from .timers import Timer
 
-# Why an ask is parked. LIVE: it is not, and will be tried when its application is looked at.
-LIVE = 0
-NO_NODE = 1  # its shape fits no node; woken by an event on a node, or by its age (a reservation)
-REFUSED = 2  # a predicate said no; tried again at the next call, for its answer may change unseen
-AWAITS_NODE = 3  # its required node has no room, or is not there; woken by an event on that node
-AWAITS_PLACEHOLDER = 4  # placeholders of its task group live; woken by their end (`licorne.core.gangs`)
-AWAITS_GANG = 5  # its application starts as a whole (`licorne.core.atomic`), and has not yet
-
 
 @cython.cclass
 class Shape:

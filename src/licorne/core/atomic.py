@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 from licorne.config.properties import parse_gang_scheduling
 
-from .asks import AWAITS_GANG, request_order
+from .asks import request_order
 from .backfill import Backfill
+from .constants import AWAITS_GANG
 from .nodechanges import amounts_fault
 from .plans import short_of, sum_of_members
 from .tags import tag

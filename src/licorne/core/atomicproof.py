@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .asks import AWAITS_GANG
+from .constants import AWAITS_GANG
 from .plans import short_of, sum_of_members
 from .states import ApplicationState
 

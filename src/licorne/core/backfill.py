@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .application import in_order
-from .asks import LIVE, NO_NODE, REFUSED
+from .constants import LIVE, NO_NODE, REFUSED, UNLIMITED
 from .plans import Plan, make_plan, short_of, sum_of_members
 from .states import TIME_MAX_NS
-from .vectors import UNLIMITED, Vec
+from .vectors import Vec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,11 +15,11 @@ from licorne.si.adapt import Translation
 from licorne.si.messages import Input, Output
 
 from .arguments import refuse_limit, refuse_mistyped, refuse_request, refuse_time
+from .constants import UNLIMITED
 from .incidents import Handler, Incidents
 from .plugins import Plugins
 from .states import TIME_MAX_NS
 from .strict import refuse_unknown
-from .vectors import UNLIMITED
 
 if cython.compiled:
     from cython.cimports.licorne.core.cluster import Cluster

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from .constants import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from .evictions import Outcome
 from .usage import Tracker
 from .vectors import Vec
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     Level: TypeAlias = Queue | Tracker
     """What limits amounts: a queue, or a user or group at a queue."""
 
-LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 NOTHING = Vec()
 GAVE_UP = frozenset(Outcome) - {Outcome.WAITING, Outcome.PLACED, Outcome.ENDED}
 
@@ -161,7 +161,7 @@ class Claims:
         seen = priority
         queue: Queue | None = app.queue
         while queue is not None:
-            if seen > self._least.get(queue, HIGHEST):
+            if seen > self._least.get(queue, PRIORITY_HIGHEST):
                 return [claim for claim in self.of.values() if _outranks(app.queue, priority, claim)]
             seen = _exported(queue, seen)
             queue = queue.parent
@@ -232,7 +232,7 @@ class Claims:
                 self._sums[level] = Vec()
             self._sums[level].plus(claim.amounts)
         for queue, top in claim.tops.items():
-            self._least[queue] = min(top, self._least.get(queue, HIGHEST))
+            self._least[queue] = min(top, self._least.get(queue, PRIORITY_HIGHEST))
 
     def _count_anew(self) -> None:
         self.changes += 1
@@ -328,7 +328,7 @@ def _suits(claim: Claim) -> bool:
 
 def _exported(queue: Queue, priority: int) -> int:
     """How the queue shows this priority to its parent (`Queue.exported`)."""
-    return queue.offset if queue.fence else max(LOWEST, min(HIGHEST, priority + queue.offset))
+    return queue.offset if queue.fence else max(PRIORITY_LOWEST, min(PRIORITY_HIGHEST, priority + queue.offset))
 
 
 def _outranks(leaf: Queue, priority: int, claim: Claim) -> bool:

@@ -25,6 +25,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.accounting import Books
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
     from cython.cimports.licorne.core.gangs import Gangs
     from cython.cimports.licorne.core.nodeindex import NodeIndex
     from cython.cimports.licorne.core.nodes import Node
@@ -42,6 +43,7 @@ else:
     from .accounting import Books
     from .application import Application
     from .asks import Ask, Shape
+    from .constants import AWAITS_PLACEHOLDER, UNLIMITED
     from .gangs import Gangs
     from .nodeindex import NodeIndex
     from .nodes import Node
@@ -57,8 +59,6 @@ if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
 ACCEPTED = ApplicationState.ACCEPTED
 RUNNING = ApplicationState.RUNNING
 PLACED = Outcome.PLACED
-NO_LIMIT = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)  # as in `asks`
 NOTHING = cython.declare(cython.int, 0)  # what a visit came to
 ALLOCATED = cython.declare(cython.int, 1)
 RESERVED = cython.declare(cython.int, 2)
@@ -86,7 +86,7 @@ class Descent:
     refused: cython.bint  # a predicate kept the last ask off a node that had room
     claims: dict[Any, Any]  # asks for which others were evicted (`licorne.core.claims`)
     withheld: cython.bint  # claims leave less `room` to the application that is visited
-    lowered: cython.longlong  # the priority that claims were looked at for; NO_LIMIT: none yet
+    lowered: cython.longlong  # the priority that claims were looked at for; UNLIMITED: none yet
     hungry: dict[Application, None] | None  # of which nothing could be placed; None: nobody may preempt for them
 
     def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], partition: Partition) -> None:
@@ -99,14 +99,14 @@ class Descent:
         self.partition = partition
         self.partition_name = partition.name
         self.predicates = None
-        self.room = Vec(0, 0x7FFFFFFFFFFFFFFF)
+        self.room = Vec(0, UNLIMITED)
         self.out = []
         self.first_interface = partition.first_interface
         self.uuids = Uuids(partition.owner, partition.name)
         self.refused = False
         self.claims = {}
         self.withheld = False
-        self.lowered = NO_LIMIT
+        self.lowered = UNLIMITED
         self.hungry = None
         self.visits = 0
         self.attempts = 0
@@ -243,8 +243,8 @@ class Descent:
         queue: Queue | None = app.queue
         tracker: Tracker
         self.withheld = False
-        self.lowered = NO_LIMIT
-        room.set_all(NO_LIMIT)
+        self.lowered = UNLIMITED
+        room.set_all(UNLIMITED)
         while queue is not None:
             if queue.limit.n:
                 room.lower_to_rest(queue.limit, queue.allocated)

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .asks import AWAITS_PLACEHOLDER
+from .constants import AWAITS_PLACEHOLDER, UNLIMITED
 from .plans import short_of, sum_of_members
 from .states import ApplicationState
 from .usage import Tracker
-from .vectors import UNLIMITED
 
 if TYPE_CHECKING:
     from .application import Application

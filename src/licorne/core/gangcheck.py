@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .asks import AWAITS_PLACEHOLDER
+from .constants import AWAITS_PLACEHOLDER
 from .states import ApplicationState
 
 if TYPE_CHECKING:

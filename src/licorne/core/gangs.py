@@ -31,6 +31,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.accounting import Books
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.vectors import Vec
@@ -40,6 +41,7 @@ else:
     from .accounting import Books
     from .application import Application
     from .asks import Ask
+    from .constants import AWAITS_PLACEHOLDER, UNLIMITED
     from .parking import Parking
     from .queue import Queue
     from .vectors import Vec
@@ -54,9 +56,7 @@ RESUMING = ApplicationState.RESUMING
 RUN = ApplicationEvent.RUN
 COMPLETE = ApplicationEvent.COMPLETE
 # Why an ask is parked, as in `asks`: C constants belong to their module.
-AWAITS_PLACEHOLDER = cython.declare(cython.int, 4)
 MILLISECOND_NS = cython.declare(cython.longlong, 1_000_000)
-UNLIMITED = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 GROUPS_KEPT = 100  # with more task groups of an application those are forgotten that have no placeholders any more
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .application import in_order
-from .asks import AWAITS_NODE
+from .constants import AWAITS_NODE
 from .guarantees import Ledger, below_guarantee, user_room
 from .hunt import Hunt
 from .preemption import evict

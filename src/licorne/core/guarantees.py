@@ -16,6 +16,7 @@ import cython
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Vec, new_vec
@@ -24,14 +25,13 @@ else:
 
     from .application import Application
     from .asks import Ask
+    from .constants import UNLIMITED
     from .queue import Queue
     from .usage import Tracker
     from .vectors import Vec, new_vec
 
 if TYPE_CHECKING:
     from .claims import Claims
-
-ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 
 @cython.cclass
@@ -154,7 +154,7 @@ class Ledger:
         while True:
             priority = queue.offset if queue.fence else priority + queue.offset
             seen[queue] = priority
-            most = new_vec(0, ENDLESS)
+            most = new_vec(0, UNLIMITED)
             for limit in limits[depth:]:
                 most.lower_to(limit)
             depth += 1
@@ -171,7 +171,7 @@ def over(limit: Vec, planned: Vec, more: Vec) -> cython.bint:
     d: cython.Py_ssize_t
     x: cython.longlong
     for d in range(limit.n):
-        if limit.v[d] != ENDLESS:
+        if limit.v[d] != UNLIMITED:
             x = planned.at(d) + more.at(d)
             if x > limit.v[d] and x > 0:
                 return True

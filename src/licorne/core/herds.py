@@ -12,6 +12,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.nodes import Node
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.vectors import Vec, new_vec
@@ -19,11 +20,11 @@ else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
     from .asks import Ask
+    from .constants import UNLIMITED
     from .nodes import Node
     from .queue import Queue
     from .vectors import Vec, new_vec
 
-ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 TOPS = cython.declare(cython.Py_ssize_t, 8)  # up to so many victims on a node a bound is known
 
 
@@ -49,7 +50,7 @@ class Level:
         self.queue = queue
         self.parent = parent
         self.planned = planned
-        self.slack = Vec(0, 0x7FFFFFFFFFFFFFFF)
+        self.slack = Vec(0, UNLIMITED)
         self.taken = Vec()
         self.on_path = False
         self.inside = False
@@ -60,7 +61,7 @@ class Level:
         """Compute `slack` anew, for an ask of this size."""
         d: cython.Py_ssize_t
         rest: cython.longlong
-        self.slack.set_all(ENDLESS)
+        self.slack.set_all(UNLIMITED)
         if not self.guarded:
             return
         self.slack.grow(self.queue.guaranteed.n)
@@ -77,7 +78,7 @@ class Level:
         """May this be taken as well?"""
         d: cython.Py_ssize_t
         for d in range(min(self.slack.n, amounts.n)):
-            if amounts.v[d] > 0 and self.slack.v[d] != ENDLESS:
+            if amounts.v[d] > 0 and self.slack.v[d] != UNLIMITED:
                 if self.taken.at(d) + amounts.v[d] > self.slack.v[d]:
                     return False
         return True
@@ -101,7 +102,7 @@ class Herd:
         self.leaf = leaf
         self.levels = levels
         self.members = []
-        self.loose = Vec(0, 0x7FFFFFFFFFFFFFFF)
+        self.loose = Vec(0, UNLIMITED)
         self.largest = Vec()
         self.alive = True
 
@@ -109,7 +110,7 @@ class Herd:
     def settle(self) -> cython.void:
         """Compute `loose` anew, after the slack of the levels has changed."""
         level: Level
-        self.loose.set_all(ENDLESS)
+        self.loose.set_all(UNLIMITED)
         for each in self.levels:
             level = each
             self.loose.lower_to(level.slack)
@@ -217,12 +218,12 @@ class Bounds:
         known: cython.Py_ssize_t = min(len(members), TOPS)
         total: cython.longlong = 0
         c: Candidate
-        newest: tuple[int, int] = (-ENDLESS, -ENDLESS)
+        newest: tuple[int, int] = (-UNLIMITED, -UNLIMITED)
         at: cython.Py_ssize_t = 0
         self.tops = self._sums(members, room, known)
         self.lows = new_vec(known + 2, 0)
-        self.created = new_vec(known + 2, -ENDLESS)
-        self.seq = new_vec(known + 2, -ENDLESS)
+        self.created = new_vec(known + 2, -UNLIMITED)
+        self.seq = new_vec(known + 2, -UNLIMITED)
         ordered = sorted(members, key=_by_priority)
         for k in range(1, known + 2):
             if k <= len(ordered):

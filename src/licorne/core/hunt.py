@@ -17,6 +17,7 @@ from .victims import rank_of
 
 if cython.compiled:
     from cython.cimports.licorne.core.asks import Ask
+    from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.guarantees import Ledger
     from cython.cimports.licorne.core.herds import Bounds, Candidate, Level, Site
     from cython.cimports.licorne.core.nodes import Need
@@ -28,6 +29,7 @@ else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
     from .asks import Ask
+    from .constants import UNLIMITED
     from .guarantees import Ledger
     from .herds import Bounds, Candidate, Level, Site
     from .nodes import Need
@@ -36,7 +38,6 @@ else:
     from .vectors import Vec, new_vec
     from .victims import Search
 
-ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 EFFORT_MAX = cython.declare(cython.longlong, 200_000)
 """After so many steps for one ask no further node is searched, if there is a set that serves."""
 GONE_MAX = cython.declare(cython.Py_ssize_t, 256)  # passed over before they are left out
@@ -123,7 +124,7 @@ class Hunt(Picture):
             if level.queue is self.top:
                 below = level.queue is self.leaf
             for d in range(amounts.n):
-                if amounts.v[d] > 0 and level.queue.limit.at(d) != ENDLESS:
+                if amounts.v[d] > 0 and level.queue.limit.at(d) != UNLIMITED:
                     x = level.planned.at(d) + amounts.v[d] - level.queue.limit.at(d)
                     if x > 0 and below:
                         return None
@@ -240,8 +241,8 @@ class Hunt(Picture):
     def _aim(self, best: tuple[Any, ...] | None) -> None:
         """Only what is better than this set is of interest from now on."""
         if best is None:
-            self.aim_bad = self.aim_count = self.aim_sum = self.aim_created = self.aim_seq = ENDLESS
-            self.aim_created = self.aim_seq = -ENDLESS
+            self.aim_bad = self.aim_count = self.aim_sum = self.aim_created = self.aim_seq = UNLIMITED
+            self.aim_created = self.aim_seq = -UNLIMITED
             return
         rank = best[0]
         self.aim_bad = rank[0]

@@ -21,12 +21,20 @@ from .nodechanges import full_name, set_foreign
 from .rejections import Reason, naming, refused_allocation
 from .states import ApplicationState, ObjectState
 from .tags import seconds_tag
-from .vectors import SUM_MAX
 
 if cython.compiled:
     from cython.cimports.licorne.core.accounting import Books
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.constants import (
+        NEGATIVE,
+        NEW_TYPES,
+        NOTHING_IN_IT,
+        PRIORITY_HIGHEST,
+        PRIORITY_LOWEST,
+        SUM_MAX,
+        TOO_LARGE,
+    )
     from cython.cimports.licorne.core.nodes import Need
     from cython.cimports.licorne.core.parking import Parking
     from cython.cimports.licorne.core.queue import Queue
@@ -40,6 +48,7 @@ else:
     from .accounting import Books
     from .application import Application
     from .asks import Ask, Shape
+    from .constants import NEGATIVE, NEW_TYPES, NOTHING_IN_IT, PRIORITY_HIGHEST, PRIORITY_LOWEST, SUM_MAX, TOO_LARGE
     from .nodes import Need
     from .parking import Parking
     from .queue import Queue
@@ -55,13 +64,6 @@ COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING
 FAILING = ApplicationState.FAILING
 REPEATS_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
-PRIORITY_LOWEST = cython.declare(cython.longlong, -0x80000000)
-PRIORITY_HIGHEST = cython.declare(cython.longlong, 0x7FFFFFFF)
-# What `Types.read` finds, as in `vectors`: C constants belong to their module.
-NOTHING_IN_IT = cython.declare(cython.int, 1)
-NEGATIVE = cython.declare(cython.int, 2)
-TOO_LARGE = cython.declare(cython.int, 3)
-NEW_TYPES = cython.declare(cython.int, 4)
 
 
 @cython.cclass

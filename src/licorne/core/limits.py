@@ -31,12 +31,14 @@ from .states import TERMINATED_STATES
 
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
+    from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.sums import Sum
     from cython.cimports.licorne.core.usage import Tracker
     from cython.cimports.licorne.core.vectors import Types, Vec
 else:
     from .application import Application
+    from .constants import UNLIMITED
     from .queue import Queue
     from .sums import Sum
     from .usage import Tracker
@@ -45,7 +47,6 @@ else:
 WILDCARD = "*"
 USER = "user"
 GROUP = "group"
-MOST = 0x7FFFFFFFFFFFFFFF  # also what stands for "unlimited" in a vector
 
 
 @cython.cclass
@@ -212,8 +213,8 @@ class Limits:
     def _maxima(self, config: LimitConfig, *, wildcard: bool) -> Maxima:
         resources = config.max_resources
         usable = resources is not None and any(resources.values())
-        vector = self.types.vector(resources, MOST) if usable else None
-        return Maxima(vector, min(config.max_applications, MOST), wildcard)
+        vector = self.types.vector(resources, UNLIMITED) if usable else None
+        return Maxima(vector, min(config.max_applications, UNLIMITED), wildcard)
 
     def _has(self, path: str, group: str) -> bool:
         limits: LimitsOfQueue | None = self.configured.get(path)

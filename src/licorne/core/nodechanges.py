@@ -20,13 +20,14 @@ from licorne.si.messages import (
 )
 from licorne.si.partitions import qualified_partition
 
+from .constants import SUM_MAX
 from .constraints import ConstraintError, NodeLabels
 from .evictions import Outcome
 from .nodes import Node
 from .rejections import Fault, naming, refused_allocation, refused_node
 from .states import ObjectState
 from .tags import seconds_tag
-from .vectors import SUM_MAX, Vec
+from .vectors import Vec
 
 if TYPE_CHECKING:
     from .partition import Partition

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from licorne.si.v19 import ChangeDetail, ChangeType
 
-from .asks import AWAITS_NODE, AWAITS_PLACEHOLDER, LIVE
+from .constants import AWAITS_NODE, AWAITS_PLACEHOLDER, LIVE, UNLIMITED
 from .states import SECOND_NS
-from .vectors import UNLIMITED, Vec
+from .vectors import Vec
 
 if TYPE_CHECKING:
     from .application import Application

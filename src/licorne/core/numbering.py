@@ -38,8 +38,9 @@ from typing import TYPE_CHECKING
 from licorne.config.model import PartitionConfig, resource_types
 
 from . import intake, nodechanges
+from .constants import SUM_MAX, UNLIMITED
 from .states import MINUTE_NS
-from .vectors import SUM_MAX, UNLIMITED, Types, Vec
+from .vectors import Types, Vec
 
 if TYPE_CHECKING:
     from .application import Application

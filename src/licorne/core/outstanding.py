@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .asks import AWAITS_PLACEHOLDER
+from .constants import AWAITS_PLACEHOLDER, UNLIMITED
 from .states import SECOND_NS
-from .vectors import UNLIMITED, Vec
+from .vectors import Vec
 
 if TYPE_CHECKING:
     from .application import Application

@@ -29,6 +29,7 @@ from .timers import Timers
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
+    from cython.cimports.licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.nodes import Need, Node
     from cython.cimports.licorne.core.sleepers import Sleepers
@@ -38,15 +39,12 @@ else:
 
     from .application import Application
     from .asks import Ask, Shape
+    from .constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
     from .minima import Minima
     from .nodes import Need, Node
     from .sleepers import Sleepers
     from .vectors import Vec
 
-NEVER = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-NO_NODE = cython.declare(cython.int, 1)  # as in `asks`: C constants belong to their module, Python's are slower
-REFUSED = cython.declare(cython.int, 2)
-AWAITS_NODE = cython.declare(cython.int, 3)
 CANDIDATES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more of them a search of all nodes is quicker
 
 

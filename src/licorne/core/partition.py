@@ -41,6 +41,7 @@ from .asks import Ask
 from .atomic import AtomicGangs
 from .claims import Claims
 from .cleaner import Cleaner
+from .constants import UNLIMITED
 from .events import PartitionEvents
 from .evictions import EVICTIONS_MAX, Eviction, Outcome
 from .gangs import Gangs
@@ -62,7 +63,7 @@ from .states import TIME_MAX_NS, ObjectState
 from .sums import Sum
 from .timers import Timers
 from .tree import Tree
-from .vectors import UNLIMITED, Types, Vec
+from .vectors import Types, Vec
 
 if cython.compiled:
     from cython.cimports.licorne.core.descent import Descent

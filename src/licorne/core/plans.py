@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .asks import request_order
+from .constants import UNLIMITED
 from .trial import Trial
-from .vectors import UNLIMITED, Vec
+from .vectors import Vec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

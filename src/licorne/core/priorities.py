@@ -9,9 +9,10 @@ from heapq import heapify, heappop, heappush
 
 import cython
 
-NO_PRIORITY: int = -0x80000000
-"""The priority of an application or queue in which nothing is pending (section 4.2: MIN)."""
-NONE = cython.declare(cython.longlong, -0x80000000)
+if cython.compiled:
+    from cython.cimports.licorne.core.constants import NO_PRIORITY
+else:
+    from .constants import NO_PRIORITY
 
 
 @cython.cclass
@@ -27,7 +28,7 @@ class PriorityBag:
     below: list[int]  # a heap of these, negated; perhaps with some that occur no longer, or twice
 
     def __init__(self) -> None:
-        self.top = NONE
+        self.top = NO_PRIORITY
         self.count = 0
         self.rest = {}
         self.below = []
@@ -36,7 +37,7 @@ class PriorityBag:
     @cython.exceptval(-1)
     def add(self, priority: cython.longlong) -> cython.bint:
         """Put one in; did the maximum change?"""
-        if priority == NONE:
+        if priority == NO_PRIORITY:
             return False
         if self.count and priority == self.top:
             self.count += 1
@@ -65,7 +66,7 @@ class PriorityBag:
     @cython.exceptval(-1)
     def remove(self, priority: cython.longlong) -> cython.bint:
         """Take one out; did the maximum change?"""
-        if priority == NONE:
+        if priority == NO_PRIORITY:
             return False
         if priority == self.top:
             self.count -= 1
@@ -77,7 +78,7 @@ class PriorityBag:
                     self.top = -heappop(self.below)
                 self.count = self.rest.pop(self.top)
             else:
-                self.top = NONE
+                self.top = NO_PRIORITY
             return True
         left: cython.longlong = self.rest[priority] - 1
         if left:
@@ -88,7 +89,7 @@ class PriorityBag:
 
     def refill(self, priorities: list[int]) -> None:
         """Hold these and no others, whatever was in it."""
-        self.top = NONE
+        self.top = NO_PRIORITY
         self.count = 0
         self.rest = {}
         self.below = []

@@ -20,6 +20,7 @@ from .placement_rules import RECOVERY_PATH
 from .states import ObjectState
 
 if cython.compiled:
+    from cython.cimports.licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
     from cython.cimports.licorne.core.order import Order, Ranked, any_two_compare, sorted_by_insertion
     from cython.cimports.licorne.core.priorities import PriorityBag
     from cython.cimports.licorne.core.sums import Sum
@@ -27,6 +28,7 @@ if cython.compiled:
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
+    from .constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
     from .order import Order, Ranked, any_two_compare, sorted_by_insertion
     from .priorities import PriorityBag
     from .sums import Sum
@@ -36,8 +38,6 @@ if TYPE_CHECKING:  # an application knows its queue; here it is an object
     from .application import Application
 
 STOPPED = ObjectState.STOPPED
-LOWEST = cython.declare(cython.longlong, -0x80000000)
-HIGHEST = cython.declare(cython.longlong, 0x7FFFFFFF)
 
 
 @cython.cclass
@@ -120,7 +120,7 @@ class Queue(Ranked):
         self.allocated = Sum()
         self.pending = Sum()
         self.preempting = Sum()
-        self.limit = Vec(0, 0x7FFFFFFFFFFFFFFF)
+        self.limit = Vec(0, UNLIMITED)
         self.guaranteed = Vec(0, -1)
         self.weights = Vec(0, -1)
         self.max_config = None
@@ -130,7 +130,7 @@ class Queue(Ranked):
         self.accepted = {}
         self.share = 0.0
         self.bag = PriorityBag()
-        self.priority = LOWEST
+        self.priority = PRIORITY_LOWEST
         self.order = Order()
         self.asks_pending = 0
         self.with_pending = 0
@@ -167,13 +167,13 @@ class Queue(Ranked):
         self.by_priority = settings.sort_by_priority
         self.fair = settings.sort_policy == "fair"
         self.stateaware = settings.sort_policy == "stateaware"
-        self.backoff = min(settings.backoff, 0x7FFFFFFFFFFFFFFF)
+        self.backoff = min(settings.backoff, UNLIMITED)
 
     def set_resources(self, maximum: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
         """Take over max and guaranteed; None is "not set". Of a type without a number nobody can have any."""
         self.max_config = maximum
         self.guaranteed_config = guaranteed
-        self.limit = self.types.known(self.max_config, 0x7FFFFFFFFFFFFFFF)
+        self.limit = self.types.known(self.max_config, UNLIMITED)
         self.guaranteed = self.types.known(self.guaranteed_config, -1)
 
     def set_weights(self, fair_max: Vec) -> None:
@@ -187,7 +187,7 @@ class Queue(Ranked):
         if self.parent is not None and self.max_config and fair_max.n:
             own.grow(self.limit.n)
             for d in range(self.limit.n):
-                if self.limit.v[d] != 0x7FFFFFFFFFFFFFFF:
+                if self.limit.v[d] != UNLIMITED:
                     own.v[d] = self.limit.v[d]
         self.weights = own.clone()
         self.weights.grow(self.guaranteed.n)
@@ -250,11 +250,11 @@ class Queue(Ranked):
     @cython.exceptval(check=False)
     def exported(self) -> cython.longlong:
         """The priority that the parent sees (section 4.2)."""
-        if self.bag.top == LOWEST:
-            return LOWEST
+        if self.bag.top == PRIORITY_LOWEST:
+            return PRIORITY_LOWEST
         if self.fence:
             return self.offset
-        return max(LOWEST, min(HIGHEST, self.bag.top + self.offset))
+        return max(PRIORITY_LOWEST, min(PRIORITY_HIGHEST, self.bag.top + self.offset))
 
     def refresh_priority(self) -> None:
         """Recompute `bag` and `priority` from the applications here and the children; orders are not mended."""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .constants import UNLIMITED
 from .quotacut import enforce
 from .states import SECOND_NS, TIME_MAX_NS, ObjectState
-from .vectors import UNLIMITED
 
 if TYPE_CHECKING:
     from licorne.config.model import QueueConfig

@@ -15,6 +15,7 @@ import cython
 if cython.compiled:
     from cython.cimports.licorne.core.asks import Ask
     from cython.cimports.licorne.core.candidates import Candidates
+    from cython.cimports.licorne.core.constants import NO_NODE
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
     from cython.cimports.prefetch import item, prefetch
@@ -23,10 +24,9 @@ else:
 
     from .asks import Ask
     from .candidates import Candidates
+    from .constants import NO_NODE
     from .minima import Minima
     from .vectors import Vec
-
-NO_NODE = cython.declare(cython.int, 1)  # why an ask is parked, as in `asks`: C constants belong to their module
 
 
 @cython.cclass

@@ -12,8 +12,8 @@ import msgspec
 
 from licorne.config.properties import parse_duration_ns
 
+from .constants import UNLIMITED
 from .states import SECOND_NS, TIME_MAX_NS
-from .vectors import UNLIMITED
 
 PRIORITY_CLASS_PREFIX = "priority.class."
 EVENT_CAPACITY = 1_000

@@ -17,14 +17,12 @@ from __future__ import annotations
 
 import cython
 
-from .vectors import SUM_MAX
-
 if cython.compiled:
+    from cython.cimports.licorne.core.constants import SUM_MAX
     from cython.cimports.licorne.core.vectors import Vec
 else:
+    from .constants import SUM_MAX
     from .vectors import Vec
-
-MOST = cython.declare(cython.longlong, 0x3FFFFFFFFFFFFFFF)  # vectors.SUM_MAX
 
 
 @cython.no_gc  # a map of integers is in no cycle
@@ -42,7 +40,6 @@ class Sum(Vec):
     def plus(self, other: Vec) -> cython.void:
         """Add amounts (not a `Sum`, see `add_sum`)."""
         d: cython.Py_ssize_t
-        most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX, which makes one comparison of two where C sees its value
         out: cython.bint = False
         if self.beyond is not None:
             self._exact(other, 1)
@@ -53,7 +50,7 @@ class Sum(Vec):
         w: cython.p_longlong = other.v
         for d in range(other.n):
             v[d] += w[d]
-            if not -most <= v[d] <= most:
+            if not -SUM_MAX <= v[d] <= SUM_MAX:
                 out = True
         if out:
             self._set_aside()
@@ -62,7 +59,6 @@ class Sum(Vec):
     def minus(self, other: Vec) -> cython.void:
         """Take back amounts that were added, or subtract amounts."""
         d: cython.Py_ssize_t
-        most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX, which makes one comparison of two where C sees its value
         out: cython.bint = False
         if self.beyond is not None:
             self._exact(other, -1)
@@ -73,7 +69,7 @@ class Sum(Vec):
         w: cython.p_longlong = other.v
         for d in range(other.n):
             v[d] -= w[d]
-            if not -most <= v[d] <= most:
+            if not -SUM_MAX <= v[d] <= SUM_MAX:
                 out = True
         if out:
             self._set_aside()
@@ -82,9 +78,8 @@ class Sum(Vec):
     def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
         """Add amounts so many times; a negative number of times takes them back."""
         d: cython.Py_ssize_t
-        most: cython.longlong = 0x3FFFFFFFFFFFFFFF
         out: cython.bint = self.beyond is not None
-        bound: cython.longlong = MOST // (times if times > 0 else -times) if times else MOST
+        bound: cython.longlong = SUM_MAX // (times if times > 0 else -times) if times else SUM_MAX
         for d in range(other.n):
             if other.v[d] > bound or other.v[d] < -bound:
                 out = True
@@ -96,7 +91,7 @@ class Sum(Vec):
         v: cython.p_longlong = self.v
         for d in range(other.n):
             v[d] += other.v[d] * times
-            if not -most <= v[d] <= most:
+            if not -SUM_MAX <= v[d] <= SUM_MAX:
                 out = True
         if out:
             self._set_aside()
@@ -119,7 +114,7 @@ class Sum(Vec):
         """Values have left the bounds, by no more than an amount: show the bound, and keep the rest."""
         d: cython.Py_ssize_t
         for d in range(self.n):
-            if self.v[d] > MOST or self.v[d] < -MOST:
+            if self.v[d] > SUM_MAX or self.v[d] < -SUM_MAX:
                 self._put(d, int(self.v[d]))
 
     def _exact(self, other: Vec, times: int) -> None:

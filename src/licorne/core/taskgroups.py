@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from licorne.config.quantity import FACTORS
 
-from .vectors import SUM_MAX
+from .constants import SUM_MAX
 
 TEXT_MAX: Final = 1 << 20
 GROUPS_MAX: Final = 100

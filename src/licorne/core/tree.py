@@ -23,21 +23,19 @@ not decided here: see `licorne.core.limits` and the placement rules.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from licorne.config.acl import ACL
 from licorne.config.model import QueueConfig, TemplateConfig, queue_types
 from licorne.config.properties import inherit_properties
 
+from .constants import UNLIMITED
 from .order import any_two_compare
 from .placement_rules import RECOVERY_PATH
 from .queue import Queue
 from .states import OBJECT, ObjectEvent, ObjectState, next_state
 from .sums import Sum
 from .tags import quota_of_tags
-from .vectors import UNLIMITED, Types, Vec
-
-_MOST: Final = 2**63 - 1
+from .vectors import Types, Vec
 
 
 class Tree:
@@ -98,7 +96,7 @@ class Tree:
         queue.is_leaf = not (is_root or config.parent or config.children)
         queue.submit_acl = ACL.parse(config.submit_acl)
         queue.admin_acl = ACL.parse(config.admin_acl)
-        queue.max_apps = min(config.max_applications, _MOST)
+        queue.max_apps = min(config.max_applications, UNLIMITED)
         if queue.parent is None:  # root: its limit is the size of the cluster
             self._set_properties(queue, dict(config.properties))
         else:
@@ -171,7 +169,7 @@ class Tree:
 
     def _use_template(self, leaf: Queue, template: TemplateConfig) -> None:
         """Properties that are blank say nothing (docs/spec/config.md, section 9)."""
-        leaf.max_apps = min(template.max_applications, _MOST)
+        leaf.max_apps = min(template.max_applications, UNLIMITED)
         said = {key: value for key, value in template.properties.items() if key.strip() and value.strip()}
         self._set_properties(leaf, said)
         leaf.set_resources(template.max, template.guaranteed)
@@ -188,7 +186,7 @@ class Tree:
         quota = quota_of_tags(tags)
         before = (queue.max_config, queue.guaranteed_config, queue.max_apps)
         if quota.max_applications:
-            queue.max_apps = min(quota.max_applications, _MOST)
+            queue.max_apps = min(quota.max_applications, UNLIMITED)
         if quota.max is not None or quota.guaranteed is not None:
             queue.set_resources(quota.max, quota.guaranteed)
         resources_changed = before[:2] != (queue.max_config, queue.guaranteed_config)

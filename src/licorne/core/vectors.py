@@ -20,20 +20,21 @@ import cython
 if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.licorne.core.constants import (
+        NEGATIVE,
+        NEW_TYPES,
+        NOTHING_IN_IT,
+        READ,
+        SUM_MAX,
+        TOO_LARGE,
+        UNLIMITED,
+    )
+else:
+    from .constants import NEGATIVE, NEW_TYPES, NOTHING_IN_IT, READ, SUM_MAX, TOO_LARGE, UNLIMITED
 
-UNLIMITED: int = 0x7FFFFFFFFFFFFFFF  # stands for "no limit" in limits and headroom, and for "never" in times
-SUM_MAX: int = (1 << 62) - 1  # no amount is larger, no sum shows more: differences of sums fit in an int64 as well
 OTHER_TYPES: str = "licorne/other-types"  # how amounts of types that share one number are shown
 
-LIMITLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)  # the same, for the loops below
-MOST = cython.declare(cython.longlong, 0x3FFFFFFFFFFFFFFF)
 INSIDE = cython.declare(cython.Py_ssize_t, 4)  # amounts that a vector holds without memory of its own
-
-READ = cython.declare(cython.int, 0)  # what `Types.read` found
-NOTHING_IN_IT = cython.declare(cython.int, 1)
-NEGATIVE = cython.declare(cython.int, 2)
-TOO_LARGE = cython.declare(cython.int, 3)
-NEW_TYPES = cython.declare(cython.int, 4)
 
 
 @cython.cclass
@@ -120,7 +121,7 @@ class Types:
         try:
             for name, value in resource.items():
                 amount = value
-                if not 0 < amount <= MOST:
+                if not 0 < amount <= SUM_MAX:
                     if amount == 0:
                         continue
                     return NEGATIVE if amount < 0 else TOO_LARGE
@@ -254,27 +255,25 @@ class Vec:
     def plus(self, other: Vec) -> cython.void:
         """Add in place, saturating; types that only the other holds are taken in."""
         d: cython.Py_ssize_t
-        most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX; C makes one comparison of two where it sees the value
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
         for d in range(other.n):
             v[d] += other.v[d]
-            if not -most <= v[d] <= most:
-                v[d] = most if v[d] > 0 else -most
+            if not -SUM_MAX <= v[d] <= SUM_MAX:
+                v[d] = SUM_MAX if v[d] > 0 else -SUM_MAX
 
     @cython.ccall
     def minus(self, other: Vec) -> cython.void:
         """Subtract in place, saturating; the result may be negative."""
         d: cython.Py_ssize_t
-        most: cython.longlong = 0x3FFFFFFFFFFFFFFF  # SUM_MAX; C makes one comparison of two where it sees the value
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
         for d in range(other.n):
             v[d] -= other.v[d]
-            if not -most <= v[d] <= most:
-                v[d] = most if v[d] > 0 else -most
+            if not -SUM_MAX <= v[d] <= SUM_MAX:
+                v[d] = SUM_MAX if v[d] > 0 else -SUM_MAX
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -285,7 +284,7 @@ class Vec:
         for d in range(n):
             if ask.v[d] > self.v[d] and ask.v[d] > 0:
                 return False
-        if ask.n <= n or self.fill == LIMITLESS:
+        if ask.n <= n or self.fill == UNLIMITED:
             return True
         for d in range(n, ask.n):
             if ask.v[d] > self.fill and ask.v[d] > 0:
@@ -325,7 +324,7 @@ class Vec:
             self.grow(limit.n)
         for d in range(limit.n):
             rest = limit.v[d]
-            if rest != LIMITLESS:
+            if rest != UNLIMITED:
                 rest -= used.v[d] if d < used.n else used.fill
                 if rest < self.v[d]:
                     self.v[d] = rest
@@ -336,7 +335,7 @@ class Vec:
         """As a limit with that much used: would an ask of up to this size not fit?"""
         d: cython.Py_ssize_t
         for d in range(min(self.n, ask.n)):
-            if ask.v[d] > 0 and self.v[d] != LIMITLESS and self.v[d] - used.at(d) < ask.v[d]:
+            if ask.v[d] > 0 and self.v[d] != UNLIMITED and self.v[d] - used.at(d) < ask.v[d]:
                 return True
         return False
 

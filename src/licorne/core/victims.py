@@ -17,15 +17,16 @@ from typing import Any
 import cython
 
 if cython.compiled:
+    from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.herds import Candidate, Herd, Level
     from cython.cimports.licorne.core.vectors import Vec, new_vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
+    from .constants import UNLIMITED
     from .herds import Candidate, Herd, Level
     from .vectors import Vec, new_vec
 
-ENDLESS = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 STEPS_MAX = cython.declare(cython.longlong, 20_000)
 """How many steps a search may take before it is given up for a greedy set."""
 POOL_MAX = cython.declare(cython.Py_ssize_t, 200)
@@ -169,8 +170,8 @@ class Search:
                 if not self._enough(count):
                     continue
                 self.best = None
-                self.best_sum = ENDLESS
-                if bound is not None and bad == bound[0] and count == bound[1] and bound[2] < ENDLESS:
+                self.best_sum = UNLIMITED
+                if bound is not None and bad == bound[0] and count == bound[1] and bound[2] < UNLIMITED:
                     self.best_sum = bound[2] + 1
                 self.picked = []
                 self._pick(0, count, bad, 0)
@@ -216,7 +217,7 @@ class Search:
             if self.left <= 0:
                 return
             least = self.least[i]
-            if self.bads[i] < bad or (self.best_sum != ENDLESS and total + least * count >= self.best_sum):
+            if self.bads[i] < bad or (self.best_sum != UNLIMITED and total + least * count >= self.best_sum):
                 return
             if not self._within_reach(i, count):
                 return

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from licorne.si import first, v19
 from licorne.si._schema import Message, fields
+from licorne.si.wire_constants import FIXED32, FIXED64, SPAN, VARINT
 from licorne.si.wire_plan import WireError
 
 PART_BYTES = 32 << 10
@@ -39,7 +40,6 @@ _LISTS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     ),
 }
 """The lists in the order of the adapters, each by its attribute, or by those on the way to it."""
-VARINT, FIXED64, SPAN, FIXED32 = 0, 1, 2, 5
 ASKS = ("allocations", "asks")
 """The lists that are read last, when all else is well."""
 _NUMBERS = ("bool", "int32", "int64", "enum")

@@ -18,47 +18,62 @@ from typing import Annotated, Any
 import cython
 
 from licorne.si import wire_roles
-from licorne.si._common import Quantity, Resource
 from licorne.si.partitions import ShortPartitions
-from licorne.si.wire_plan import tag_of
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
     from cython.cimports.libc.string import memcmp
     from cython.cimports.licorne.si.allocations import Allocation
+    from cython.cimports.licorne.si.wire_constants import (
+        APPLICATION,
+        ENTRY_KEY,
+        ENTRY_VALUE,
+        KEY,
+        NODE,
+        ORIGINATOR,
+        PARTITION,
+        PLACEHOLDER,
+        POLICY_SELF,
+        PRIORITY,
+        PRIORITY_CLASS,
+        QUANTITY_VALUE,
+        REPEATS,
+        RESOURCE,
+        RESOURCE_ENTRY,
+        TAGS,
+        TASK_GROUP,
+        TIMEOUT,
+        UNKNOWN,
+    )
     from cython.cimports.licorne.si.wire_read import as_signed
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation
+    from licorne.si.wire_constants import (
+        APPLICATION,
+        ENTRY_KEY,
+        ENTRY_VALUE,
+        KEY,
+        NODE,
+        ORIGINATOR,
+        PARTITION,
+        PLACEHOLDER,
+        POLICY_SELF,
+        PRIORITY,
+        PRIORITY_CLASS,
+        QUANTITY_VALUE,
+        REPEATS,
+        RESOURCE,
+        RESOURCE_ENTRY,
+        TAGS,
+        TASK_GROUP,
+        TIMEOUT,
+        UNKNOWN,
+    )
     from licorne.si.wire_read import as_signed
 
 Careful = Callable[[int, int, int], "Allocation | None"]
 """Reads the ask of this index, start and end, whatever it holds; None if it refused it and said so."""
-
-# What a field is to an ask (`licorne.si.wire_roles`): numbers, and behind them what has a length. Another field is unknown here.
-UNKNOWN = cython.declare(cython.int, 0)
-PRIORITY = cython.declare(cython.int, 1)
-PLACEHOLDER = cython.declare(cython.int, 2)
-ORIGINATOR = cython.declare(cython.int, 3)
-REPEATS = cython.declare(cython.int, 4)
-TIMEOUT = cython.declare(cython.int, 5)
-POLICY_SELF = cython.declare(cython.int, 6)
-POLICY_OTHER = cython.declare(cython.int, 7)
-PRIORITY_CLASS = cython.declare(cython.int, 8)
-KEY = cython.declare(cython.int, 9)
-APPLICATION = cython.declare(cython.int, 10)
-PARTITION = cython.declare(cython.int, 11)
-NODE = cython.declare(cython.int, 12)
-TASK_GROUP = cython.declare(cython.int, 13)
-RESOURCE = cython.declare(cython.int, 14)
-TAGS = cython.declare(cython.int, 15)
-WITHIN = cython.declare(cython.int, 16)  # a message of numbers
-
-# The entries of a map, and the messages that a resource is made of.
-ENTRY_KEY = cython.declare(cython.int, 1 << 3 | 2)
-ENTRY_VALUE = cython.declare(cython.int, 2 << 3 | 2)
-RESOURCE_ENTRY = cython.declare(cython.int, tag_of(Resource, "resources"))
-QUANTITY_VALUE = cython.declare(cython.int, tag_of(Quantity, "value"))
 
 # Where in the memory of a request what is remembered: texts, resources, tags; the last text of a field of which there
 # are few, and of a tag's name; and the first names of the last resource, in its order.

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import cython
 
 from licorne.si import first, v19
-from licorne.si._common import Quantity, Resource
 from licorne.si.partitions import QualifiedPartitions
 from licorne.si.wire_plan import tag_of
 
@@ -21,9 +20,17 @@ if cython.compiled:
     from cython.cimports.cpython.unicode import PyUnicode_AsUTF8AndSize
     from cython.cimports.libc.string import memcpy, memmove
     from cython.cimports.licorne.si.allocations import NewAllocation
+    from cython.cimports.licorne.si.wire_constants import (
+        BITS_64,
+        ENTRY_KEY,
+        ENTRY_VALUE,
+        QUANTITY_VALUE,
+        RESOURCE_ENTRY,
+    )
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import NewAllocation
+    from licorne.si.wire_constants import BITS_64, ENTRY_KEY, ENTRY_VALUE, QUANTITY_VALUE, RESOURCE_ENTRY
 
 # What stands before a value: the number of its field and its wire type, in one byte.
 V19_NEW = cython.declare(cython.int, tag_of(v19.AllocationResponse, "new"))
@@ -35,8 +42,8 @@ V19_TASK_GROUP = cython.declare(cython.int, tag_of(v19.Allocation, "task_group_n
 V19_PLACEHOLDER = cython.declare(cython.int, tag_of(v19.Allocation, "placeholder"))
 V19_ORIGINATOR = cython.declare(cython.int, tag_of(v19.Allocation, "originator"))
 V19_POLICY = cython.declare(cython.int, tag_of(v19.Allocation, "preemption_policy"))
-POLICY_SELF = cython.declare(cython.int, tag_of(v19.PreemptionPolicy, "allow_preempt_self"))
-POLICY_OTHER = cython.declare(cython.int, tag_of(v19.PreemptionPolicy, "allow_preempt_other"))
+SELF_FLAG = cython.declare(cython.int, tag_of(v19.PreemptionPolicy, "allow_preempt_self"))
+OTHER_FLAG = cython.declare(cython.int, tag_of(v19.PreemptionPolicy, "allow_preempt_other"))
 FIRST_NEW = cython.declare(cython.int, tag_of(first.UpdateResponse, "new_allocations"))
 FIRST_KEY = cython.declare(cython.int, tag_of(first.Allocation, "allocation_key"))
 FIRST_TAGS = cython.declare(cython.int, tag_of(first.Allocation, "allocation_tags"))
@@ -50,12 +57,7 @@ FIRST_PARTITION = cython.declare(cython.int, tag_of(first.Allocation, "partition
 FIRST_TASK_GROUP = cython.declare(cython.int, tag_of(first.Allocation, "task_group_name"))
 FIRST_PLACEHOLDER = cython.declare(cython.int, tag_of(first.Allocation, "placeholder"))
 PRIORITY_VALUE = cython.declare(cython.int, tag_of(first.Priority, "priority_value"))
-RESOURCE_ENTRY = cython.declare(cython.int, tag_of(Resource, "resources"))
-QUANTITY_VALUE = cython.declare(cython.int, tag_of(Quantity, "value"))
-ENTRY_KEY = cython.declare(cython.int, 1 << 3 | 2)
-ENTRY_VALUE = cython.declare(cython.int, 2 << 3 | 2)
 
-BITS_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 PLACES = cython.declare(cython.int, 256)
 """For so many resources it is known where they were written."""
 NUMBER_MOST = cython.declare(cython.int, 11)
@@ -87,8 +89,8 @@ def write_v19(outputs: list[Any], start: int, end: int) -> bytes:
         at = writer.flag(at, V19_PLACEHOLDER, output.placeholder)
         at = writer.flag(at, V19_ORIGINATOR, output.originator)
         at = writer.number(at, V19_POLICY, 2 * output.allow_preempt_self + 2 * output.allow_preempt_other)
-        at = writer.flag(at, POLICY_SELF, output.allow_preempt_self)
-        at = writer.flag(at, POLICY_OTHER, output.allow_preempt_other)
+        at = writer.flag(at, SELF_FLAG, output.allow_preempt_self)
+        at = writer.flag(at, OTHER_FLAG, output.allow_preempt_other)
         stop = writer.finish(body, at, room)
         room += stop - at
         at = stop

@@ -12,28 +12,45 @@ import cython
 from licorne.si._common import Resource
 from licorne.si._schema import Field, Message, fields
 
-VARINT = cython.declare(cython.int, 0)
-SPAN = cython.declare(cython.int, 2)
-# Kinds of fields; the first four are numbers on the wire.
-BOOL = cython.declare(cython.int, 0)
-INT32 = cython.declare(cython.int, 1)
-INT64 = cython.declare(cython.int, 2)
-ENUM = cython.declare(cython.int, 3)
-STRING = cython.declare(cython.int, 4)
-MESSAGE = cython.declare(cython.int, 5)
-AMOUNTS = cython.declare(cython.int, 6)
-MAP = cython.declare(cython.int, 7)
-QUANTITIES = cython.declare(cython.int, 8)
+if cython.compiled:
+    from cython.cimports.licorne.si.wire_constants import (
+        AMOUNTS,
+        BOOL,
+        ENUM,
+        INT32,
+        INT64,
+        MAP,
+        MESSAGE,
+        QUANTITIES,
+        SPAN,
+        STRING,
+        VARINT,
+    )
+else:
+    from licorne.si.wire_constants import (
+        AMOUNTS,
+        BOOL,
+        ENUM,
+        INT32,
+        INT64,
+        MAP,
+        MESSAGE,
+        QUANTITIES,
+        SPAN,
+        STRING,
+        VARINT,
+    )
+
 _KINDS = {
-    "bool": 0,
-    "int32": 1,
-    "int64": 2,
-    "enum": 3,
-    "string": 4,
-    "message": 5,
-    "amounts": 6,
-    "map": 7,
-    "quantities": 8,
+    "bool": BOOL,
+    "int32": INT32,
+    "int64": INT64,
+    "enum": ENUM,
+    "string": STRING,
+    "message": MESSAGE,
+    "amounts": AMOUNTS,
+    "map": MAP,
+    "quantities": QUANTITIES,
 }
 
 

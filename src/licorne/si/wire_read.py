@@ -14,9 +14,45 @@ from licorne.si._schema import Message
 from licorne.si.wire_plan import WireError, plan_of
 
 if cython.compiled:
+    from cython.cimports.licorne.si.wire_constants import (
+        AMOUNTS,
+        BITS_64,
+        BOOL,
+        ENTRY_KEY,
+        ENTRY_VALUE,
+        ENUM,
+        FIXED32,
+        FIXED64,
+        GROUP,
+        GROUP_END,
+        INT64,
+        MAP,
+        MESSAGE,
+        SPAN,
+        STRING,
+        VARINT,
+    )
     from cython.cimports.licorne.si.wire_plan import Plan, Slot
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.si.wire_constants import (
+        AMOUNTS,
+        BITS_64,
+        BOOL,
+        ENTRY_KEY,
+        ENTRY_VALUE,
+        ENUM,
+        FIXED32,
+        FIXED64,
+        GROUP,
+        GROUP_END,
+        INT64,
+        MAP,
+        MESSAGE,
+        SPAN,
+        STRING,
+        VARINT,
+    )
     from licorne.si.wire_plan import Plan, Slot
 
 M = TypeVar("M", bound=Message)
@@ -24,32 +60,9 @@ M = TypeVar("M", bound=Message)
 DEPTH_MAX = 100
 """How deep messages and groups may nest, as in the official implementations."""
 
-# Wire types.
-VARINT = cython.declare(cython.int, 0)
-FIXED64 = cython.declare(cython.int, 1)
-SPAN = cython.declare(cython.int, 2)
-GROUP = cython.declare(cython.int, 3)
-GROUP_END = cython.declare(cython.int, 4)
-FIXED32 = cython.declare(cython.int, 5)
-
-# Kinds of fields; the first four are numbers on the wire.
-BOOL = cython.declare(cython.int, 0)
-INT32 = cython.declare(cython.int, 1)
-INT64 = cython.declare(cython.int, 2)
-ENUM = cython.declare(cython.int, 3)
-STRING = cython.declare(cython.int, 4)
-MESSAGE = cython.declare(cython.int, 5)
-AMOUNTS = cython.declare(cython.int, 6)
-MAP = cython.declare(cython.int, 7)
-QUANTITIES = cython.declare(cython.int, 8)
 
 # A longer number that stands in the text is a Python object to Cython.
 BITS_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
-BITS_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
-
-# The fields of an entry of a map.
-ENTRY_KEY = cython.declare(cython.uint, 1 << 3 | 2)
-ENTRY_VALUE = cython.declare(cython.uint, 2 << 3 | 2)
 
 
 @cython.cclass

@@ -1,42 +1,60 @@
 """What the fields of an ask are to `licorne.si.wire_asks`, which reads their bytes: a number for each that it knows.
 
-The numbers are its own (PRIORITY and what follows there); where the fields stand on the wire follows from their declarations.
+The numbers are in `licorne.si.wire_constants`; where the fields stand on the wire follows from their declarations.
 """
 
 from __future__ import annotations
 
 from licorne.si import first, v19
 from licorne.si._schema import Message
+from licorne.si.wire_constants import (
+    APPLICATION,
+    KEY,
+    NODE,
+    ORIGINATOR,
+    PARTITION,
+    PLACEHOLDER,
+    POLICY_OTHER,
+    POLICY_SELF,
+    PRIORITY,
+    PRIORITY_CLASS,
+    REPEATS,
+    RESOURCE,
+    TAGS,
+    TASK_GROUP,
+    TIMEOUT,
+    WITHIN,
+)
 from licorne.si.wire_plan import plan_of
 
 _ROLES = {
     v19.Allocation: {
-        "priority": 1,
-        "placeholder": 2,
-        "originator": 3,
-        "allocation_key": 9,
-        "application_id": 10,
-        "partition_name": 11,
-        "node_id": 12,
-        "task_group_name": 13,
-        "resource_per_alloc": 14,
-        "allocation_tags": 15,
-        "preemption_policy": 16,
+        "priority": PRIORITY,
+        "placeholder": PLACEHOLDER,
+        "originator": ORIGINATOR,
+        "allocation_key": KEY,
+        "application_id": APPLICATION,
+        "partition_name": PARTITION,
+        "node_id": NODE,
+        "task_group_name": TASK_GROUP,
+        "resource_per_alloc": RESOURCE,
+        "allocation_tags": TAGS,
+        "preemption_policy": WITHIN,
     },
-    v19.PreemptionPolicy: {"allow_preempt_self": 6, "allow_preempt_other": 7},
+    v19.PreemptionPolicy: {"allow_preempt_self": POLICY_SELF, "allow_preempt_other": POLICY_OTHER},
     first.AllocationAsk: {
-        "placeholder": 2,
-        "max_allocations": 4,
-        "execution_timeout_milli_seconds": 5,
-        "allocation_key": 9,
-        "application_id": 10,
-        "partition_name": 11,
-        "task_group_name": 13,
-        "resource_ask": 14,
-        "tags": 15,
-        "priority": 16,
+        "placeholder": PLACEHOLDER,
+        "max_allocations": REPEATS,
+        "execution_timeout_milli_seconds": TIMEOUT,
+        "allocation_key": KEY,
+        "application_id": APPLICATION,
+        "partition_name": PARTITION,
+        "task_group_name": TASK_GROUP,
+        "resource_ask": RESOURCE,
+        "tags": TAGS,
+        "priority": WITHIN,
     },
-    first.Priority: {"priority_value": 1, "priority_class_name": 8},
+    first.Priority: {"priority_value": PRIORITY, "priority_class_name": PRIORITY_CLASS},
 }
 
 

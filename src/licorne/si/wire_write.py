@@ -10,27 +10,36 @@ from licorne.si._schema import Message
 from licorne.si.wire_plan import WireError, plan_of
 
 if cython.compiled:
+    from cython.cimports.licorne.si.wire_constants import (
+        AMOUNTS,
+        BOOL,
+        ENTRY_KEY,
+        ENTRY_VALUE,
+        ENUM,
+        INT64,
+        MAP,
+        MESSAGE,
+        QUANTITY_VALUE,
+        RESOURCE_ENTRY,
+        STRING,
+    )
     from cython.cimports.licorne.si.wire_plan import Plan, Slot
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.si.wire_constants import (
+        AMOUNTS,
+        BOOL,
+        ENTRY_KEY,
+        ENTRY_VALUE,
+        ENUM,
+        INT64,
+        MAP,
+        MESSAGE,
+        QUANTITY_VALUE,
+        RESOURCE_ENTRY,
+        STRING,
+    )
     from licorne.si.wire_plan import Plan, Slot
-
-# Kinds of fields; the first four are numbers on the wire.
-BOOL = cython.declare(cython.int, 0)
-INT32 = cython.declare(cython.int, 1)
-INT64 = cython.declare(cython.int, 2)
-ENUM = cython.declare(cython.int, 3)
-STRING = cython.declare(cython.int, 4)
-MESSAGE = cython.declare(cython.int, 5)
-AMOUNTS = cython.declare(cython.int, 6)
-MAP = cython.declare(cython.int, 7)
-QUANTITIES = cython.declare(cython.int, 8)
-
-ENTRY_KEY = cython.declare(cython.uint, 1 << 3 | 2)
-ENTRY_VALUE = cython.declare(cython.uint, 2 << 3 | 2)
-QUANTITY_VALUE = cython.declare(cython.uint, 1 << 3)
-RESOURCE_ENTRY = cython.declare(cython.uint, 1 << 3 | 2)
-"""What stands in the entry of a map and in the messages `Quantity` and `Resource`, which are dicts here."""
 
 
 def encode(message: Message) -> bytes:

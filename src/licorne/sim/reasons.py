@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from licorne.core import explain
-from licorne.core.asks import AWAITS_PLACEHOLDER
+from licorne.core.constants import AWAITS_PLACEHOLDER
 from licorne.core.partition import Partition
 
 LOOKS_MAX = 1_000_000

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from licorne.core import explain, guaranteed
+from licorne.core.constants import NO_PRIORITY
 from licorne.core.states import ApplicationState
 from licorne.core.usagehistory import most_used
 
@@ -102,7 +103,7 @@ def application(app: Application, home: Partition, name: str) -> objects.Applica
         placeholder_data=_placeholders(app),
         has_reserved=bool(app.reservations),
         reservations=list(app.reservations),
-        max_request_priority=max(a.priority for a in app.asks.values()) if app.asks else objects.NO_PRIORITY,
+        max_request_priority=max(a.priority for a in app.asks.values()) if app.asks else NO_PRIORITY,
         start_time=app.started_ns // 1_000_000 if app.started_ns else NEVER_STARTED_MS,
         resource_history=_resource_history(app.past),
         backoff_deadline=_moment(app.backoff_until) if app.backoff_until > home.now else "",

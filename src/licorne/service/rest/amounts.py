@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from licorne.core.vectors import UNLIMITED
+from licorne.core.constants import UNLIMITED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

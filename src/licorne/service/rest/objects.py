@@ -14,7 +14,6 @@ import msgspec
 from licorne.service.ring import EventRecord
 
 Resources = dict[str, int]
-NO_PRIORITY = -0x80000000
 
 
 class View(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel"):

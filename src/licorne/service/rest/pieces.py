@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from licorne.core import dump
+from licorne.core.constants import NO_PRIORITY
 from licorne.core.rejections import Rejection
 from licorne.core.states import ApplicationState
 from licorne.service.monitor import Monitor
@@ -55,7 +56,7 @@ def rejection_view(found: Rejection, name: str) -> objects.Application:
         groups=list(found.groups),
         rejected_message=found.reason,
         state_log=[objects.StateChange(time=found.at_ns, application_state=state)],
-        max_request_priority=objects.NO_PRIORITY,
+        max_request_priority=NO_PRIORITY,
         start_time=allocations.NEVER_STARTED_MS,
         resource_history=objects.ResourceHistory(),
     )
