@@ -116,8 +116,8 @@ class SchedulerAPI(Calls):
         self._begin(now_ns)
         rm_id = request.rm_id
         first_interface = isinstance(request, first.RegisterResourceManagerRequest)
-        text = "" if first_interface else request.config  # type: ignore[union-attr]
-        extra: Mapping[str, str] = {} if first_interface else request.extra_config  # type: ignore[union-attr]
+        text = request.config if isinstance(request, v19.RegisterResourceManagerRequest) else ""
+        extra = request.extra_config if isinstance(request, v19.RegisterResourceManagerRequest) else {}
         if not rm_id:
             raise RegistrationError("registration of RM failed: rmID: must not be empty")
         group_text, group_settings = self._policy_group(request.policy_group, required=first_interface)

@@ -17,6 +17,7 @@ from .application import in_order
 from .constants import LIVE, NO_NODE, REFUSED, UNLIMITED
 from .plans import Plan, make_plan, short_of, sum_of_members
 from .states import TIME_MAX_NS
+from .usage import Tracker
 from .vectors import Vec
 
 if TYPE_CHECKING:
@@ -329,11 +330,10 @@ def _to_hold(plan: Plan, held: dict[Node, None]) -> dict[Node, None]:
     return dict.fromkeys(node for ask, node in plan.placing if not ask.required or node.open or node in held)
 
 
-def _levels(app: Application) -> list[object]:
+def _levels(app: Application) -> list[Queue | Tracker]:
     """The queues below root and the trackers that an application counts in."""
     return [*(queue for queue in app.queue.lineage() if queue.parent is not None), *app.trackers]
 
 
-def _quota(level: object) -> tuple[Vec | None, Vec]:
-    used = getattr(level, "used", None)
-    return level.limit, level.allocated if used is None else used  # type: ignore[attr-defined]
+def _quota(level: Queue | Tracker) -> tuple[Vec | None, Vec]:
+    return level.limit, level.used if isinstance(level, Tracker) else level.allocated

@@ -14,11 +14,12 @@ from . import gangtimeout
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
+    from .backfill import Hold
     from .partition import Partition
     from .watches import Watch
 
 
-def due(partition: Partition, kind: str, subject: Any) -> None:
+def due(partition: Partition, kind: str, subject: object) -> None:
     """Do what a deadline of this kind was set for."""
     partition.changes += 1
     if kind not in UNSEEN:
@@ -69,7 +70,7 @@ def _quota(partition: Partition, _: object) -> None:
     partition.quotas.due()
 
 
-def _hold(partition: Partition, hold: Any) -> None:
+def _hold(partition: Partition, hold: Hold) -> None:
     partition.atomic.backfill.due(hold)
 
 

@@ -110,7 +110,7 @@ def usage(now: int, change: ChangeType, owner: Owner, path: str, resource: dict[
 def expand(records: Iterable[Record]) -> Iterator[Event]:
     """The events of records, in order."""
     for record in records:
-        if type(record) is Event:
+        if isinstance(record, Event):
             yield record
         else:
-            yield from record.events()  # type: ignore[union-attr]
+            yield from record.events()

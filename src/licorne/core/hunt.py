@@ -9,7 +9,7 @@ possible there (`Site`); a node is searched only if its bound is better than the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -38,6 +38,9 @@ else:
     from .vectors import Vec, new_vec
     from .victims import Search
 
+if TYPE_CHECKING:
+    from .nodes import Node
+
 EFFORT_MAX = cython.declare(cython.longlong, 200_000)
 """After so many steps for one ask no further node is searched, if there is a set that serves."""
 GONE_MAX = cython.declare(cython.Py_ssize_t, 256)  # passed over before they are left out
@@ -46,7 +49,7 @@ OLD_NS = cython.declare(cython.longlong, 7_202_000_000_000)
 """120 minutes and 2 seconds: the reservation of an ask older than this does not keep out one of higher priority."""
 
 
-def blocked_by_reservation(node: Any, ask: Any, now: int) -> bool:
+def blocked_by_reservation(node: Node, ask: Ask, now: int) -> bool:
     """Do others hold the node so that this ask may not preempt there (section 2.7, step 1)?"""
     other: Ask
     for each in node.reservations:
@@ -77,7 +80,7 @@ class Hunt(Picture):
     bound_seq: cython.longlong
     searched: cython.longlong  # nodes: counted work
 
-    def __init__(self, ledger: Ledger, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Any]) -> None:
+    def __init__(self, ledger: Ledger, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Node]) -> None:
         self.paint(ledger, ask, top, seen, nodes)
         self.barren = []
         self.search = Search()
@@ -87,7 +90,7 @@ class Hunt(Picture):
 
     # -- the search ------------------------------------------------------------------------------------
 
-    def find(self, ask: Ask, now: int, refused: dict[Any, None]) -> tuple[Site, list[Any]] | None:
+    def find(self, ask: Ask, now: int, refused: dict[Site, None]) -> tuple[Site, list[Any]] | None:
         """The best set, and the node that it makes room on; empty if there is room already, or will be. None: no set serves.
 
         `refused` are sites that will not do.
@@ -141,7 +144,7 @@ class Hunt(Picture):
             return not blocked_by_reservation(site.node, ask, self.now) and need.matches(site.node)
         return site.node.meets(need)
 
-    def _roomy(self, ask: Ask, refused: dict[Any, None]) -> Site | None:
+    def _roomy(self, ask: Ask, refused: dict[Site, None]) -> Site | None:
         """The first node that has room already, or will when those have gone that are going."""
         site: Site
         for each in self.sites:
@@ -160,7 +163,7 @@ class Hunt(Picture):
                 return False
         return True
 
-    def _single(self, ask: Ask, short: Vec, roomy: Site | None, refused: dict[Any, None]) -> tuple[Any, ...] | None:
+    def _single(self, ask: Ask, short: Vec, roomy: Site | None, refused: dict[Site, None]) -> tuple[Any, ...] | None:
         """The best set of one."""
         amounts: Vec = ask.shape.amounts
         c: Candidate
@@ -210,7 +213,7 @@ class Hunt(Picture):
         return best
 
     def _search_sites(
-        self, ask: Ask, short: Vec, best: tuple[Any, ...] | None, refused: dict[Any, None]
+        self, ask: Ask, short: Vec, best: tuple[Any, ...] | None, refused: dict[Site, None]
     ) -> tuple[Any, ...] | None:
         """Search the nodes whose bound is better than the best set so far: first the one with the best bound."""
         start: cython.longlong = self.search.steps
@@ -311,7 +314,7 @@ class Hunt(Picture):
         c: Candidate
         d: cython.Py_ssize_t
         helpful: cython.longlong
-        taken: dict[Any, int] = {}
+        taken: dict[object, int] = {}
         found: list[Any] = []
         for each in self.singles:  # of those that are alike the newest come first
             c = each

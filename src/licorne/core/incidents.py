@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from traceback import TracebackException
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from licorne import _default
 from licorne.si import first, v19
@@ -121,7 +121,7 @@ _SUBJECTS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def _words(refusal: Any) -> str:
+def _words(refusal: Refusal) -> str:
     """Describe a refusal in a line such as `allocation 'k' of application 'a': reason`; what it does not name is left out."""
     names = [f"{what} {getattr(refusal, field)!r}" for field, what in _SUBJECTS.items() if hasattr(refusal, field)]
     return f"{' of '.join(names)} was refused: {refusal.reason}"

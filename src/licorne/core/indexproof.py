@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .nodeblock import NodeBlock
     from .nodeindex import NodeIndex
+    from .nodes import Node
 
 NEGATIVE = 1 << 63
 MODULUS = 1 << 64
@@ -42,9 +44,10 @@ def index_steps(index: NodeIndex) -> Iterator[None]:
             _row(index, node, node.block)
 
 
-def _row(index: NodeIndex, node: Any, block: Any) -> None:
+def _row(index: NodeIndex, node: Node, block: NodeBlock) -> None:
     """One node: its own row, and the rows of its block and its group, which must not promise less."""
     group = block.group
+    assert group is not None, f"group of the block of node {node.id}"
     top = (index.tops[group.place >> 6], group.place & 63)
     bounds = ((block, block.where_of(node)), (group, block.place), top)
     assert node.score == index.policy.score_of(node), f"score of node {node.id}"

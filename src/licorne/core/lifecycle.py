@@ -6,7 +6,7 @@ applications are counted in their queues (docs/spec/scheduling.md, section 10), 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cython
 
@@ -52,7 +52,9 @@ REJECTED = ApplicationState.REJECTED
 RUN = ApplicationEvent.RUN
 COMPLETE = ApplicationEvent.COMPLETE
 FAIL = ApplicationEvent.FAIL
-PLAIN: dict[Any, str] = {member: member.value for kind in (ApplicationState, ApplicationEvent) for member in kind}
+PLAIN: dict[ApplicationState | ApplicationEvent, str] = {
+    member: member.value for kind in (ApplicationState, ApplicationEvent) for member in kind
+}
 STATE_LOG_LENGTH = 100
 
 
@@ -77,8 +79,8 @@ class Lifecycle:
 
     @cython.cfunc
     def _fire(self, app: Application, event: ApplicationEvent, message: str) -> cython.bint:
-        old: Any = app.state
-        new: Any = next_state(app.table, old, event)
+        old: ApplicationState = app.state
+        new: ApplicationState | None = next_state(app.table, old, event)
         if new is None:
             return False
         if new is not old:
@@ -86,8 +88,8 @@ class Lifecycle:
         return True
 
     @cython.cfunc
-    def _enter(self, app: Application, old: Any, new: Any, message: str) -> cython.void:
-        now: Any = self.partition.now
+    def _enter(self, app: Application, old: ApplicationState, new: ApplicationState, message: str) -> cython.void:
+        now = self.partition.now
         name: str = PLAIN[new]
         runs: cython.bint = new in RUNNING_STATES
         app.state = new
@@ -117,12 +119,12 @@ class Lifecycle:
             retire(self.partition, app)
 
     @cython.cfunc
-    def _set_timer(self, app: Application, state: Any) -> cython.void:
+    def _set_timer(self, app: Application, state: ApplicationState) -> cython.void:
         """A state that may only last so long has begun, or ends by now."""
         if app.timer is not None:
             self.timers.cancel(app.timer)
             app.timer = None
-        timeout: Any = STATE_TIMERS.get(state)
+        timeout = STATE_TIMERS.get(state)
         if timeout is not None:
             app.timer = self.timers.add(self.partition.now + timeout.length_ns, "state", app)
 

@@ -52,7 +52,7 @@ class Picture:
     shared: list[Level]  # levels of `path` that must keep a guarantee
     sized: Vec | None  # the size that their slack is for
 
-    def paint(self, ledger: Ledger, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Any]) -> None:
+    def paint(self, ledger: Ledger, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Node]) -> None:
         """Look at everything that matters to asks like this one; `nodes` in their order."""
         d: cython.Py_ssize_t
         level: Level
@@ -90,7 +90,7 @@ class Picture:
         self._measure()
 
     @staticmethod
-    def _note_going(site: Any) -> None:
+    def _note_going(site: Site) -> None:
         for alloc in site.node.allocations:
             if alloc.preempted:
                 site.room.plus(alloc.shape.amounts)
@@ -188,7 +188,7 @@ class Picture:
             level.settle(amounts)
         self._settle_herds(None)
 
-    def traded(self, changed: dict[Queue, None], victims: list[Any], kept: Any) -> None:
+    def traded(self, changed: dict[Queue, None], victims: list[Any], kept: Node | None) -> None:
         """Somebody was evicted, and a node is kept; the ledger has been told, the plan of `changed` queues is another."""
         level: Level
         site: Site | None

@@ -259,7 +259,7 @@ class Replacement:
     # -- what becomes of it ----------------------------------------------------------------------------
 
     @cython.ccall
-    def ended(self, app: Application, alloc: Ask, termination: Any) -> cython.void:
+    def ended(self, app: Application, alloc: Ask, termination: Termination) -> cython.void:
         """The resource manager has ended an allocation of an application with a gang, or confirms that it has."""
         gang: Gang = cython.cast(Gang, app.gang)
         real: Ask | None = gang.replacing.get(alloc)

@@ -9,7 +9,7 @@ A request is looked at as a whole, before anything of it is taken in. What it be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import (
@@ -23,7 +23,10 @@ from licorne.si.messages import (
 
 from .nodechanges import amounts_fault
 
-Partition = Any  # licorne.core.partition.Partition
+if TYPE_CHECKING:
+    from .application import Application
+    from .manager import Manager
+    from .partition import Partition
 
 NEW_NODE = (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
 
@@ -56,7 +59,7 @@ class _Begun:
             self.applications.add((message.partition, message.application_id))
 
 
-def refuse_unknown(manager: Any, inputs: Sequence[Input]) -> None:
+def refuse_unknown(manager: Manager, inputs: Sequence[Input]) -> None:
     """Raise `NoEffectError` if one of these messages names what is not there; it says which, and how many more."""
     found: list[str] = []
     begun: _Begun | None = None
@@ -72,7 +75,7 @@ def refuse_unknown(manager: Any, inputs: Sequence[Input]) -> None:
         raise NoEffectError(f"{found[0]}{more}; nothing of the request was taken in")
 
 
-def _unknown(manager: Any, message: Input, begun: _Begun) -> str:
+def _unknown(manager: Manager, message: Input, begun: _Begun) -> str:
     """What a message names that is not there; empty if all of it is."""
     name = message.partition
     if isinstance(message, NodeUpdate):
@@ -120,7 +123,7 @@ def _is_there(partition: Partition, message: Release, begun: _Begun) -> bool:
     return any(_holds(app, key) for app in partition.applications.values())
 
 
-def _holds(app: Any, key: str) -> bool:
+def _holds(app: Application, key: str) -> bool:
     """Has the application an ask or an allocation of this name, or one that takes a placeholder's place just now?"""
     return key in app.asks or key in app.allocations or (app.gang is not None and key in app.gang.arriving)
 

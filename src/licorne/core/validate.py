@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .application import Application
-    from .asks import Ask
+    from .asks import Ask, Shape
     from .nodes import Node
     from .partition import Partition
     from .queue import Queue
@@ -235,12 +235,12 @@ def _reservations(partition: Partition) -> None:
 
 def _waiting(partition: Partition) -> None:
     """The register of shapes, and who is parked, agree with the pending asks (invariant 7)."""
-    waiting: dict[object, int] = {}
+    waiting: dict[Shape, int] = {}
     for app in partition.applications.values():
         for ask in app.asks.values():
             waiting[ask.shape] = waiting.get(ask.shape, 0) + 1
     for shape, number in waiting.items():
-        _expect(shape.waiting == number, 7, "asks waiting with a shape")  # type: ignore[attr-defined]
+        _expect(shape.waiting == number, 7, "asks waiting with a shape")
     for shape in partition.parking.failed:
         _expect(shape in waiting and shape.failed, 7, "a failed shape nobody waits with")
     for shape in partition.parking.candidates.strays:
@@ -248,7 +248,7 @@ def _waiting(partition: Partition) -> None:
     for need in partition.parking.failed_needs:
         _expect(need.waiting > 0 and need.failed.count > 0, 7, "failed amounts that nobody waits with")
     for shape in waiting:
-        need = shape.need  # type: ignore[attr-defined]
+        need = shape.need
         _expect(need.waiting > 0 and partition.needs.knows(need), 7, "constraints without a mark of their own")
         _expect(not need.failed.count or need in partition.parking.failed_needs, 7, "failed amounts, not listed")
     restless = sum(app.restless for app in partition.applications.values())

@@ -12,6 +12,7 @@ from which everybody is taken who can be left out.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import cython
@@ -91,7 +92,7 @@ class Search:
         nothing: Vec = new_vec(0, 0)
         both: list[Any] = [(c.newness, c, c.amounts) for c in near]
         both += [(c.newness, c, nothing) for c in far]
-        both.sort(key=_newness)
+        both.sort(key=itemgetter(0))
         self.pool = [each[1] for each in both]
         self.near = [each[2] for each in both]
         self.here = here
@@ -320,10 +321,6 @@ class Search:
             if self.whole.at(d) > 0 and amounts.at(d) > 0:
                 return True
         return False
-
-
-def _newness(entry: tuple[Any, Any, Any]) -> Any:
-    return entry[0]
 
 
 def wanted_part(lacking: Vec, wanted: Vec) -> Vec:

@@ -81,24 +81,23 @@ class Counts:
         ended: dict[str, str] = {}  # applications with their final states
         refused: set[str] = set()
         for output in outputs:
-            kind = type(output)
-            if kind is NewAllocation:
+            if type(output) is NewAllocation:
                 continue
-            if kind is Released:
-                self.released += not output.ask  # type: ignore[union-attr]
-            elif kind is RejectedAllocation:
-                self.rejected += not output.reason.lower().startswith(NO_PARTITION)  # type: ignore[union-attr]
-            elif kind is UpdatedApplication:
-                self._state(output, ended)  # type: ignore[arg-type]
-            elif kind is AcceptedApplication:
+            if type(output) is Released:
+                self.released += not output.ask
+            elif type(output) is RejectedAllocation:
+                self.rejected += not output.reason.lower().startswith(NO_PARTITION)
+            elif type(output) is UpdatedApplication:
+                self._state(output, ended)
+            elif type(output) is AcceptedApplication:
                 self.submitted += 1
-            elif kind is RejectedApplication:
+            elif type(output) is RejectedApplication:
                 self.refused_applications += 1
-                refused.add(output.application_id)  # type: ignore[union-attr]
-            elif kind is AcceptedNode:
+                refused.add(output.application_id)
+            elif type(output) is AcceptedNode:
                 self.nodes_accepted += 1
-            elif kind is RejectedNode:
-                self.nodes_refused += output.reason.startswith(NO_PARTITION)  # type: ignore[union-attr]
+            elif type(output) is RejectedNode:
+                self.nodes_refused += output.reason.startswith(NO_PARTITION)
         if ended:
             self._ended(rm_id, ended)
         if refused:

@@ -119,23 +119,22 @@ class ResourceManager:
         batch: list[messages.Input] = []
         self.refusals.handing_in(given, first)
         for index, line in enumerate(given, first):
-            kind = type(line)
-            if kind is lines.Ask:
-                self._note_ask(line)  # type: ignore[arg-type]
-                if self.follows and self.gangs.known and self.gangs.keeps(line):  # type: ignore[arg-type]
+            if type(line) is lines.Ask:
+                self._note_ask(line)
+                if self.follows and self.gangs.known and self.gangs.keeps(line):
                     continue
-            elif kind is lines.Reload:
+            elif type(line) is lines.Reload:
                 self._submit(batch)
                 batch = []
-                self.reload(line.yaml, self.workload.place(index))  # type: ignore[attr-defined]
+                self.reload(line.yaml, self.workload.place(index))
                 continue
-            elif kind is lines.Run:
+            elif type(line) is lines.Run:
                 continue
-            elif kind is lines.App:
-                self.gangs.submitted(line, self.now_ns)  # type: ignore[arg-type]
+            elif type(line) is lines.App:
+                self.gangs.submitted(line, self.now_ns)
             else:
                 self._note_other(line)
-            batch.append(CONVERSIONS[kind](line))
+            batch.append(CONVERSIONS[type(line)](line))
         self._submit(batch)
 
     def reload(self, text: str, place: str = "") -> str | None:

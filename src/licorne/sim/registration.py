@@ -7,10 +7,10 @@ fault of it has two places: that line, and the line and column of the text in it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from licorne import RegistrationError, SchedulerAPI, SettingsError
 from licorne.config import ConfigError, load
+from licorne.core.partition import Partition
 from licorne.core.settings import read_settings
 from licorne.core.settingtable import check_settings
 from licorne.si import v19
@@ -19,7 +19,9 @@ from licorne.sim.workload import Workload, WorkloadError
 PARTITION = "default"
 
 
-def register(api: SchedulerAPI, rm_id: str, workload: Workload, config: str | None, settings: Mapping[str, str]) -> Any:
+def register(
+    api: SchedulerAPI, rm_id: str, workload: Workload, config: str | None, settings: Mapping[str, str]
+) -> Partition:
     """Register with the configuration of the workload, or with `config` in its place; `settings` go before its own.
 
     Returns the partition in which a workload's applications go.

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from licorne.si.messages import (
     AcceptedApplication,
@@ -26,6 +26,9 @@ from licorne.si.messages import (
 )
 from licorne.sim.escaping import escaped
 
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+
 _WITH_LINES = (
     NewAllocation, AcceptedApplication, RejectedApplication, RejectedAllocation, RejectedNode, Released,
 )  # fmt: skip
@@ -35,7 +38,7 @@ Write = Callable[[str], object]
 class ScriptTrace:
     """An observer of a resource manager that writes trace lines (without line ends)."""
 
-    def __init__(self, write: Write, partition: Any) -> None:
+    def __init__(self, write: Write, partition: Partition) -> None:
         self._write = write
         self.partition = partition
 

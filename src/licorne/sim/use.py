@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from licorne.sim.measure import Gauge, Share
+
+if TYPE_CHECKING:
+    from licorne.core.queue import Queue
 
 
 class Use:
     """Gauges of the queues, and of the whole cluster; read only where something has changed."""
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Queue) -> None:
         self.share = Share(0)
         self.gauges: dict[str, Gauge] = {}
         self._root = root
-        self._changed: set[Any] = set()
+        self._changed: set[Queue] = set()
         self._resized = True
 
-    def changed(self, leaf: Any) -> None:
+    def changed(self, leaf: Queue) -> None:
         """Something has begun or ended in this queue."""
         self._changed.add(leaf)
 
-    def queues_changed(self, leaves: Iterable[Any]) -> None:
+    def queues_changed(self, leaves: Iterable[Queue]) -> None:
         """Something may have changed in all of these."""
         self._changed.update(leaves)
 
@@ -36,7 +39,7 @@ class Use:
             return
         changed = {self._root}
         for leaf in self._changed:
-            queue = leaf
+            queue: Queue | None = leaf
             while queue is not None and queue not in changed:
                 changed.add(queue)
                 queue = queue.parent
