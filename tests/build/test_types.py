@@ -30,7 +30,7 @@ RIGHT = '''
     from licorne import Incident, RequestError, ResourceManagerCallback, SchedulerAPI
     from licorne.client import SchedulerClient
     from licorne.core.api import RegistrationError
-    from licorne.si import seed, v19
+    from licorne.si import first, v19
     from licorne.si.messages import NewAllocation, Output
 
 
@@ -60,7 +60,7 @@ RIGHT = '''
         print(error)
     api.update_node(v19.NodeRequest(rm_id="rm", nodes=[v19.NodeInfo(node_id="n", schedulable_resource={"vcore": 1})]))
     api.update_allocation(v19.AllocationRequest(rm_id="rm", allocations=[v19.Allocation(allocation_key="a")]))
-    api.update(seed.UpdateRequest(rm_id="rm"))
+    api.update(first.UpdateRequest(rm_id="rm"))
     made: int = api.schedule(now_ns=1, limit=10)
     due: int | None = api.next_deadline_ns()
     partition = api.cluster.partition("rm")
