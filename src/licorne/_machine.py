@@ -18,7 +18,7 @@ BUSY_COLUMNS = (1, 2, 3, 6, 7, 8)
 """user, nice, system, irq, softirq, steal: what `/proc/stat` counts as work."""
 
 
-class Use(NamedTuple):
+class MachineUse(NamedTuple):
     """What was used between two moments. `kernel_s` is the kernel's part of `cpu_s`, mostly for memory that is touched first.
 
     `other_cores`: how many processors others kept busy; None: not known.
@@ -39,7 +39,7 @@ class Meter:
         self._kernel_s = os.times().system
         self._started_s = time.perf_counter()
 
-    def read(self) -> Use:
+    def read(self) -> MachineUse:
         """What was used so far."""
         wall_s = time.perf_counter() - self._started_s
         cpu_s = time.process_time() - self._cpu_s
@@ -49,7 +49,7 @@ class Meter:
         if self._busy_s is not None and busy_s is not None and wall_s > 0:
             # Ticks of a hundredth of a second: a short time may come out a little below nothing.
             others = max(0.0, busy_s - self._busy_s - cpu_s) / wall_s
-        return Use(wall_s, cpu_s, kernel_s, others)
+        return MachineUse(wall_s, cpu_s, kernel_s, others)
 
 
 def _machine_busy_s() -> float | None:

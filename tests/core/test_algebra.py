@@ -67,8 +67,8 @@ FITS = [
 
 @pytest.mark.parametrize(("room", "b", "fit_in", "fit_in_max_undef"), FITS)
 def test_fit_in(room: Amounts, b: Amounts, fit_in: bool, fit_in_max_undef: bool) -> None:
-    assert vec(room).holds(vec(b)) == fit_in
-    assert vec(room, UNLIMITED).holds(vec(b)) == fit_in_max_undef
+    assert vec(room).covers(vec(b)) == fit_in
+    assert vec(room, UNLIMITED).covers(vec(b)) == fit_in_max_undef
 
 
 # a, b, Equals, and whether a - b is GTZero
@@ -161,8 +161,8 @@ def test_comparisons_agree_with_the_definitions(pair: tuple[Amounts, Amounts]) -
     x, limit, y = types.vector(a), types.vector(a, UNLIMITED), types.vector(b)
     both = a.keys() | b.keys()
     difference = combined(a, b, -1)
-    assert x.holds(y) == all(b[name] <= max(0, a.get(name, 0)) for name in b)
-    assert limit.holds(y) == all(b[name] <= max(0, a[name]) for name in b if name in a)
+    assert x.covers(y) == all(b[name] <= max(0, a.get(name, 0)) for name in b)
+    assert limit.covers(y) == all(b[name] <= max(0, a[name]) for name in b if name in a)
     assert x.same(y) == all(a.get(name, 0) == b.get(name, 0) for name in both)
     assert x.above(y) == (bool(difference) and all(value >= 0 for value in difference.values()))
     assert x.zero() == (not pruned(a))

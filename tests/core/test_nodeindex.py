@@ -25,7 +25,7 @@ ANY = first_need()
 def node(id: str, **capacity: int) -> Node:
     made = Node(id, {}, NodeLabels(), TYPES.vector(capacity))
     made.open = True
-    made.marks = Vec(1, ANY.mark)
+    made.constraint_bitmap = Vec(1, ANY.mask)
     return made
 
 
@@ -104,7 +104,7 @@ class Model:
     def check_search(self, wanted: Sequence[tuple[int, int, int]]) -> None:
         for amounts in wanted:
             ask = TYPES.vector(dict(zip(("vcore", "memory", "gpu"), amounts, strict=True)))
-            able = [made for made in self.in_order() if made.free.holds(ask) and made.open]
+            able = [made for made in self.in_order() if made.free.covers(ask) and made.open]
             found: list[Node] = []
             after: Any = None
             while (after := self.index.find(ask, ANY, after)) is not None:

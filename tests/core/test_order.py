@@ -17,7 +17,7 @@ class Number(Ranked):
     """Compares by a number that may change; only plain Python asks this method."""
 
     def __init__(self, value: int, seq: int) -> None:
-        self.place = -1
+        self.heap_index = -1
         self.value = value
         self.seq = seq
 
@@ -43,7 +43,7 @@ def test_the_first_is_the_smallest(steps: list[Step]) -> None:
         elif step == "drop":
             item = members.pop(at % len(members))
             order.drop(item)
-            assert item.place == -1
+            assert item.heap_index == -1
         else:
             item = members[at % len(members)]
             item.value = value

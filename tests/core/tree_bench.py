@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from licorne.config.model import QueueConfig
-from licorne.core.accounting import Books
+from licorne.core.accounting import Accounting
 from licorne.core.application import Application
 from licorne.core.asks import Ask, Shape
 from licorne.core.constants import UNLIMITED
@@ -44,7 +44,7 @@ class Bench:
         self.types.slot("vcore")
         self.tree = Tree(config, self.types)
         self.parking = Parking(Timers(), UNLIMITED)
-        self.books = Books(self.parking, NodeIndex(ScorePolicy(False, [])), self.types)
+        self.books = Accounting(self.parking, NodeIndex(ScorePolicy(False, [])), self.types)
         self.need = first_need()
         self.apps: dict[str, Application] = {}
 
@@ -87,7 +87,7 @@ def facts(queue: Queue) -> tuple[Any, ...]:
     return (
         queue.path,
         queue.is_leaf,
-        queue.serves,
+        queue.reachable,
         str(queue.state),
         queue.limit.named(queue.types),
         queue.guaranteed.named(queue.types),

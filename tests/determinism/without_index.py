@@ -18,7 +18,7 @@ def find(index: NodeIndex, ask: Vec, need: Need, after: Node | None) -> Node | N
     in_order = sorted(index.by_id, key=attrgetter("score", "id"))
     start = in_order.index(after) + 1 if after is not None else 0
     for node in in_order[start:]:
-        if node.open and node.marks.at(need.word) & need.mark and node.free.holds(ask):
+        if node.open and node.constraint_bitmap.at(need.word) & need.mask and node.free.covers(ask):
             return node
     return None
 

@@ -186,8 +186,8 @@ class World:
         )
         if allocations:
             alloc = allocations[which % len(allocations)]
-            self.b.partition.books.preempting(self.app, alloc)
-            self.b.partition.say_released(alloc, Termination.PREEMPTED_BY_SCHEDULER, "others need it")
+            self.b.partition.accounting.preempting(self.app, alloc)
+            self.b.partition.notify_released(alloc, Termination.PREEMPTED_BY_SCHEDULER, "others need it")
             self.b.run()
 
     def finish(self) -> None:
@@ -289,7 +289,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "pending placeholders stay": (gangtimeout, "_drop_pending", _nothing),
     "one in flight stays on a node": (replacement.Replacement, "_off_node", _nothing),
     "one in flight is forgotten": (replacement.Replacement, "_unlink", _nothing),
-    "a placeholder is taken for gone": (gangs.TaskGroup, "has_place", _no),
+    "a placeholder is taken for gone": (gangs.TaskGroup, "has_placeholder", _no),
     "those in flight survive a failure": (replacement.Replacement, "abandon", lambda _: lambda *_: []),
     "a release of one in flight is ignored": (replacement.Replacement, "withdraw", _nothing),
     "one that was resized comes again": (replacement.Replacement, "resize", _no),

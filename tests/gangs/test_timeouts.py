@@ -195,7 +195,7 @@ def test_the_clock_stops_with_the_last_placeholder() -> None:
 def test_a_preempted_placeholder_is_not_released_twice() -> None:
     b = waiting("Soft")
     alloc = b.application("x").allocations["p1"]
-    b.partition.books.preempting(b.application("x"), alloc)
+    b.partition.accounting.preempting(b.application("x"), alloc)
     assert b.hear(after=MINUTES) == [f"x Resuming: {OVER}", PLACED.format("p2"), PENDING.format("p3")]
     b.confirm("p2", TIMEOUT)
     assert b.confirm("p1", Termination.PREEMPTED_BY_SCHEDULER) == ["x Accepted: runApplication"]

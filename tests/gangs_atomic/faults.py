@@ -14,7 +14,7 @@ from typing import Any
 
 from gangs_atomic.laws import KINDS, lived, start_of_gang
 from licorne.core import atomic, backfill, plans, trial
-from licorne.core.accounting import Books
+from licorne.core.accounting import Accounting
 
 FAULTS: dict[str, Callable[[], None]] = {}
 RUNS = 60
@@ -63,7 +63,7 @@ def the_quota_of_one_member_is_asked() -> None:
 
 @fault
 def members_are_not_parked() -> None:
-    real = Books.pend
+    real = Accounting.pend
 
     def pend(self: Any, app: Any, ask: Any) -> None:
         gang, app.atomic = app.atomic, None
@@ -71,7 +71,7 @@ def members_are_not_parked() -> None:
         app.atomic = gang
         app.gang_changed()
 
-    _replace(Books, "pend", pend)
+    _replace(Accounting, "pend", pend)
 
 
 @fault
@@ -124,7 +124,7 @@ def what_ends_last_counts_first() -> None:
 
 @fault
 def a_plan_may_move_later() -> None:
-    plans.Plan.holds = lambda self, partition, members: False  # type: ignore[method-assign]
+    plans.StartPlan.still_fits = lambda self, partition, members: False  # type: ignore[method-assign]
     real = plans.make_plan
     calls = [0]
 

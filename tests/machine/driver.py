@@ -343,7 +343,7 @@ class Driver:
             return
         third = Scheduler({})
         digest = hashlib.sha256()
-        with patch.object(calls, "TOLD_AT_ONCE", 2):
+        with patch.object(calls, "DELIVERY_BATCH", 2):
             for name, args, keywords in self.log:
                 result, said = third.do((name, args, dict(keywords)))
                 digest.update(repr((_comparable(result), _by_manager(said))).encode())

@@ -49,7 +49,7 @@ def _kept(partition: Partition, path: str, alloc: Any, others: list[str]) -> Non
 def _planned(partition: Partition, queue: Any) -> dict[str, int]:
     """What the queue will use when the victims have gone, and those have come that they make room for."""
     left = plus(queue.allocated_resource(), queue.preempting_resource(), -1)
-    for ask in partition.claims.of:
+    for ask in partition.claims.by_ask:
         if queue in ask.app.queue.lineage():
             left = plus(left, ask.shape.resource)
     return left

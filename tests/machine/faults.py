@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from licorne.core import deadlines, gangtimeout, guaranteed, lifecycle, nodechanges
-from licorne.core.accounting import Books
+from licorne.core.accounting import Accounting
 from licorne.core.application import Application
 from licorne.core.cluster import Cluster
 from licorne.core.constants import UNLIMITED
 from licorne.core.descent import Descent
 from licorne.core.gangs import Gangs
-from licorne.core.herds import Level
+from licorne.core.herds import QueueBudget
 from licorne.core.lifecycle import Lifecycle
 from licorne.core.parking import Parking
 from licorne.core.partition import Partition
@@ -68,10 +68,10 @@ def _parents_keep_what_ended(sound: Any) -> Any:
 
 def _no_quota(sound: Any) -> Any:
     def headroom(self: Any, app: Any) -> None:
-        self.room.set_all(UNLIMITED)
+        self.headroom_left.set_all(UNLIMITED)
         for tracker in app.trackers:
             if tracker.limit is not None:
-                self.room.lower_to_rest(tracker.limit, tracker.used)
+                self.headroom_left.lower_to_rest(tracker.limit, tracker.used)
 
     return headroom
 
@@ -129,7 +129,7 @@ def _node_stays_reserved(sound: Any) -> Any:
 
 
 def _reservation_outlives_its_ask(sound: Any) -> Any:
-    return lambda self, app, ask, **_more: self.books.unpend(app, ask)
+    return lambda self, app, ask, **_more: self.accounting.unpend(app, ask)
 
 
 def _nobody_is_woken(sound: Any) -> Any:
@@ -138,8 +138,8 @@ def _nobody_is_woken(sound: Any) -> Any:
 
 def _nodes_wake_nobody(sound: Any) -> Any:
     def settle(self: Any) -> None:
-        self.freed.clear()
-        self.opened.clear()
+        self.newly_freed.clear()
+        self.newly_opened.clear()
 
     return settle
 
@@ -195,30 +195,30 @@ def _at_random(sound: Any) -> Any:
 
 def _time_is_not_counted(sound: Any) -> Any:
     def due(partition: Any, kind: str, subject: Any) -> None:
-        before = partition.changes
+        before = partition.generation
         sound(partition, kind, subject)
-        partition.changes = before
+        partition.generation = before
 
     return due
 
 
 def _messages_are_not_counted(sound: Any) -> Any:
     def submit(self: Any, rm_id: str, inputs: Any) -> None:
-        before = [(partition, partition.changes) for partition in self.managers[rm_id].ordered]
+        before = [(partition, partition.generation) for partition in self.managers[rm_id].ordered]
         sound(self, rm_id, inputs)
         for partition, changes in before:
-            partition.changes = changes
+            partition.generation = changes
 
     return submit
 
 
 FAULTS: dict[str, Fault] = {
-    "1 node": Fault(Books, "give_back", _node_keeps_what_ended, "invariant 1"),
+    "1 node": Fault(Accounting, "remove_allocation", _node_keeps_what_ended, "invariant 1"),
     "2 total": Fault(Partition, "resize", _size_never_shrinks, "invariant 2"),
-    "3 queues": Fault(Books, "_use", _parents_keep_what_ended, "root.*: allocated"),
+    "3 queues": Fault(Accounting, "_use", _parents_keep_what_ended, "root.*: allocated"),
     "4 quota": Fault(Descent, "headroom", _no_quota, "invariant 4"),
     "5 limits": Fault(Descent, "headroom", _no_limits, "invariant 5"),
-    "5 usage": Fault(Books, "_return_use", _users_keep_what_ended, "user .* (used|in use)"),
+    "5 usage": Fault(Accounting, "_return_use", _users_keep_what_ended, "user .* (used|in use)"),
     "6 orphan": Fault(nodechanges, "remove_node", _one_is_forgotten_with_the_node, "invariant [67]"),
     "7 asks": Fault(Partition, "drop_ask", _the_wrong_ask_is_dropped, "invariant 7"),
     "8 states": Fault(lifecycle, "next_state", _starts_without_being_accepted, "invariant 8"),
@@ -229,13 +229,13 @@ FAULTS: dict[str, Fault] = {
     "10 hard": Fault(gangtimeout, "_fail", lambda _: lambda _partition, _app: None, "invariant 10"),
     "10 soft": Fault(gangtimeout, "time_over", _soft_waits_for_ever, "invariant 10"),
     "11 victims": Fault(guaranteed, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
-    "11 guarantee": Fault(Level, "settle", _no_guarantee, "invariant 11: .* is left with"),
+    "11 guarantee": Fault(QueueBudget, "recompute", _no_guarantee, "invariant 11: .* is left with"),
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "(invariant 12|nothing wakes it)"),
-    "12 nodes": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 12"),
+    "12 nodes": Fault(Parking, "apply_node_changes", _nodes_wake_nobody, "invariant 12"),
     "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),
     "changes, time": Fault(deadlines, "due", _time_is_not_counted, "something has happened"),
     "changes, messages": Fault(Cluster, "submit", _messages_are_not_counted, "something has happened"),
-    "14 parking": Fault(Parking, "settle", _nodes_wake_nobody, "invariant 1[24]", alone=False),
+    "14 parking": Fault(Parking, "apply_node_changes", _nodes_wake_nobody, "invariant 1[24]", alone=False),
     "14 age": Fault(Parking, "aged", _age_wakes_nobody, "invariant 14", alone=False),
     "14 replay": Fault(Uuids, "next", _at_random, "invariant 14: the same inputs gave other answers"),
 }

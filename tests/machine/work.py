@@ -115,9 +115,11 @@ def _claimed(ledger: Ledger, app: App, ask: Ask) -> str:
     core = partition.applications[app.id]
     for level in [*core.queue.lineage(), *core.trackers]:
         mine = [
-            a for a in partition.claims.of if a.key != ask.key and level in [*a.app.queue.lineage(), *a.app.trackers]
+            a
+            for a in partition.claims.by_ask
+            if a.key != ask.key and level in [*a.app.queue.lineage(), *a.app.trackers]
         ]
-        gone = [v for v in partition.books.victims if level in [*v.app.queue.lineage(), *v.app.trackers]]
+        gone = [v for v in partition.accounting.victims if level in [*v.app.queue.lineage(), *v.app.trackers]]
         if not mine or level.limit is None:
             continue
         for name, amount in ask.resource.items():
@@ -127,7 +129,7 @@ def _claimed(ledger: Ledger, app: App, ask: Ask) -> str:
             if amount > 0 and limit < 2**63 - 1 and used + amount > limit:
                 return "claimed"
     node = partition.nodes.get(ask.required)
-    rivals = [] if node is None else [a for a in node.reservations if a in partition.claims.of and a.key != ask.key]
+    rivals = [] if node is None else [a for a in node.reservations if a in partition.claims.by_ask and a.key != ask.key]
     return "claimed" if rivals else ""
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from licorne.core.constants import NO_NODE
 from licorne.core.parking import Parking
 from licorne.core.requests import AskBlock
-from licorne.core.sleepers import Sleepers
+from licorne.core.sleepers import SleepingApplications
 
 ENOUGH = 2000
 """A fault that is not caught in so many scenarios is not caught."""
@@ -40,12 +40,12 @@ def _only_what_is_new_to_the_application(_sound: Any) -> Any:
     """The minima of an application may hold what waited once, and those of the partition were made anew without it."""
 
     def park(self: Any, ask: Any) -> None:
-        if ask.app.place < 0:
+        if ask.app.heap_index < 0:
             self.waiting[ask.app] = None
-        known = ask.app.requests.waiting.reach(ask.shape.amounts)
+        known = ask.app.requests.waiting_minima.any_within(ask.shape.amounts)
         ask.app.requests.park(ask, NO_NODE)
         if not known:
-            self.least.add(ask.shape.amounts)
+            self.waiting_minima.add(ask.shape.amounts)
         self._await_age(ask)
 
     return park
@@ -67,21 +67,23 @@ def _a_gang_hears_of_no_node(sound: Any) -> Any:
 def _a_block_forgets_who_waits(sound: Any) -> Any:
     def recount(self: Any) -> None:
         sound(self)
-        self.waiting.clear()
+        self.waiting_minima.clear()
 
     return recount
 
 
 FAULTS: dict[str, Fault] = {
     "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application),
-    "quotas and limits wake nobody": Fault(Sleepers, "wake_blocked", _blocked_are_forgotten),
+    "quotas and limits wake nobody": Fault(SleepingApplications, "wake_blocked", _blocked_are_forgotten),
     "age wakes nobody": Fault(Parking, "aged", _nothing, first=50),
-    "what fitted no node never does": Fault(Parking, "_fits", _nothing),
+    "what fitted no node never does": Fault(Parking, "_forget_failures_within", _nothing),
     "what failed is never revived": Fault(Parking, "_revive_fitting", _nothing),
-    "candidates wake nobody": Fault(Parking, "_rouse_waiting", _nothing),
-    "candidates go unseen": Fault(Parking, "dismiss", lambda _: lambda self: self.candidates.clear(), first=30),
-    "who cannot be tried keeps its candidates": Fault(Parking, "surrender", _nothing, first=125),
-    "gangs hear of no node": Fault(Parking, "settle", _a_gang_hears_of_no_node, first=95),
+    "candidates wake nobody": Fault(Parking, "_wake_for_freed_nodes", _nothing),
+    "candidates go unseen": Fault(
+        Parking, "release_freed_nodes", lambda _: lambda self: self.freed_nodes.clear(), first=30
+    ),
+    "who cannot be tried keeps its candidates": Fault(Parking, "revive_fitting", _nothing, first=125),
+    "gangs hear of no node": Fault(Parking, "apply_node_changes", _a_gang_hears_of_no_node, first=95),
     "a block forgets who waits": Fault(AskBlock, "recount", _a_block_forgets_who_waits),
 }
 

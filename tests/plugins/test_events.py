@@ -410,8 +410,8 @@ def test_a_store_is_empty_when_it_was_taken() -> None:
     for _ in range(3):
         store.add(Event(EventType.APP, "x", 8, ChangeType.ADD), 8)
     assert (len(store), store.dropped, store.due_ns) == (2, 1, 7 + 2 * SECOND_NS)
-    assert store.take(8) == []
-    assert len(store.take(7 + 2 * SECOND_NS)) == 2
+    assert store.drain(8) == []
+    assert len(store.drain(7 + 2 * SECOND_NS)) == 2
     assert (len(store), store.due_ns) == (0, None)
 
 

@@ -140,7 +140,7 @@ class Cluster:
             self.confirm(all_=True)
             before = len(self.evictions)
             self.decide(after=16)
-            if len(self.evictions) == before and not self.b.partition.books.victims:
+            if len(self.evictions) == before and not self.b.partition.accounting.victims:
                 return
         raise AssertionError("it does not end")
 
@@ -158,7 +158,7 @@ class Cluster:
         self.decide(self.rng.choice([1, 6, 16]))
 
     def confirm(self, *, all_: bool = False) -> None:
-        for alloc in list(self.b.partition.books.victims):
+        for alloc in list(self.b.partition.accounting.victims):
             if all_ or self.rng.random() < 0.6:
                 self.b.release(alloc.app.id, alloc.key, termination=PREEMPTED)
 
@@ -185,7 +185,7 @@ class Cluster:
 
     def higher(self) -> None:
         self.happened |= {"higher", "node"}
-        claiming = [ask.app.id for ask in self.b.partition.claims.of]
+        claiming = [ask.app.id for ask in self.b.partition.claims.by_ask]
         app = self.rng.choice(claiming or ["bu", "bv", "cu"])
         self.b.ask(app, self._name("high"), priority=9 + self.number, vcore=self.rng.randint(1, 3))
         if self.rng.random() < 0.6:
@@ -273,7 +273,7 @@ class Cluster:
             assert outcome is not Outcome.ENDED or ended, f"{ask}, for which {victim} went, did not end"
             excused = outcome in (Outcome.PLACED, Outcome.ENDED) or outcome in excuses
             assert excused, f"{ask}, for which {victim} went: {outcome!r}, after {sorted(self.happened)}"
-        assert not self.b.partition.claims.of, "somebody claims, and no victim is left"
+        assert not self.b.partition.claims.by_ask, "somebody claims, and no victim is left"
 
 
 def lived(seed: int, *, calm: bool, parking: bool = True) -> Cluster:

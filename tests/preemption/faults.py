@@ -17,10 +17,10 @@ ENOUGH = 300
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "quotas are not claimed": (
         Descent,
-        "beside_claims",
-        lambda _: lambda self, _app, ask: self.room.holds(ask.shape.amounts),
+        "subtract_claims",
+        lambda _: lambda self, _app, ask: self.headroom_left.covers(ask.shape.amounts),
     ),
-    "nodes are not claimed": (Claims, "leave_node", lambda _: lambda *_arguments: True),
+    "nodes are not claimed": (Claims, "fits_node", lambda _: lambda *_arguments: True),
     "nobody gives up": (Claims, "_review", lambda _: lambda *_arguments: None),
 }
 

@@ -16,8 +16,8 @@ import pytest
 
 from licorne.core import compiled
 from licorne.core.guaranteed import Guaranteed
-from licorne.core.guarantees import Ledger
-from licorne.core.picture import Picture
+from licorne.core.guarantees import PlannedUsage
+from licorne.core.picture import PreemptionSnapshot
 from reference import preempting
 from reference.compare import DisagreementError, run
 from reference.contests import Contest
@@ -30,9 +30,9 @@ SEED = int(os.environ.get("LICORNE_REFERENCE_SEED", "1"))
 def compare(count: int) -> tuple[Counter[str], str]:
     """What was met, and the first disagreement."""
     met: Counter[str] = Counter()
-    sound = preempting.Hunt.find
+    sound = preempting.NodeSearch.find
 
-    def find(self: preempting.Hunt) -> Any:
+    def find(self: preempting.NodeSearch) -> Any:
         found = sound(self)
         met["nobody"] += found is None
         if found is not None:
@@ -45,14 +45,14 @@ def compare(count: int) -> tuple[Counter[str], str]:
             met["by an ancestor's guarantee"] += not self.leaf.guaranteed
         return found
 
-    preempting.Hunt.find = find  # type: ignore[method-assign]
+    preempting.NodeSearch.find = find  # type: ignore[method-assign]
     try:
         for seed in range(SEED, SEED + count):
             run(seed, Situations(), parking_off=seed % 4 == 0, kind=Contest)
     except DisagreementError as error:
         return met, str(error)
     finally:
-        preempting.Hunt.find = sound  # type: ignore[method-assign]
+        preempting.NodeSearch.find = sound  # type: ignore[method-assign]
     return met, ""
 
 
@@ -91,13 +91,17 @@ def _top(ask: Any) -> Any:
     return ask.app.queue.lineage()[-1]
 
 
-LEVEL = Picture.level
-ROOT = Ledger.fence_root
+LEVEL = PreemptionSnapshot.budget
+ROOT = PlannedUsage.fence_root
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
-    "below the guarantee": (Picture, "level", _takes_below_the_guarantee),
-    "everybody is entitled": (Ledger, "shortfall", lambda _: lambda *_arguments: {0: 0}),
-    "priorities": (Picture, "_gather", lambda sound: lambda s, leaf, _highest, *more: sound(s, leaf, None, *more)),
-    "outside the fence": (Ledger, "fence_root", _leaves_the_fence),
+    "below the guarantee": (PreemptionSnapshot, "budget", _takes_below_the_guarantee),
+    "everybody is entitled": (PlannedUsage, "shortfall", lambda _: lambda *_arguments: {0: 0}),
+    "priorities": (
+        PreemptionSnapshot,
+        "_gather",
+        lambda sound: lambda s, leaf, _highest, *more: sound(s, leaf, None, *more),
+    ),
+    "outside the fence": (PlannedUsage, "fence_root", _leaves_the_fence),
     "no second try": (Guaranteed, "_something_changed", lambda _: lambda self: self._failed.clear()),
 }
 

@@ -247,7 +247,7 @@ def test_what_makes_an_ask_give_up(cause: Outcome, happens: Callable[[Bench], ob
     b = pair()
     happens(b)
     assert outcomes(b) == [cause]
-    assert (b.reserved(), b.partition.claims.of) == ("", {})
+    assert (b.reserved(), b.partition.claims.by_ask) == ("", {})
 
 
 HARMLESS: list[Callable[[Bench], object]] = [
@@ -273,7 +273,7 @@ def test_a_daemon_gives_up_after_120_minutes_too() -> None:
     b = daemons()
     b.run(after=7201)
     assert outcomes(b) == [Outcome.AGE]
-    assert (b.partition.claims.of, b.reserved()) == ({}, "d@n1")  # as any daemon that waits for its node
+    assert (b.partition.claims.by_ask, b.reserved()) == ({}, "d@n1")  # as any daemon that waits for its node
     confirm(b, "v")
     assert b.run() == "d@n1"
 

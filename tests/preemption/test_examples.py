@@ -14,7 +14,7 @@ from licorne import ResourceManagerCallback
 from licorne.core import compiled
 from licorne.core.evictions import Eviction
 from licorne.core.explain import Preemption
-from licorne.core.guarantees import Ledger
+from licorne.core.guarantees import PlannedUsage
 from licorne.core.story import allocation_story
 from licorne.si import v19
 from licorne.si.messages import NodeAction, Termination
@@ -292,7 +292,7 @@ def test_a_leaf_within_its_guarantee_has_no_victims_of_any_type(vcore: int, gone
 
 @pytest.mark.skipif(bool(compiled), reason="functions can be replaced in plain Python only")
 def test_without_that_rule_the_example_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ledger, "protected", lambda *_arguments: False)
+    monkeypatch.setattr(PlannedUsage, "protected", lambda *_arguments: False)
     assert victims(beside_its_guarantee(5), after=DELAY) == ["g"]
 
 

@@ -162,7 +162,11 @@ def _one_victim_more(sound: Callable[..., Any]) -> Callable[..., Any]:
 FAULTS = {
     "guarantees are forgotten": (quotacut, "_spare", _no_guarantees),
     "one victim too many": (quotacut, "choose", _one_victim_more),
-    "victims that don't fit": (leafchoice.Group, "most", lambda _sound: lambda self, _rest: len(self.members)),
+    "victims that don't fit": (
+        leafchoice.VictimGroup,
+        "max_count",
+        lambda _sound: lambda self, _rest: len(self.members),
+    ),
 }
 
 

@@ -87,7 +87,7 @@ def test_whatever_the_size_the_set_serves(seed: int) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        pytest.param({"is_bad": lambda _alloc: False}, id="who is to be spared is forgotten"),
+        pytest.param({"is_reluctant": lambda _alloc: False}, id="who is to be spared is forgotten"),
         pytest.param({"_first_to_go": lambda alloc: (-alloc.priority, alloc.seq)}, id="high priorities first"),
         pytest.param({"_first_to_go": lambda alloc: (alloc.priority, alloc.created, alloc.seq)}, id="oldest first"),
     ],

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from licorne.core import deadlines, leafchoice, nodechanges, quotacut
-from licorne.core.accounting import Books
+from licorne.core.accounting import Accounting
 from licorne.core.asks import Ask
 from licorne.core.atomic import AtomicGang
 from licorne.core.constants import UNLIMITED
 from licorne.core.descent import Descent
-from licorne.core.herds import Level
+from licorne.core.herds import QueueBudget
 from licorne.core.lifecycle import Lifecycle
 from licorne.core.limits import Limits
 from licorne.core.nodes import ScorePolicy
@@ -49,12 +49,12 @@ def _nothing(_sound: Any) -> Any:
 
 def _no_limit_at_middle_levels(_sound: Any) -> Any:
     def headroom(self: Any, app: Any) -> None:
-        self.room.set_all(UNLIMITED)
+        self.headroom_left.set_all(UNLIMITED)
         for queue in app.queue.lineage():
-            self.room.lower_to_rest(queue.limit, queue.allocated)
+            self.headroom_left.lower_to_rest(queue.limit, queue.allocated)
         for tracker in app.trackers:
             if tracker.limit is not None and tracker.path in ("root", app.queue.path):
-                self.room.lower_to_rest(tracker.limit, tracker.used)
+                self.headroom_left.lower_to_rest(tracker.limit, tracker.used)
 
     return headroom
 
@@ -181,7 +181,7 @@ def _distances(queue: Any) -> dict[int, int]:
 
 def _any_placeholder_will_do(_sound: Any) -> Any:
     def _place_for(self: Any, group: Any, ask: Any, own_node: bool) -> Any:
-        for place in group.held[group.start :] if group.has_place() else ():
+        for place in group.held[group.start :] if group.has_placeholder() else ():
             if not place.released and not place.preempted and (not own_node or self._may_stay(ask, place.node)):
                 self.fits = True
                 return place
@@ -219,7 +219,7 @@ FAULTS: dict[str, Fault] = {
     "no limit for other groups": Fault(Limits, "_matching_group", _no_other_groups),
     "a fence without its offset": Fault(Queue, "exported", _fence_without_offset),
     "offsets of before a reload": Fault(Tree, "_set_properties", _offset_of_before),
-    "shares of before a release": Fault(Books, "_use", _share_of_before),
+    "shares of before a release": Fault(Accounting, "_use", _share_of_before),
     "queues that tie go by name": Fault(Queue, "in_order", _queues_tie_by_name_alone),
     "a tie is kept when it has changed": Fault(Queue, "changed", _nothing),
     "asks that tie go backwards": Fault(Ask, "before", _youngest_of_equals_first),
@@ -230,13 +230,13 @@ FAULTS: dict[str, Fault] = {
     "who ends leaves two places": Fault(Lifecycle, "_count_running", _two_places_for_one),
     "a running application may be another": Fault(Lifecycle, "_leave_accepted", _nothing),
     "a lowered quota counts at once": Fault(QuotaChanges, "_start_after", _without_delay),
-    "who refuses goes first": Fault(leafchoice, "is_bad", lambda sound: lambda alloc: not sound(alloc)),
+    "who refuses goes first": Fault(leafchoice, "is_reluctant", lambda sound: lambda alloc: not sound(alloc)),
     "a lowered quota breaks guarantees": Fault(quotacut, "_spare", lambda _: lambda _queue: {}),
     "what lacks counts as above": Fault(quotacut, "_surplus", lambda _: _distances),
     "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),
-    "victims' queues lose their guarantee": Fault(Level, "settle", _no_guarantee, Contest),
+    "victims' queues lose their guarantee": Fault(QueueBudget, "recompute", _no_guarantee, Contest),
     "a state never ends": Fault(Lifecycle, "timer_due", _nothing),
 }
 

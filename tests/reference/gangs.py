@@ -128,7 +128,7 @@ def _own(partition: Partition, ask: Ask) -> tuple[Ask, bool] | None:
     for place in places(ask.app, ask.task_group):
         if not fits(place.amounts, ask.amounts):
             place.released = True
-            life.say_released(partition, place, TIMEOUT)
+            life.notify_released(partition, place, TIMEOUT)
             continue
         first = first or place
         node = place.node
@@ -164,7 +164,7 @@ def _link(partition: Partition, ask: Ask, place: Ask, node: Node | None) -> None
     real.bound_ns = partition.now_ns
     real.placed = partition.number("placed")
     app.gang.flying.append(real)
-    life.say_released(partition, place, REPLACED)
+    life.notify_released(partition, place, REPLACED)
 
 
 def flying_for(place: Ask) -> Ask | None:
@@ -184,7 +184,7 @@ def ended(partition: Partition, alloc: Ask, termination: Termination, *, echo: b
         return
     del app.allocations[alloc.id]
     if echo:
-        life.say_released(partition, alloc, Termination.STOPPED_BY_RM)
+        life.notify_released(partition, alloc, Termination.STOPPED_BY_RM)
     if real is not None:
         unlink(real)
     if alloc.placeholder:
@@ -262,7 +262,7 @@ def node_lost(partition: Partition, node: Node) -> None:
             continue
         real = flying_for(alloc)
         if real is not None and real.node is not node:
-            life.say_released(partition, alloc, Termination.STOPPED_BY_RM)
+            life.notify_released(partition, alloc, Termination.STOPPED_BY_RM)
             confirm(partition, alloc, real)
         else:
             ended(partition, alloc, Termination.UNKNOWN, echo=True)

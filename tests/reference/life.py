@@ -115,7 +115,7 @@ def time_out(partition: Partition, alloc: Ask) -> None:
     """The resource manager is to end the allocation, which counts until it has."""
     if not alloc.released and not alloc.preempted:
         alloc.released = True
-        say_released(partition, alloc, Termination.TIMEOUT)
+        notify_released(partition, alloc, Termination.TIMEOUT)
 
 
 def watch_timeout(partition: Partition, alloc: Ask) -> None:
@@ -129,7 +129,7 @@ def watch_timeout(partition: Partition, alloc: Ask) -> None:
     partition.at(partition.now_ns + alloc.timeout_ns, over)
 
 
-def say_released(partition: Partition, alloc: Ask, termination: Termination) -> None:
+def notify_released(partition: Partition, alloc: Ask, termination: Termination) -> None:
     uuid = "" if alloc.id == alloc.key else alloc.id
     partition.out.append(Released(alloc.key, alloc.app.id, termination, "", partition.name, uuid))
 
@@ -185,7 +185,7 @@ def end(partition: Partition, app: App) -> None:
     ended = list(app.allocations.values())
     for alloc in ended:
         del app.allocations[alloc.id]
-        say_released(partition, alloc, Termination.STOPPED_BY_RM)
+        notify_released(partition, alloc, Termination.STOPPED_BY_RM)
     if ended:
         fire(partition, app, COMPLETE)
     if app.state in RUNNING_STATES:

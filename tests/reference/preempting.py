@@ -16,7 +16,7 @@ from typing import NamedTuple
 from licorne.si.messages import Termination
 from reference import claims
 from reference.gangs import waits
-from reference.life import say_released, unreserve
+from reference.life import notify_released, unreserve
 from reference.model import (
     SECOND_NS,
     Amounts,
@@ -166,7 +166,7 @@ def evict(partition: Partition, victims: tuple[Ask, ...]) -> None:
     partition.number("evicted")
     for victim in sorted(victims, key=lambda a: (_class(a), a.priority, -a.created_ns, -a.arrived)):
         victim.preempted = True
-        say_released(partition, victim, Termination.PREEMPTED_BY_SCHEDULER)
+        notify_released(partition, victim, Termination.PREEMPTED_BY_SCHEDULER)
 
 
 def evicted(partition: Partition) -> int:
@@ -216,8 +216,8 @@ def _visit(partition: Partition, leaf: Queue, reserve: Reserve) -> None:
                     partition.pauses[leaf] = now + PAUSE_NS
                     continue
                 if _entitled(partition, ask):
-                    hunt = Hunt(partition, ask)
-                    found = hunt.find()
+                    node_search = NodeSearch(partition, ask)
+                    found = node_search.find()
                     if found is not None:
                         _keep(partition, ask, *found, reserve)
                         continue
@@ -271,7 +271,7 @@ def _keep(partition: Partition, ask: Ask, node: Node, victims: tuple[Ask, ...], 
         ask.app.holds_slot = True
 
 
-class Hunt:
+class NodeSearch:
     """The search for victims for one ask."""
 
     def __init__(self, partition: Partition, ask: Ask) -> None:

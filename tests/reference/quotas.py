@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from licorne.si.messages import Termination
-from reference.life import say_released
+from reference.life import notify_released
 from reference.model import SECOND_NS, Amounts, Ask, Partition, Queue, minus, plus, rest
 from reference.preempting import refuses
 from reference.sums import Sums
@@ -138,7 +138,7 @@ def _enforce(partition: Partition, queue: Queue) -> None:
     if len({alloc.app.queue for alloc in victims}) > 1:
         partition.number("quota: victims in several leaves")
     for alloc in victims:
-        say_released(partition, alloc, Termination.PREEMPTED_BY_SCHEDULER)
+        notify_released(partition, alloc, Termination.PREEMPTED_BY_SCHEDULER)
 
 
 def _shares(partition: Partition, queue: Queue, amount: Amounts) -> Iterator[tuple[Queue, Amounts]]:

@@ -8,7 +8,7 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.core.eventruns import Asked
+from licorne.core.eventruns import AskRun
 from licorne.service.ring import EventRing
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.events import Event
@@ -109,7 +109,7 @@ def test_any_part_of_the_ring_can_be_read(runs: list[int], capacity: int, other:
     made = 0
     for at, count in enumerate(runs):
         names = [str(made + n) for n in range(count)]
-        ring.record("rm", Asked(count, 0, ["x"] * count, ["q"] * count, names, [{}] * count))
+        ring.record("rm", AskRun(count, 0, ["x"] * count, ["q"] * count, names, [{}] * count))
         made += count
         if at == len(runs) // 2:
             ring.resize(other)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from licorne.service.rest import Limits
+from licorne.service.rest import RequestLimits
 from licorne.service.ring import STREAM_BUFFER
 from licorne.si.messages import Allocation, Release
 from rest.world import World, busy, run
@@ -69,7 +69,7 @@ def test_the_ring_forgets_the_oldest() -> None:
 
 
 def test_a_batch_is_bounded() -> None:
-    world = World(limits=Limits(batch=4)).register()
+    world = World(limits=RequestLimits(batch=4)).register()
     for query in ("", "?count=100"):
         assert len(world.get(BATCH + query)["EventRecords"]) == 4
 
@@ -210,7 +210,7 @@ def test_a_slow_reader_is_cut() -> None:
 
 def test_who_does_not_read_at_all_is_given_up() -> None:
     async def story() -> None:
-        world = World(limits=Limits(send_s=0.02)).register()
+        world = World(limits=RequestLimits(send_s=0.02)).register()
         stream = Stream(world)
         await stream.until(1)
         stream.gate.clear()
@@ -223,7 +223,7 @@ def test_who_does_not_read_at_all_is_given_up() -> None:
 
 def test_streams_are_counted() -> None:
     async def story() -> None:
-        world = World(limits=Limits(streams=3, streams_per_host=2)).register()
+        world = World(limits=RequestLimits(streams=3, streams_per_host=2)).register()
         streams = [Stream(world, host=host) for host in ("a", "a", "b")]
         for stream in streams:
             await stream.until(1)

@@ -8,15 +8,15 @@ import h11
 import pytest
 
 from licorne.service import Web
-from licorne.service.http import JOINED_MAX, Connection
+from licorne.service.http import JOINED_MAX, HttpConnection
 from service.peers import service
 
 GET = b"GET /ws/v1/clusters HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
-def asked(request: bytes = GET) -> tuple[Connection, list[bytes]]:
+def asked(request: bytes = GET) -> tuple[HttpConnection, list[bytes]]:
     """A connection on which this was asked, and what it writes of itself."""
-    connection, written = Connection(65_536), list[bytes]()
+    connection, written = HttpConnection(65_536), list[bytes]()
     connection.write = written.append
     connection.receive_data(request)
     assert type(connection.next_event()) is h11.Request

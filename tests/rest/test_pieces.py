@@ -115,8 +115,8 @@ def act(world: World, steps: list[tuple[str, int]]) -> Iterator[None]:
             case "resize" if alloc is not None:
                 world.submit(Allocation(key=alloc.key, application_id=app.id, resource={"vcore": 10 + number}))
             case "preempted" if alloc is not None and not alloc.preempted:
-                home.books.preempting(app, alloc)
-                home.changes += 1  # as when it evicts
+                home.accounting.preempting(app, alloc)
+                home.generation += 1  # as when it evicts
             case "capacity":
                 change.capacity = {"memory": 10**12, "vcore": 20_000 + number, "pods": 110}
                 world.submit(change)

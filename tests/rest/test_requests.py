@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from licorne.core.placement_rules import INVALID_QUEUE_NAME
-from licorne.service.rest import Access, Limits
+from licorne.service.rest import Access, RequestLimits
 from rest.world import CONFIG, World, busy, run
 
 P = "/ws/v1/partition/default"
@@ -248,7 +248,7 @@ def test_a_page_of_another_server_changes_nothing() -> None:
 
 
 def test_a_long_body_is_refused() -> None:
-    world = World(limits=Limits(body_bytes=100)).register()
+    world = World(limits=RequestLimits(body_bytes=100)).register()
     assert world.request("POST", "/ws/v1/validate-conf", b"#" * 101).status_code == 413
     assert world.request("POST", "/ws/v1/validate-conf", b"#" * 100).status_code == 200
 
@@ -268,7 +268,7 @@ def test_a_long_path_is_refused(world: World) -> None:
 
 
 def test_a_slow_body_is_given_up() -> None:
-    world = World(limits=Limits(request_s=0.05)).register()
+    world = World(limits=RequestLimits(request_s=0.05)).register()
 
     async def slow() -> Any:
         import asyncio  # noqa: PLC0415

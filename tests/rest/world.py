@@ -12,7 +12,7 @@ import msgspec
 from licorne import SchedulerAPI
 from licorne.service.backend import Backend
 from licorne.service.monitor import Monitor
-from licorne.service.rest import Access, Limits, make_app
+from licorne.service.rest import Access, RequestLimits, make_app
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Output, Release
 
@@ -66,7 +66,7 @@ partitions:
 class World:
     """A scheduler with its REST interface, at a time of its own. However slow the machine is, it shows what is now."""
 
-    def __init__(self, access: Access | None = None, limits: Limits | None = None, **options: Any) -> None:
+    def __init__(self, access: Access | None = None, limits: RequestLimits | None = None, **options: Any) -> None:
         self.now = START_NS
         self.outputs: list[Output] = []
         self.api = SchedulerAPI(clock=lambda: self.now, on_output=self._told)
@@ -74,12 +74,12 @@ class World:
         self.backend = Backend(self.api, lambda: self.now, build_info=lambda rm_id: self.build.get(rm_id, {}))
         self.monitor = Monitor(self.backend, "u-u-i-d", **options)
         self.failures: list[Exception] = []
-        limits = msgspec.structs.replace(limits or Limits(), keep_s=0.0)
+        limits = msgspec.structs.replace(limits or RequestLimits(), keep_s=0.0)
         self.app = make_app(self.monitor, access=access, limits=limits, on_error=lambda _, e: self.failures.append(e))
 
     def _told(self, rm_id: str, outputs: list[Output]) -> None:
         self.outputs += outputs
-        self.monitor.told(rm_id, outputs)
+        self.monitor.on_outputs(rm_id, outputs)
 
     def register(self, rm_id: str = "mycluster", text: str = CONFIG, **extra: str) -> World:
         self.api.register_resource_manager(

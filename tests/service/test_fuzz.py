@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 import pytest
 
-from licorne.service.intake import whole
+from licorne.service.intake import read_whole
 from licorne.si import WireError, first, v19, wire
 from licorne.si._schema import Message
 from service.peers import Peer, service
@@ -87,7 +87,7 @@ def named(kind: str, data: bytes, rm_id: str) -> bytes:
 
 def is_readable(kind: str, data: bytes) -> bool:
     try:
-        whole(kind, data)  # type: ignore[arg-type]
+        read_whole(kind, data)  # type: ignore[arg-type]
     except WireError:
         return False
     return True

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from licorne.service import intake
-from licorne.service.intake import portions, steps, whole
+from licorne.service.intake import portions, read_whole, steps
 from licorne.service.session import Session, State
 from licorne.si import WireError, first, v19, wire
 from licorne.si.adapt import Translation
@@ -120,7 +120,7 @@ def plain(found: Translation) -> Any:
 def test_what_is_read_in_parts_is_what_is_read_at_once(name: str) -> None:
     kind, request = REQUESTS[name]
     data = wire.encode(request)
-    assert outcome(in_steps, kind, data) == outcome(whole, kind, data)
+    assert outcome(in_steps, kind, data) == outcome(read_whole, kind, data)
     if name != "nothing":
         assert len([part for part in parts(type(request), data) if part is not None]) > 4
 
@@ -137,7 +137,7 @@ def test_what_is_no_request_is_refused_in_the_same_words(name: str) -> None:
             del spoilt[rng.randrange(len(spoilt)) :]
         else:
             spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
-        expected = outcome(whole, kind, bytes(spoilt))
+        expected = outcome(read_whole, kind, bytes(spoilt))
         assert outcome(in_steps, kind, bytes(spoilt)) == expected
         refused += isinstance(expected, str)
     assert refused > 2
@@ -154,7 +154,7 @@ def test_fields_in_any_order_and_twice() -> None:
     ]
     for count in range(1, len(chunks) + 1):
         data = b"".join(chunks[:count])
-        assert outcome(in_steps, "allocation", data) == outcome(whole, "allocation", data)
+        assert outcome(in_steps, "allocation", data) == outcome(read_whole, "allocation", data)
 
 
 def test_any_bytes_are_read_alike() -> None:
@@ -162,7 +162,7 @@ def test_any_bytes_are_read_alike() -> None:
     for kind, (_, request) in {kind: (kind, request) for kind, request in REQUESTS.values()}.items():
         for _ in range(HOSTILE):
             data = soup.hostile(type(request))
-            assert outcome(in_steps, kind, data) == outcome(whole, kind, data), data
+            assert outcome(in_steps, kind, data) == outcome(read_whole, kind, data), data
 
 
 def test_nodes_with_pods_stay_with_the_applications_behind_them() -> None:

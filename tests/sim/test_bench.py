@@ -93,7 +93,7 @@ def test_decisions_are_the_same_over_every_boundary(
     assert expected.allocations > 0
     for boundary in ("bytes", "first-bytes"):
         for decisions in (7, 5_000):
-            monkeypatch.setattr(calls, "TOLD_AT_ONCE", decisions)
+            monkeypatch.setattr(calls, "DELIVERY_BATCH", decisions)
             result = measure(workload, boundary=boundary)
             assert (result.boundary, result.digest) == (boundary, expected.digest)
             assert (result.allocations, result.pending) == (expected.allocations, expected.pending)
@@ -105,7 +105,7 @@ def test_decisions_are_the_same_over_every_boundary(
 def test_bytes_go_in_and_come_out_in_messages_of_a_bounded_size(
     boundary: BoundaryName, message: type[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "TOLD_AT_ONCE", 30)
+    monkeypatch.setattr(calls, "DELIVERY_BATCH", 30)
     feed = feed_of(benchmark("t"), boundary)
     assert all(type(batch) is bytes for batch in feed.batches)
     session = feed.connect(keep=True, reservations=False)

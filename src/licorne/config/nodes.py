@@ -35,7 +35,7 @@ Kind = Literal["scalar", "mapping", "sequence", "alias"]
 _STANDARD: Final = "tag:yaml.org,2002:"
 
 
-class Node:
+class YamlNode:
     """A value of the document. `items` are a sequence's elements, or a mapping's keys and values in turn.
 
     `tag` is what was written, `!!int` for `tag:yaml.org,2002:int`, empty if nothing was; `plain` means a scalar
@@ -52,8 +52,8 @@ class Node:
         self.plain = plain
         self.line = line
         self.column = column
-        self.items: list[Node] = []
-        self.target: Node | None = None
+        self.items: list[YamlNode] = []
+        self.target: YamlNode | None = None
 
     def spot(self, path: str) -> Spot:
         """The node's place, under the path by which it was reached."""
@@ -61,18 +61,18 @@ class Node:
 
 
 class _TooDeepError(Exception):
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: YamlNode) -> None:
         super().__init__()
         self.node = node
 
 
 class _UnknownAnchorError(Exception):
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: YamlNode) -> None:
         super().__init__()
         self.node = node
 
 
-def compose(text: str, notes: Notes) -> Node | None:
+def compose(text: str, notes: Notes) -> YamlNode | None:
     """The root node of the first document; None if there is none, or if a fault was noted.
 
     A syntax error is the only fault of a text, for nothing after it can be trusted.
@@ -105,10 +105,10 @@ def compose(text: str, notes: Notes) -> Node | None:
             events.close()
 
 
-def _first_document(events: Iterator[Any]) -> Node | None:
-    root: Node | None = None
-    anchors: dict[str, Node] = {}
-    stack: list[Node] = []
+def _first_document(events: Iterator[Any]) -> YamlNode | None:
+    root: YamlNode | None = None
+    anchors: dict[str, YamlNode] = {}
+    stack: list[YamlNode] = []
     for event in events:
         if isinstance(event, ScalarEvent):
             node = _node("scalar", event, event.value, event.style is None)
@@ -143,12 +143,12 @@ def _first_document(events: Iterator[Any]) -> Node | None:
     return root
 
 
-def _node(kind: Kind, event: Any, text: str, plain: bool) -> Node:
+def _node(kind: Kind, event: Any, text: str, plain: bool) -> YamlNode:
     tag = getattr(event, "tag", None) or ""
     if tag.startswith(_STANDARD):
         tag = "!!" + tag[len(_STANDARD) :]
     mark = event.start_mark
-    return Node(kind, "" if tag == "!" else tag, text, plain, mark.line + 1, mark.column + 1)
+    return YamlNode(kind, "" if tag == "!" else tag, text, plain, mark.line + 1, mark.column + 1)
 
 
 def _look_behind(events: Iterator[Any], notes: Notes) -> None:

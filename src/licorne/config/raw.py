@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from licorne.config.nodes import Node
+from licorne.config.nodes import YamlNode
 from licorne.config.problems import Spot
 
 _PLAIN_KEY: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/")
@@ -40,8 +40,8 @@ class Item:
     """
 
     path: str
-    node: Node
-    nodes: dict[str, Node] = field(default_factory=dict)
+    node: YamlNode
+    nodes: dict[str, YamlNode] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
 
     def spot(self, key: str = "") -> Spot:
@@ -163,4 +163,4 @@ class RawConfig(Item):
     @staticmethod
     def empty() -> RawConfig:
         """What a text without a document says."""
-        return RawConfig(path="", node=Node("mapping", "", "", False, 1, 1))
+        return RawConfig(path="", node=YamlNode("mapping", "", "", False, 1, 1))

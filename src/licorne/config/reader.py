@@ -13,7 +13,7 @@ import difflib
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from licorne.config.nodes import Node
+from licorne.config.nodes import YamlNode
 from licorne.config.problems import Notes, Spot
 from licorne.config.raw import (
     Item,
@@ -35,17 +35,17 @@ from licorne.config.values import LimitError, ValueReader, behind, is_merge, is_
 
 _ItemT = TypeVar("_ItemT", bound=Item)
 _T = TypeVar("_T")
-_Decode = Callable[["Reader", Node, str, int], Any]
+_Decode = Callable[["ConfigReader", YamlNode, str, int], Any]
 
 
-def read(root: Node | None, notes: Notes) -> RawConfig | None:
+def read(root: YamlNode | None, notes: Notes) -> RawConfig | None:
     """The whole configuration; faults go to `notes`.
 
     None if not even its outermost mapping could be read. An empty document is an empty configuration.
     """
     if root is None:
         return None
-    reader = Reader(notes)
+    reader = ConfigReader(notes)
     try:
         config = reader.item(root, "", 0, RawConfig)
     except LimitError as limit:
@@ -56,15 +56,17 @@ def read(root: Node | None, notes: Notes) -> RawConfig | None:
     return config
 
 
-class Reader(ValueReader):
+class ConfigReader(ValueReader):
     """Reads one document. The methods return None for null and for values at fault alike."""
 
     # -- lists and maps ---------------------------------------------------------------------------------
 
-    def _list(self, node: Node, path: str, depth: int, element: Callable[[Node, str], _T | None]) -> list[_T] | None:
+    def _list(
+        self, node: YamlNode, path: str, depth: int, element: Callable[[YamlNode, str], _T | None]
+    ) -> list[_T] | None:
         """A list without its null elements and those at fault. Paths count the elements as they are written."""
 
-        def decode(node: Node) -> list[_T] | None:
+        def decode(node: YamlNode) -> list[_T] | None:
             if is_null(node):
                 return None
             if node.kind != "sequence":
@@ -82,23 +84,23 @@ class Reader(ValueReader):
 
         return self.through(node, path, depth, decode)
 
-    def texts(self, node: Node, path: str, depth: int) -> list[Value] | None:
+    def texts(self, node: YamlNode, path: str, depth: int) -> list[Value] | None:
         """A list of texts."""
 
-        def element(item: Node, place: str) -> Value | None:
+        def element(item: YamlNode, place: str) -> Value | None:
             text = self.text(item, place, depth + 1)
             return None if text is None else Value(text, behind(item).spot(place))
 
         return self._list(node, path, depth, element)
 
-    def items(self, node: Node, path: str, depth: int, kind: type[_ItemT]) -> list[_ItemT] | None:
+    def items(self, node: YamlNode, path: str, depth: int, kind: type[_ItemT]) -> list[_ItemT] | None:
         """A list of records."""
         return self._list(node, path, depth, lambda item, place: self.item(item, place, depth + 1, kind))
 
-    def text_map(self, node: Node, path: str, depth: int) -> dict[str, Value] | None:
+    def text_map(self, node: YamlNode, path: str, depth: int) -> dict[str, Value] | None:
         """A map of texts; a null value is an empty text, a null key vanishes with its value."""
 
-        def value(item: Node, place: str) -> Value | None:
+        def value(item: YamlNode, place: str) -> Value | None:
             text = self.text(item, place, depth + 1)
             if text is None and not is_null(behind(item)):
                 return None
@@ -106,10 +108,10 @@ class Reader(ValueReader):
 
         return self._map(node, path, depth, value)
 
-    def weights(self, node: Node, path: str, depth: int) -> dict[str, tuple[float, Spot]] | None:
+    def weights(self, node: YamlNode, path: str, depth: int) -> dict[str, tuple[float, Spot]] | None:
         """A map of numbers; a null is 0."""
 
-        def value(item: Node, place: str) -> tuple[float, Spot] | None:
+        def value(item: YamlNode, place: str) -> tuple[float, Spot] | None:
             if is_null(behind(item)):
                 return 0.0, item.spot(place)
             number = self.number(item, place, depth + 1)
@@ -117,8 +119,10 @@ class Reader(ValueReader):
 
         return self._map(node, path, depth, value)
 
-    def _map(self, node: Node, path: str, depth: int, value: Callable[[Node, str], _T | None]) -> dict[str, _T] | None:
-        def decode(node: Node) -> dict[str, _T] | None:
+    def _map(
+        self, node: YamlNode, path: str, depth: int, value: Callable[[YamlNode, str], _T | None]
+    ) -> dict[str, _T] | None:
+        def decode(node: YamlNode) -> dict[str, _T] | None:
             if is_null(node):
                 return None
             if node.kind != "mapping":
@@ -137,11 +141,11 @@ class Reader(ValueReader):
 
     # -- records ----------------------------------------------------------------------------------------
 
-    def item(self, node: Node, path: str, depth: int, kind: type[_ItemT]) -> _ItemT | None:
+    def item(self, node: YamlNode, path: str, depth: int, kind: type[_ItemT]) -> _ItemT | None:
         """A record: a mapping that may have the keys of its table and no others."""
         fields = _FIELDS[kind]
 
-        def decode(node: Node) -> _ItemT | None:
+        def decode(node: YamlNode) -> _ItemT | None:
             if is_null(node):
                 return None
             if node.kind != "mapping":
@@ -164,24 +168,24 @@ class Reader(ValueReader):
 
         return self.through(node, path, depth, decode)
 
-    def _unknown_key(self, key: str, node: Node, path: str, fields: dict[str, _Decode]) -> None:
+    def _unknown_key(self, key: str, node: YamlNode, path: str, fields: dict[str, _Decode]) -> None:
         close = difflib.get_close_matches(key.lower()[:80], fields, n=1, cutoff=0.75)
         meant = f", did you mean '{close[0]}'" if close else ""
         message = f"unknown key '{key[:80]}'{meant}; the keys here are {', '.join(fields)}"
         self.notes.fault("yaml-key-unknown", node.spot(path), message)
 
     def _pairs(
-        self, node: Node, path: str, depth: int, *, is_record: bool, merged: set[str] | None = None
-    ) -> list[tuple[str, Node, Node]]:
+        self, node: YamlNode, path: str, depth: int, *, is_record: bool, merged: set[str] | None = None
+    ) -> list[tuple[str, YamlNode, YamlNode]]:
         """The keys of a mapping with their nodes and values, in order; then those that `<<` brings in.
 
         `merged` names the keys that a merged mapping may no longer set: those of the mapping itself win, and of
         several merged mappings the first.
         """
-        found: list[tuple[str, Node, Node]] = []
+        found: list[tuple[str, YamlNode, YamlNode]] = []
         first = self.first_keys(node, path)
         names: set[str] = set()
-        merge: Node | None = None
+        merge: YamlNode | None = None
         for key_node, value in zip(node.items[::2], node.items[1::2], strict=True):
             if first[key_node.kind, key_node.text] is not key_node:
                 continue
@@ -206,15 +210,15 @@ class Reader(ValueReader):
         return found
 
     def _merged(
-        self, merge: Node, path: str, depth: int, is_record: bool, merged: set[str]
-    ) -> list[tuple[str, Node, Node]]:
-        found: list[tuple[str, Node, Node]] = []
+        self, merge: YamlNode, path: str, depth: int, is_record: bool, merged: set[str]
+    ) -> list[tuple[str, YamlNode, YamlNode]]:
+        found: list[tuple[str, YamlNode, YamlNode]] = []
         for source in merge.items if merge.kind == "sequence" else [merge]:
             if behind(source).kind != "mapping":
                 self.notes.fault("yaml-merge", source.spot(path), "a merge key takes a mapping or a list of mappings")
                 continue
 
-            def pairs(mapping: Node) -> list[tuple[str, Node, Node]]:
+            def pairs(mapping: YamlNode) -> list[tuple[str, YamlNode, YamlNode]]:
                 return self._pairs(mapping, path, depth + 1, is_record=is_record, merged=merged)
 
             brought = self.through(source, path, depth + 1, pairs) or []
@@ -232,9 +236,9 @@ def _item(kind: type[Item]) -> _Decode:
 
 
 _FIELDS: Final[dict[type[Item], dict[str, _Decode]]] = {
-    RawConfig: {"partitions": _items(RawPartition), "checksum": Reader.text},
+    RawConfig: {"partitions": _items(RawPartition), "checksum": ConfigReader.text},
     RawPartition: {
-        "name": Reader.text,
+        "name": ConfigReader.text,
         "queues": _items(RawQueue),
         "placementrules": _items(RawRule),
         "limits": _items(RawLimit),
@@ -243,39 +247,39 @@ _FIELDS: Final[dict[type[Item], dict[str, _Decode]]] = {
         "usergroupresolver": _item(RawResolver),
     },
     RawQueue: {
-        "name": Reader.text,
-        "parent": Reader.flag,
+        "name": ConfigReader.text,
+        "parent": ConfigReader.flag,
         "queues": _items(RawQueue),
         "resources": _item(RawResources),
-        "maxapplications": Reader.unsigned,
-        "properties": Reader.text_map,
-        "adminacl": Reader.text,
-        "submitacl": Reader.text,
+        "maxapplications": ConfigReader.unsigned,
+        "properties": ConfigReader.text_map,
+        "adminacl": ConfigReader.text,
+        "submitacl": ConfigReader.text,
         "childtemplate": _item(RawTemplate),
         "limits": _items(RawLimit),
     },
-    RawResources: {"guaranteed": Reader.text_map, "max": Reader.text_map},
+    RawResources: {"guaranteed": ConfigReader.text_map, "max": ConfigReader.text_map},
     RawTemplate: {
-        "maxapplications": Reader.unsigned,
-        "properties": Reader.text_map,
+        "maxapplications": ConfigReader.unsigned,
+        "properties": ConfigReader.text_map,
         "resources": _item(RawResources),
     },
     RawLimit: {
-        "limit": Reader.text,
-        "users": Reader.texts,
-        "groups": Reader.texts,
-        "maxresources": Reader.text_map,
-        "maxapplications": Reader.unsigned,
+        "limit": ConfigReader.text,
+        "users": ConfigReader.texts,
+        "groups": ConfigReader.texts,
+        "maxresources": ConfigReader.text_map,
+        "maxapplications": ConfigReader.unsigned,
     },
     RawRule: {
-        "name": Reader.text,
-        "create": Reader.flag,
+        "name": ConfigReader.text,
+        "create": ConfigReader.flag,
         "filter": _item(RawFilter),
         "parent": _item(RawRule),
-        "value": Reader.text,
+        "value": ConfigReader.text,
     },
-    RawFilter: {"type": Reader.text, "users": Reader.texts, "groups": Reader.texts},
-    RawPreemption: {"enabled": Reader.flag, "quotapreemptionenabled": Reader.flag},
-    RawNodeSort: {"type": Reader.text, "resourceweights": Reader.weights},
-    RawResolver: {"type": Reader.text},
+    RawFilter: {"type": ConfigReader.text, "users": ConfigReader.texts, "groups": ConfigReader.texts},
+    RawPreemption: {"enabled": ConfigReader.flag, "quotapreemptionenabled": ConfigReader.flag},
+    RawNodeSort: {"type": ConfigReader.text, "resourceweights": ConfigReader.weights},
+    RawResolver: {"type": ConfigReader.text},
 }

@@ -14,7 +14,7 @@ import math
 import re
 from typing import Final
 
-from licorne.config.nodes import Node
+from licorne.config.nodes import YamlNode
 
 Scalar = str | bool | int | float | None
 Resolved = tuple[str, Scalar]
@@ -43,7 +43,7 @@ class ScalarError(ValueError):
     """A scalar that its explicit tag forbids, such as `!!int abc`."""
 
 
-def resolve(node: Node) -> Resolved:
+def resolve(node: YamlNode) -> Resolved:
     """The tag and the value of a scalar node. Raises ScalarError where its explicit tag does not fit.
 
     Quoted texts and block scalars are texts unless a tag says otherwise.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from licorne.config import scalars
-from licorne.config.nodes import MAX_DEPTH, Node
+from licorne.config.nodes import MAX_DEPTH, YamlNode
 from licorne.config.problems import Notes, Spot
 
 MAX_VALUES: Final = 1_000_000
@@ -34,11 +34,11 @@ class ValueReader:
         self._values = 0
         self._alias_values = 0
         self._alias_depth = 0
-        self._open_aliases: set[Node] = set()
+        self._open_aliases: set[YamlNode] = set()
 
     # -- bounds ---------------------------------------------------------------------------------------
 
-    def _count(self, node: Node, path: str, depth: int) -> None:
+    def _count(self, node: YamlNode, path: str, depth: int) -> None:
         """Bound what aliases can make of a small text, at the original's ratio and at a number of our own."""
         self._values += 1
         self._alias_values += self._alias_depth > 0
@@ -53,7 +53,7 @@ class ValueReader:
             if self._alias_values / self._values > allowed:
                 raise LimitError("yaml-aliases", node.spot(path), "the document consists of aliases almost wholly")
 
-    def through(self, node: Node, path: str, depth: int, decode: Callable[[Node], _T]) -> _T | None:
+    def through(self, node: YamlNode, path: str, depth: int, decode: Callable[[YamlNode], _T]) -> _T | None:
         """Call `decode` on the node, or on what it is an alias of."""
         self._count(node, path, depth)
         if node.kind != "alias":
@@ -73,10 +73,10 @@ class ValueReader:
 
     # -- scalars ----------------------------------------------------------------------------------------
 
-    def _scalar(self, node: Node, path: str, depth: int, expected: str) -> scalars.Resolved | None:
+    def _scalar(self, node: YamlNode, path: str, depth: int, expected: str) -> scalars.Resolved | None:
         """Tag and value of a scalar; None for null and for what is none."""
 
-        def decode(node: Node) -> scalars.Resolved | None:
+        def decode(node: YamlNode) -> scalars.Resolved | None:
             if node.kind != "scalar":
                 self.wrong_type(node, path, expected)
                 return None
@@ -89,7 +89,7 @@ class ValueReader:
 
         return self.through(node, path, depth, decode)
 
-    def text(self, node: Node, path: str, depth: int) -> str | None:
+    def text(self, node: YamlNode, path: str, depth: int) -> str | None:
         """A text: any scalar as it is spelled."""
         found = self._scalar(node, path, depth, "a text")
         if found is None:
@@ -97,12 +97,12 @@ class ValueReader:
         scalar = behind(node)
         return str(found[1]) if scalar.tag == "!!binary" else scalar.text
 
-    def flag(self, node: Node, path: str, depth: int) -> bool | None:
+    def flag(self, node: YamlNode, path: str, depth: int) -> bool | None:
         """A truth value."""
         found = self._scalar(node, path, depth, "true or false")
         return None if found is None else self._converted(scalars.as_bool(found[1]), node, path, "true or false")
 
-    def unsigned(self, node: Node, path: str, depth: int) -> int | None:
+    def unsigned(self, node: YamlNode, path: str, depth: int) -> int | None:
         """An integer without sign."""
         expected = "a whole number, not negative"
         found = self._scalar(node, path, depth, expected)
@@ -113,17 +113,17 @@ class ValueReader:
             self.notes.warn("number-spelling", node.spot(path), f"this spelling means {number}")
         return self._converted(number, node, path, expected)
 
-    def number(self, node: Node, path: str, depth: int) -> float | None:
+    def number(self, node: YamlNode, path: str, depth: int) -> float | None:
         """A number, whole or not."""
         found = self._scalar(node, path, depth, "a number")
         return None if found is None else self._converted(scalars.as_float(found[1]), node, path, "a number")
 
-    def _converted(self, value: _T | None, node: Node, path: str, expected: str) -> _T | None:
+    def _converted(self, value: _T | None, node: YamlNode, path: str, expected: str) -> _T | None:
         if value is None:
             self.wrong_type(behind(node), path, expected)
         return value
 
-    def wrong_type(self, node: Node, path: str, expected: str) -> None:
+    def wrong_type(self, node: YamlNode, path: str, expected: str) -> None:
         """Note that a value is not what its key wants."""
         if node.kind == "mapping":
             self.first_keys(node, path)  # what a mapping can do wrong by itself comes first
@@ -132,27 +132,27 @@ class ValueReader:
 
     # -- keys -------------------------------------------------------------------------------------------
 
-    def first_keys(self, node: Node, path: str) -> dict[tuple[str, str], Node]:
+    def first_keys(self, node: YamlNode, path: str) -> dict[tuple[str, str], YamlNode]:
         """The first key of each spelling in a mapping; the others are faults."""
-        first: dict[tuple[str, str], Node] = {}
+        first: dict[tuple[str, str], YamlNode] = {}
         for key in node.items[::2]:
             earlier = first.setdefault((key.kind, key.text), key)
             if earlier is not key:
                 self.duplicate_key(key, path, earlier.line)
         return first
 
-    def duplicate_key(self, node: Node, path: str, line: int) -> None:
+    def duplicate_key(self, node: YamlNode, path: str, line: int) -> None:
         """Note that a mapping has a key already."""
         message = f"the key '{node.text[:80]}' is there already, see line {line}"
         self.notes.fault("yaml-key-duplicate", node.spot(path), message)
 
 
-def behind(node: Node) -> Node:
+def behind(node: YamlNode) -> YamlNode:
     """The node itself, or what it is an alias of."""
     return node if node.target is None else node.target
 
 
-def is_null(node: Node) -> bool:
+def is_null(node: YamlNode) -> bool:
     """Whether a node is a null, written or left out."""
     if node.kind != "scalar" or len(node.text) > 4:
         return False
@@ -162,7 +162,7 @@ def is_null(node: Node) -> bool:
         return False
 
 
-def is_text(node: Node) -> bool:
+def is_text(node: YamlNode) -> bool:
     """Whether a node is a text by its spelling."""
     try:
         return node.kind == "scalar" and scalars.resolve(node)[0] == "!!str"
@@ -170,6 +170,6 @@ def is_text(node: Node) -> bool:
         return False
 
 
-def is_merge(node: Node) -> bool:
+def is_merge(node: YamlNode) -> bool:
     """Whether a key is the merge key `<<`."""
     return node.kind == "scalar" and node.text == "<<" and (node.tag == "!!merge" or (node.plain and not node.tag))

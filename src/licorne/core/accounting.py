@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @cython.cclass
-class Books:
+class Accounting:
     """The sums of one partition."""
 
     parking: Parking
@@ -88,7 +88,7 @@ class Books:
         shape: Shape | None = app.last_shape
         if shape is None or shape.need is not need or not self.describes(shape, amounts, resource):
             shape = Shape.__new__(Shape)
-            shape.open(amounts, {} if resource is None else resource, need)
+            shape.initialise(amounts, {} if resource is None else resource, need)
             app.last_shape = shape
         return shape
 
@@ -107,15 +107,15 @@ class Books:
             ask.next.prior = ask
         shape.first = ask
         if shape.waiting == 0:
-            self.keep_need(shape.need)
+            self.retain_need(shape.need)
         shape.waiting += 1
         if app.atomic is not None:
             app.requests.park(ask, AWAITS_GANG)
             app.atomic.changed()
         elif not ask.required:
-            self.parking.joined(ask)
+            self.parking.ask_added(ask)
         elif shape.failed:
-            self.parking.candidates.strays[shape] = None
+            self.parking.freed_nodes.partly_parked[shape] = None
         if ask.task_group:
             self.gangs.joined(ask)
         app.high.raise_to(amounts)
@@ -153,18 +153,18 @@ class Books:
     @cython.cfunc
     def _forget_shape(self, shape: Shape) -> cython.void:
         if shape.failed:
-            self.parking.not_failed(shape)
-        self.let_go_of_need(shape.need)
+            self.parking.clear_failed(shape)
+        self.release_need(shape.need)
 
     @cython.ccall
     @cython.exceptval(check=False)
-    def keep_need(self, need: Need) -> cython.void:
+    def retain_need(self, need: Need) -> cython.void:
         """A shape of pending asks has this need, or an ask in flight that may be pending again: it keeps its mark."""
         need.waiting += 1
 
     @cython.ccall
-    def let_go_of_need(self, need: Need) -> cython.void:
-        """Undo `keep_need`."""
+    def release_need(self, need: Need) -> cython.void:
+        """Undo `retain_need`."""
         need.waiting -= 1
         if need.waiting == 0:
             self.parking.forget_need(need)
@@ -184,11 +184,11 @@ class Books:
         ask.parked = 0
         self.parking.refused.pop(ask, None)
         if ask.required:
-            waiting = self.parking.on_node.get(ask.required)
+            waiting = self.parking.awaiting_node.get(ask.required)
             if waiting is not None:
                 waiting.pop(ask, None)
                 if not waiting:
-                    del self.parking.on_node[ask.required]
+                    del self.parking.awaiting_node[ask.required]
 
     @cython.cfunc
     def _count(self, app: Application, ask: Ask, change: cython.int) -> cython.void:
@@ -242,7 +242,7 @@ class Books:
         queue: Queue | None = app.queue
         new: cython.longlong = app.bag.top
         changed: cython.bint
-        if app.place >= 0:
+        if app.heap_index >= 0:
             app.queue.order.mend(app)
         while queue is not None:
             changed = queue.bag.add(new)
@@ -255,14 +255,14 @@ class Books:
                 return
             queue.priority = new
             queue.changed()
-            if queue.place >= 0:
+            if queue.heap_index >= 0:
                 cython.cast(Queue, queue.parent).order.mend(queue)
             queue = queue.parent
 
     # -- allocated -------------------------------------------------------------------------------------
 
     @cython.ccall
-    def take(self, app: Application, alloc: Ask, node: Node) -> cython.void:
+    def add_allocation(self, app: Application, alloc: Ask, node: Node) -> cython.void:
         """The allocation now uses the node, its queues, its user and its group."""
         amounts: Vec = alloc.shape.amounts
         tracker: Tracker
@@ -274,7 +274,7 @@ class Books:
         node.allocations[alloc] = None
         node.allocated.plus(amounts)
         if cython.compiled:
-            self.index.fetch_target()
+            self.index.prefetch_target()
         app.allocations[alloc.id] = alloc
         for tracker in app.trackers:
             tracker.used.plus(amounts)
@@ -288,14 +288,14 @@ class Books:
         self.index.mend(node)
 
     @cython.ccall
-    def give_back(self, app: Application, alloc: Ask) -> cython.void:
-        """The allocation has ended: undo `take`, and wake who waits for what it used."""
+    def remove_allocation(self, app: Application, alloc: Ask) -> cython.void:
+        """The allocation has ended: undo `add_allocation`, and wake who waits for what it used."""
         amounts: Vec = alloc.shape.amounts
         node: Node = cython.cast(Node, alloc.node)
         if self.watch is not None:
             self.watch.ending(app, alloc)
         if cython.compiled:
-            node.fetch()
+            node.prefetch_fields()
         del app.allocations[alloc.id]
         node.free.plus(amounts)
         if cython.compiled:
@@ -303,7 +303,7 @@ class Books:
         del node.allocations[alloc]
         node.allocated.minus(amounts)
         if cython.compiled:
-            self.index.fetch_target()
+            self.index.prefetch_target()
         if alloc.preempted:
             del self.victims[alloc]
             self._unpreempt(app.queue, amounts)
@@ -343,7 +343,7 @@ class Books:
         parent: Queue | None
         if app.queue.fair:
             app.recompute_usage()
-            if app.place >= 0:
+            if app.heap_index >= 0:
                 app.queue.order.mend(app)
         while queue is not None:
             parent = queue.parent
@@ -355,7 +355,7 @@ class Books:
                 queue.reshare()
                 if parent.last_turn is not None:
                     queue.changed()
-                if queue.place >= 0:
+                if queue.heap_index >= 0:
                     parent.order.mend(queue)
             queue = parent
 

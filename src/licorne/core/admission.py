@@ -167,13 +167,13 @@ def end_application(partition: Partition, app: Application, message: str) -> Non
         partition.drop_ask(app, ask)
     allocations = list(app.allocations.values())
     for alloc in allocations:
-        partition.books.give_back(app, alloc)
-        partition.say_released(alloc, Termination.STOPPED_BY_RM, message)
+        partition.accounting.remove_allocation(app, alloc)
+        partition.notify_released(alloc, Termination.STOPPED_BY_RM, message)
     if allocations:
         partition.lifecycle.fire(app, ApplicationEvent.COMPLETE)
     partition.lifecycle.removed(app)
     partition.remove_application(app)
-    partition.changed = True
+    partition.dirty = True
 
 
 def retire(partition: Partition, app: Application) -> None:

@@ -27,7 +27,7 @@ from licorne.si.callback import ResourceManagerCallback
 from . import dump
 from .arguments import RequestError, check_callables, check_callback, check_text, checked
 from .calls import REENTERED, Calls, Clock, Moment, NotRegisteredError, OnOutput
-from .connection import Connection
+from .connection import ManagerConnection
 from .incidents import Handler, Incident
 from .partition import PlacementConfigError
 from .plugins import Plugins
@@ -134,7 +134,7 @@ class SchedulerAPI(Calls):
             )
         except (ConfigError, SettingsError, PlacementConfigError) as error:
             raise RegistrationError(f"registration of RM failed: {error}") from error
-        self._connections[rm_id] = Connection(
+        self._connections[rm_id] = ManagerConnection(
             rm_id, callback, plugins, request.policy_group, extra, self._incidents, first_interface=first_interface
         )
         if (
@@ -241,7 +241,7 @@ class SchedulerAPI(Calls):
         self._reload(rm_id, connection, text, {})
         return first.UpdateConfigurationResponse(success=True, old_config=old)
 
-    def _settings_of(self, rm_id: str, connection: Connection, extra: Mapping[str, str]) -> dict[str, str]:
+    def _settings_of(self, rm_id: str, connection: ManagerConnection, extra: Mapping[str, str]) -> dict[str, str]:
         group = self.policy_groups.get(connection.policy_group, ("", {}))[1]
         return self._checked(rm_id, {**self.settings, **group, **extra})
 
@@ -253,7 +253,7 @@ class SchedulerAPI(Calls):
                 self._incidents.passed_over(rm_id, words)
         return settings
 
-    def _reload(self, rm_id: str, connection: Connection, text: str, extra: Mapping[str, str]) -> None:
+    def _reload(self, rm_id: str, connection: ManagerConnection, text: str, extra: Mapping[str, str]) -> None:
         extra = dict(extra) or connection.extra
         try:
             self.cluster.reload(rm_id, text, self._settings_of(rm_id, connection, extra))

@@ -37,8 +37,8 @@ else:
 
 if TYPE_CHECKING:
     from .atomic import AtomicGang
-    from .gangs import Gang
-    from .usagehistory import Past
+    from .gangs import PlaceholderGang
+    from .usagehistory import PastUsage
 
 
 @cython.cclass
@@ -67,7 +67,7 @@ class Application(Ranked):
     allocated: Sum
     id: str
     group_chosen: cython.bint
-    restless: cython.bint  # it is awake, and for another reason than that room was freed on a node
+    active: cython.bint  # it is awake, and for another reason than that room was freed on a node
 
     seq: cython.longlong
     submitted: cython.longlong
@@ -88,7 +88,7 @@ class Application(Ranked):
     running_timeout_ns: cython.longlong
     placeholder_ask: Vec
     placeholder_resource: dict[str, int]  # the same as a map
-    gang: Gang | None  # what it has to do with placeholders; None: nothing
+    gang: PlaceholderGang | None  # what it has to do with placeholders; None: nothing
     timer: Timer | None  # of the state that it is in
     backoff_timer: Timer | None
     running_timer: Timer | None
@@ -96,10 +96,10 @@ class Application(Ranked):
     started_ns: cython.longlong
     finished_ns: cython.longlong
     message: str
-    past: Past | None  # what it has used, where somebody watches; None: nothing is known
+    past: PastUsage | None  # what it has used, where somebody watches; None: nothing is known
 
     def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
-        self.place = -1
+        self.heap_index = -1
         self.id = id
         self.seq = seq
         self.submitted = submitted
@@ -120,7 +120,7 @@ class Application(Ranked):
         self.asks_pending = 0
         self.visited_seq = 0
         self.backoff_until = 0
-        self.restless = False
+        self.active = False
         self.asks = {}
         self.allocations = {}
         self.reservations = {}
@@ -146,7 +146,7 @@ class Application(Ranked):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch(self) -> cython.void:
+    def prefetch_fields(self) -> cython.void:
         """Have the processor fetch from memory what a new ask changes: a hint, of which nothing depends."""
         if cython.compiled:
             prefetch(cython.cast(cython.p_void, self.requests), 2)
@@ -159,8 +159,8 @@ class Application(Ranked):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch_more(self) -> cython.void:
-        """The same for what these name, after `fetch`."""
+    def prefetch_more(self) -> cython.void:
+        """The same for what these name, after `prefetch_fields`."""
         if cython.compiled:
             prefetch(cython.cast(cython.p_void, self.requests.tail), 2)  # where a new ask goes
             prefetch_entries(cython.cast(cython.p_void, self.asks), 1)

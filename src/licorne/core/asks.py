@@ -38,11 +38,11 @@ class Shape:
     failed: cython.bint
 
     def __init__(self, amounts: Vec, resource: dict[str, int], need: Need) -> None:
-        self.open(amounts, resource, need)
+        self.initialise(amounts, resource, need)
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def open(self, amounts: Vec, resource: dict[str, int], need: Need) -> cython.void:
+    def initialise(self, amounts: Vec, resource: dict[str, int], need: Need) -> cython.void:
         """Begin: what `__init__` does, for a shape made without the cost of a call from Python."""
         self.amounts = amounts
         self.resource = resource
@@ -92,7 +92,7 @@ class Ask:
     seq: cython.longlong
 
     reserved_ns: cython.longlong
-    shunned: Node | None  # where its last reservation grew too old
+    expired_node: Node | None  # where its last reservation grew too old
     replaced_ns: cython.longlong
     deadline: Timer | None  # pending: of the age to reserve a node; allocated: of its execution timeout
     reported: cython.bint  # the resource manager has been told that it waits for resources
@@ -101,11 +101,11 @@ class Ask:
     released: cython.bint
 
     def __init__(self, key: str, app: Application, shape: Shape, priority: int, created: int, seq: int) -> None:
-        self.open(key, app, shape, priority, created, seq)
+        self.initialise(key, app, shape, priority, created, seq)
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def open(
+    def initialise(
         self,
         key: str,
         app: Application,
@@ -143,7 +143,7 @@ class Ask:
     def another(self) -> Ask:
         """Another one that asks for the same, once: nothing has become of it yet."""
         ask: Ask = Ask.__new__(Ask)
-        ask.open(self.key, self.app, self.shape, self.priority, self.created, self.seq)
+        ask.initialise(self.key, self.app, self.shape, self.priority, self.created, self.seq)
         ask.required = self.required
         ask.tags = self.tags
         ask.task_group = self.task_group
@@ -183,7 +183,7 @@ class Ask:
 
 if not cython.compiled:  # few ever have another, or not before they are placed: `open` need not set it
     Ask.reserved_ns = Ask.bound_ns = Ask.replaced_ns = 0
-    Ask.shunned = Ask.deadline = None
+    Ask.expired_node = Ask.deadline = None
     Ask.attempted = Ask.reported = Ask.triggered = Ask.preempted = Ask.released = False
 
 

@@ -25,7 +25,7 @@ from .constants import AWAITS_GANG
 from .nodechanges import amounts_fault
 from .plans import short_of, sum_of_members
 from .tags import tag
-from .taskgroups import TaskGroup, TaskGroupsError, parse_task_groups, sum_of
+from .taskgroups import TaskGroupsError, TaskGroupSpec, parse_task_groups, sum_of
 from .trial import Trial
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class AtomicGang:
     everything on them ended. `barred_ns`: it held nodes for too long, and holds none before then.
     """
 
-    def __init__(self, groups: tuple[TaskGroup, ...]) -> None:
+    def __init__(self, groups: tuple[TaskGroupSpec, ...]) -> None:
         self.groups = groups
         self.needs = {group.name: group.members for group in groups}
         self.stale = True
@@ -147,7 +147,7 @@ def gang_of(message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, s
     return (None, fault) if fault else (AtomicGang(groups), "")
 
 
-def _parsed(text: str) -> tuple[tuple[TaskGroup, ...], str]:
+def _parsed(text: str) -> tuple[tuple[TaskGroupSpec, ...], str]:
     try:
         return parse_task_groups(text), ""
     except TaskGroupsError as error:
@@ -181,14 +181,14 @@ class AtomicGangs:
         if self.backfill.hold is None or self.backfill.hold.app is not app:
             self._partition.parking.gangs.pop(app, None)
 
-    def at_rest(self, limit: int) -> int:
+    def on_idle(self, limit: int) -> int:
         """Everything that could be placed has been, and gangs wait for nodes: the number of allocations made all the same.
 
         Holds follow what has changed, and work runs in front of a gang; after that there may be something to decide.
         """
         made = 0
         self.backfill.begin()
-        while made < limit and self.backfill.at_rest(limit - made):
+        while made < limit and self.backfill.on_idle(limit - made):
             made += self.backfill.take_made()
             made += self._partition.descent.decide(limit - made)
         return made
@@ -214,7 +214,7 @@ class AtomicGangs:
             for level in levels:
                 level.blocked[app] = None
             if levels:
-                parking.withheld[app] = None
+                parking.waiting_for_claims[app] = None
                 self._waits_no_longer(app, gang)
             else:
                 parking.gangs[app] = None  # it waits for nodes

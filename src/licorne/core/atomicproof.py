@@ -44,9 +44,9 @@ def _gang(partition: Partition, app: Application) -> None:
     assert waits or not held, f"invariant 9: gang {app.id} holds nodes and is not among those that wait for some"
     if waits and not held and not gang.stale and app.state is not ApplicationState.FAILING:
         assert gang.members(app), f"invariant 10: gang {app.id} waits for nodes and is not ready"
-    if app.place < 0 and not waits:
+    if app.heap_index < 0 and not waits:
         members = gang.members(app)
-        ready = bool(members) and app.queue.serves and not short_of(app, sum_of_members(members or []))
+        ready = bool(members) and app.queue.reachable and not short_of(app, sum_of_members(members or []))
         blocked = any(app in q.blocked for q in app.queue.lineage()) or any(app in t.blocked for t in app.trackers)
         assert not ready or blocked, f"invariant 12: gang {app.id} sleeps, and waits for nothing"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from .application import in_order
 from .constants import LIVE, NO_NODE, REFUSED, UNLIMITED
-from .plans import Plan, make_plan, short_of, sum_of_members
+from .plans import StartPlan, make_plan, short_of, sum_of_members
 from .states import TIME_MAX_NS
 from .usage import Tracker
 from .vectors import Vec
@@ -40,7 +40,7 @@ ORDINARY = (LIVE, NO_NODE, REFUSED)
 class Hold:
     """The nodes that a gang holds since `since_ns`, in the order of its plan. `timer`: when it must give them up."""
 
-    def __init__(self, app: Application, plan: Plan, now: int) -> None:
+    def __init__(self, app: Application, plan: StartPlan, now: int) -> None:
         assert app.atomic is not None, "the application starts as a whole"
         self.app = app
         self.gang = app.atomic
@@ -80,7 +80,7 @@ class Backfill:
 
     # -- holding ---------------------------------------------------------------------------------------
 
-    def at_rest(self, limit: int) -> bool:
+    def on_idle(self, limit: int) -> bool:
         """Everything that could be placed has been. Is there something to decide again now?"""
         if self._follow():
             return True
@@ -102,7 +102,7 @@ class Backfill:
         self._planned = True
         if hold is None or members is None:
             return self._next_hold()
-        if not self._changed(hold) and hold.plan.holds(self._partition, members):
+        if not self._changed(hold) and hold.plan.still_fits(self._partition, members):
             return False
         return self._plan_again(hold, members)
 
@@ -150,14 +150,14 @@ class Backfill:
         """May the plan be another than the one that was made last?"""
         partition = self._partition
         known = self._planned_for
-        if known is None or known[:2] != (hold.gang.trials, partition.books.asked_to_end):
+        if known is None or known[:2] != (hold.gang.trials, partition.accounting.asked_to_end):
             return True
         return not known[2].same(partition.tree.root.allocated)
 
     def _plan_again(self, hold: Hold, members: list[Ask]) -> bool:
         plan = make_plan(self._partition, members, hold.nodes)
         self._note(hold)
-        old = hold.plan if hold.plan.holds(self._partition, members) else None
+        old = hold.plan if hold.plan.still_fits(self._partition, members) else None
         if plan is None and old is None:
             hold.gang.hopeless = hold.gang.trials
             self.give_up(hold.gang)
@@ -172,10 +172,10 @@ class Backfill:
     def _note(self, hold: Hold) -> None:
         partition = self._partition
         allocated = partition.tree.root.allocated.clone()
-        self._planned_for = (hold.gang.trials, partition.books.asked_to_end, allocated)
+        self._planned_for = (hold.gang.trials, partition.accounting.asked_to_end, allocated)
         self._filled_for = None
 
-    def _begin_hold(self, app: Application, plan: Plan) -> None:
+    def _begin_hold(self, app: Application, plan: StartPlan) -> None:
         partition = self._partition
         hold = self.hold = Hold(app, plan, partition.now)
         due = min(partition.now + partition.settings.gang_hold_ns, TIME_MAX_NS)
@@ -240,7 +240,7 @@ class Backfill:
         if hold is None or hold.plan.start_ns is None:
             return
         partition = self._partition
-        known = (hold.plan, partition.books.asks_seen, partition.parking.wakeups)
+        known = (hold.plan, partition.accounting.asks_seen, partition.parking.wakeups)
         if self._filled_for == known and partition.predicates is None:
             return
         filling = Filling(partition, hold)
@@ -291,7 +291,7 @@ class Filling:
         amounts, need = ask.shape.amounts, ask.shape.need
         if ask.required or ask.placeholder:
             return None
-        nodes = [node for node in self.nodes if node.free.holds(amounts) and need.matches(node)]
+        nodes = [node for node in self.nodes if node.free.covers(amounts) and need.matches(node)]
         if not nodes or not self._partition.descent.has_headroom(app, ask) or not self._leaves_quota(app, ask):
             return None
         start = self._hold.plan.last[0]
@@ -300,7 +300,7 @@ class Filling:
             rest = self._rest.get(node)
             if rest is None:
                 rest = self._rest[node] = self._hold.plan.rest(node)
-            if (timed or rest.holds(amounts)) and self._partition.predicate_holds(ask, node, True):
+            if (timed or rest.covers(amounts)) and self._partition.predicate_allows(ask, node, True):
                 if not timed:
                     rest.minus(amounts)
                 return node
@@ -325,7 +325,7 @@ class Filling:
         )
 
 
-def _to_hold(plan: Plan, held: dict[Node, None]) -> dict[Node, None]:
+def _to_hold(plan: StartPlan, held: dict[Node, None]) -> dict[Node, None]:
     """The nodes of a plan, but for closed ones, which only a member that requires one can use; `held` are closed too."""
     return dict.fromkeys(node for ask, node in plan.placing if not ask.required or node.open or node in held)
 

@@ -23,18 +23,18 @@ from .strict import refuse_unknown
 
 if cython.compiled:
     from cython.cimports.licorne.core.cluster import Cluster
-    from cython.cimports.licorne.core.connection import Connection
+    from cython.cimports.licorne.core.connection import ManagerConnection
     from cython.cimports.licorne.si.reading import read_ends_v19
 else:
     from licorne.si.reading import read_ends_v19
 
     from .cluster import Cluster
-    from .connection import Connection
+    from .connection import ManagerConnection
 
 OnOutput = Callable[[str, list[Output]], None]
 Clock = Callable[[], int]
 Moment = int | None  # by another name: of an argument that is called `int`, Cython makes one, also of 1.5
-TOLD_AT_ONCE = 1_000
+DELIVERY_BATCH = 1_000
 """At most so many allocations are made before they are told: what was just decided, the processor still has at hand."""
 REENTERED = "SchedulerAPI was called from within a callback; call it when the callback has returned"
 
@@ -63,7 +63,7 @@ class Calls:
     _strict: cython.bint
     _clock: Clock | None
     _on_output: OnOutput | None
-    _connections: dict[str, Connection]
+    _connections: dict[str, ManagerConnection]
     _syncing: list[Plugins]  # those of them that keep a cache
     _predicates: cython.bint  # some of them are asked of nodes
     _busy: cython.bint
@@ -163,7 +163,7 @@ class Calls:
 
     @cython.cfunc
     def _check(self, rm_id: str, kind: str, first_interface: cython.bint) -> cython.void:
-        connection: Connection | None = self._connections.get(rm_id)
+        connection: ManagerConnection | None = self._connections.get(rm_id)
         if connection is None:
             raise NotRegisteredError(f'received {kind}, but RmID="{rm_id}" not registered')
         if connection.first_interface != first_interface:
@@ -216,7 +216,7 @@ class Calls:
                 refuse_limit(limit)
             wanted = min(limit, UNLIMITED)
         # An ask that a predicate refused is tried once a call.
-        run: cython.longlong = wanted if self._predicates else min(wanted, TOLD_AT_ONCE)
+        run: cython.longlong = wanted if self._predicates else min(wanted, DELIVERY_BATCH)
         last: cython.longlong
         self._begin(now_ns)
         while True:
@@ -250,7 +250,7 @@ class Calls:
     @cython.ccall
     def _deliver(self) -> cython.void:
         """A call ends: tell what there is to be told."""
-        connection: Connection | None
+        connection: ManagerConnection | None
         self._busy = True
         try:
             for plugins in self._syncing:

@@ -19,21 +19,21 @@ else:
 
 
 @cython.cclass
-class Candidates:
+class FreedNodes:
     """A few nodes; what waits for a node need be compared with no others. `most` is at least what is free on any.
 
-    `strays` are shapes that have failed although not all of their asks are parked for want of a node: some may run but for
+    `partly_parked` are shapes that have failed although not all of their asks are parked for want of a node: some may run but for
     a quota, or wait for something else. Nobody tries those on the candidates, so they are compared when these are given up.
     """
 
     nodes: list[Node]
     most: Vec
-    strays: dict[Shape, None]
+    partly_parked: dict[Shape, None]
 
     def __init__(self) -> None:
         self.nodes = []
         self.most = Vec()
-        self.strays = {}
+        self.partly_parked = {}
 
     @cython.cfunc
     def add(self, node: Node) -> cython.void:
@@ -65,11 +65,11 @@ class Candidates:
                 self.most.raise_to(cython.cast(Node, self.nodes[i]).free)
 
     @cython.cfunc
-    def hold(self, shape: Shape) -> cython.bint:
+    def fit(self, shape: Shape) -> cython.bint:
         """Has one of them room for the shape, and meets its constraints?"""
         i: cython.Py_ssize_t
         for i in range(len(self.nodes)):
-            if cython.cast(Node, self.nodes[i]).takes(shape.amounts, shape.need):
+            if cython.cast(Node, self.nodes[i]).fits(shape.amounts, shape.need):
                 return True
         return False
 

@@ -41,7 +41,7 @@ GAVE_UP = frozenset(Outcome) - {Outcome.WAITING, Outcome.PLACED, Outcome.ENDED}
 class Claim:
     """What one ask claims, and where. `number` counts claims, `at_ns` is the time of the eviction.
 
-    `tops`: for its leaf and the queues above, the highest priority that was pending there at the eviction.
+    `top_priorities`: for its leaf and the queues above, the highest priority that was pending there at the eviction.
     """
 
     def __init__(self, ask: Ask, number: int, at_ns: int, victims: list[Ask], records: list[Eviction]) -> None:
@@ -50,7 +50,7 @@ class Claim:
         self.at_ns = at_ns
         self.victims = victims
         self.records = records
-        self.tops: dict[Queue, int] = {queue: queue.bag.top for queue in ask.app.queue.lineage()}
+        self.top_priorities: dict[Queue, int] = {queue: queue.bag.top for queue in ask.app.queue.lineage()}
         self.amounts: Vec = ask.shape.amounts
         self.levels: dict[Level, None] = _levels(ask.app)
 
@@ -67,27 +67,27 @@ class Claim:
 
 
 class Claims:
-    """The claims of one partition, by ask, oldest first. `changes` rises with whatever happens to them."""
+    """The claims of one partition, by ask, oldest first. `generation` rises with whatever happens to them."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self.of: dict[Ask, Claim] = {}
-        self.changes = 0
+        self.by_ask: dict[Ask, Claim] = {}
+        self.generation = 0
         self._sums: dict[Level, Vec] = {}
-        self._least: dict[Queue, int] = {}  # the lowest of `Claim.tops` there, or a bound below it
-        partition.descent.claims = self.of
+        self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` there, or a bound below it
+        partition.descent.claims = self.by_ask
 
     # -- the life of a claim ---------------------------------------------------------------------------
 
-    def made(self, ask: Ask, victims: list[Ask], records: list[Eviction]) -> None:
+    def add(self, ask: Ask, victims: list[Ask], records: list[Eviction]) -> None:
         """Victims go for the ask, which has its reservation.
 
         Its application counts among those of its user and group from now on, as it holds a slot in its queues: no other
         application takes its place meanwhile.
         """
-        self.changes += 1
+        self.generation += 1
         ask.triggered = True
-        claim = self.of[ask] = Claim(ask, self.changes, self._partition.now, victims, records)
+        claim = self.by_ask[ask] = Claim(ask, self.generation, self._partition.now, victims, records)
         self._count(claim)
         for tracker in ask.app.trackers:
             tracker.apps[ask.app] = None
@@ -96,40 +96,40 @@ class Claims:
     def close(self, ask: Ask, outcome: Outcome) -> None:
         """The reservation of the ask is gone."""
         partition = self._partition
-        claim = self.of.pop(ask)
-        self.changes += 1
+        claim = self.by_ask.pop(ask)
+        self.generation += 1
         for level in claim.levels:
             self._sums[level].minus(claim.amounts)
-        if not self.of:
+        if not self.by_ask:
             self._sums.clear()
             self._least.clear()
         for record in claim.records:
             record.outcome = outcome
         if outcome in GAVE_UP:
             ask.triggered = False
-            partition.guaranteed.may_again(ask, claim.at_ns, outcome)
-        partition.parking.wake_blocked(partition.parking.withheld)
+            partition.guaranteed.retry_after_giving_up(ask, claim.at_ns, outcome)
+        partition.parking.wake_blocked(partition.parking.waiting_for_claims)
 
     def changed(self, ask: Ask) -> None:
         """The ask wants something else: its claim goes on if it fits beside all others."""
-        claim = self.of.get(ask)
+        claim = self.by_ask.get(ask)
         if claim is None:
             return
         self._count_anew()
-        others = [other for other in self.of.values() if other is not claim]
+        others = [other for other in self.by_ask.values() if other is not claim]
         if not self._fits(claim, others):
             self._give_up(claim, Outcome.CHANGED)
 
     def configured(self) -> None:
         """Quotas, limits, groups or priorities may be others."""
-        if self.of:
+        if self.by_ask:
             self._count_anew()
             self.review(Outcome.CONFIGURATION)
 
     def review(self, cause: Outcome) -> None:
         """Something was used, or taken away, whatever is claimed: where claims do not fit any more the newest give up."""
-        if self.of:
-            self._review(list(self.of.values()), cause, None)
+        if self.by_ask:
+            self._review(list(self.by_ask.values()), cause, None)
 
     def placed(self, by: Ask) -> None:
         """A decision was made for this ask: claims that its order allows it to ignore may have to give up."""
@@ -143,7 +143,7 @@ class Claims:
         for claim in claims:
             if self._fits_with_all(claim, known):
                 continue
-            others = [other for other in self.of.values() if other is not claim]
+            others = [other for other in self.by_ask.values() if other is not claim]
             first = [o for o in others if self._precedes(o, claim) or (by is not None and o not in claims)]
             if not self._fits(claim, first):
                 displaced = by is not None and by.required and by.node is claim.ask.reserved
@@ -162,7 +162,7 @@ class Claims:
         queue: Queue | None = app.queue
         while queue is not None:
             if seen > self._least.get(queue, PRIORITY_HIGHEST):
-                return [claim for claim in self.of.values() if _outranks(app.queue, priority, claim)]
+                return [claim for claim in self.by_ask.values() if _outranks(app.queue, priority, claim)]
             seen = _exported(queue, seen)
             queue = queue.parent
         return []
@@ -195,12 +195,12 @@ class Claims:
 
     def short_of(self, app: Application, asks: list[Ask], total: Vec) -> list[Level]:
         """Where claims leave less than this to asks that are to be placed together."""
-        if not self.of:
+        if not self.by_ask:
             return []
         lowest = min(ask.priority for ask in asks)
         return [level for level, limit, planned in self.levels(app, lowest) if limit.binds(planned, total)]
 
-    def leave_user(self, app: Application, amounts: Vec) -> bool:
+    def fits_user(self, app: Application, amounts: Vec) -> bool:
         """Do the limits of user and group leave room beside all that is claimed, so that an ask may preempt?"""
         for tracker in app.trackers:
             claimed = self._sums.get(tracker)
@@ -211,17 +211,17 @@ class Claims:
                     return False
         return True
 
-    def leave_node(self, ask: Ask, node: Node) -> bool:
+    def fits_node(self, ask: Ask, node: Node) -> bool:
         """Is there room on the node beside what is claimed there by other asks that require it?"""
-        if ask in self.of or not node.reservations:
+        if ask in self.by_ask or not node.reservations:
             return True
-        claims = [claim for other in node.reservations if (claim := self.of.get(other)) is not None]
+        claims = [claim for other in node.reservations if (claim := self.by_ask.get(other)) is not None]
         rivals = [claim for claim in claims if not _outranks(ask.app.queue, ask.priority, claim)]
-        return self._room(node, rivals).holds(ask.shape.amounts)
+        return self._room(node, rivals).covers(ask.shape.amounts)
 
-    def withhold(self, app: Application) -> None:
+    def wait_for_claims(self, app: Application) -> None:
         """The application waits for what others claim, and for whatever is given back where they do."""
-        self._partition.parking.withheld[app] = None
+        self._partition.parking.waiting_for_claims[app] = None
         for level in _levels(app):
             if level in self._sums:
                 level.blocked[app] = None
@@ -231,24 +231,24 @@ class Claims:
             if level not in self._sums:
                 self._sums[level] = Vec()
             self._sums[level].plus(claim.amounts)
-        for queue, top in claim.tops.items():
+        for queue, top in claim.top_priorities.items():
             self._least[queue] = min(top, self._least.get(queue, PRIORITY_HIGHEST))
 
     def _count_anew(self) -> None:
-        self.changes += 1
+        self.generation += 1
         self._sums.clear()
-        for claim in self.of.values():
+        for claim in self.by_ask.values():
             claim.amounts = claim.ask.shape.amounts
             claim.levels = _levels(claim.ask.app)
             self._count(claim)
-        self._partition.parking.wake_blocked(self._partition.parking.withheld)
+        self._partition.parking.wake_blocked(self._partition.parking.waiting_for_claims)
 
     def _planned(self, level: Level) -> Vec:
         """What will be used there when the victims have gone, without claims."""
         planned: Vec
         if isinstance(level, Tracker):
             planned = level.used.clone()
-            for victim in self._partition.books.victims:
+            for victim in self._partition.accounting.victims:
                 if level in victim.app.trackers:
                     planned.minus(victim.shape.amounts)
             return planned
@@ -269,7 +269,7 @@ class Claims:
 
     def _fits(self, claim: Claim, rivals: list[Claim]) -> bool:
         """Will there be room for the ask, beside these, when the victims have gone?"""
-        if not _suits(claim) or not self._room(claim.node, rivals).holds(claim.amounts):
+        if not _suits(claim) or not self._room(claim.node, rivals).covers(claim.amounts):
             return False
         for level in claim.levels:
             if level.limit is None:
@@ -286,11 +286,11 @@ class Claims:
         """Do all claims fit everywhere where this one counts? `known` are the answers so far."""
         node = claim.node
         if node not in known:
-            claims = [there for ask in node.reservations if (there := self.of.get(ask)) is not None]
+            claims = [there for ask in node.reservations if (there := self.by_ask.get(ask)) is not None]
             total = Vec()
             for each in claims:
                 total.plus(each.amounts)
-            known[node] = self._room(node, ()).holds(total)
+            known[node] = self._room(node, ()).covers(total)
         for level in claim.levels:
             if level not in known:
                 known[level] = level.limit is None or not level.limit.binds(self._planned(level), self._sums[level])
@@ -302,7 +302,7 @@ class Claims:
         """Prove that all claims fit together, and that each has a reservation that ends; raises AssertionError."""
         known: dict[Level | Node, bool] = {}
         sums: dict[Level, Vec] = {}
-        for ask, claim in self.of.items():
+        for ask, claim in self.by_ask.items():
             assert ask.triggered and ask.is_pending, f"invariant 11: {ask.key} claims, and is not pending"
             assert ask.reserved is not None, f"invariant 11: {ask.key} claims, and has no reservation"
             assert claim.amounts.same(ask.shape.amounts), f"invariant 11: what {ask.key} claims"
@@ -335,8 +335,8 @@ def _outranks(leaf: Queue, priority: int, claim: Claim) -> bool:
     """Is the priority, of an ask in this leaf, above the claim in the lowest queue that both are below?"""
     queue: Queue | None = leaf
     while queue is not None:
-        if queue in claim.tops:
-            return priority > claim.tops[queue]
+        if queue in claim.top_priorities:
+            return priority > claim.top_priorities[queue]
         priority = _exported(queue, priority)
         queue = queue.parent
     return False

@@ -41,10 +41,10 @@ from .usagehistory import UsageHistory
 from .validate import validate
 
 if cython.compiled:
-    from cython.cimports.licorne.core.manager import Manager
+    from cython.cimports.licorne.core.manager import RegisteredManager
     from cython.cimports.licorne.core.partition import Partition
 else:
-    from .manager import Manager
+    from .manager import RegisteredManager
     from .partition import Partition
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ class Cluster:
 
     now: int
     watcher: Callable[[Partition], None] | None
-    managers: dict[str, Manager]
-    listening: list[Manager]
+    managers: dict[str, RegisteredManager]
+    listening: list[RegisteredManager]
     recorder: Recorder | None
     read: Callable[[str], Configuration]
-    _ordered: list[Manager]  # by id
-    _deciding: list[Manager]  # those of them that are not paused
+    _ordered: list[RegisteredManager]  # by id
+    _deciding: list[RegisteredManager]  # those of them that are not paused
     _usage_watched: cython.bint
     __weakref__: object
 
@@ -86,7 +86,7 @@ class Cluster:
         """From now on applications remember what they have used (`licorne.core.usagehistory`)."""
         self._usage_watched = True
         for partition in self.partitions():
-            partition.books.watch = UsageHistory(partition)
+            partition.accounting.watch = UsageHistory(partition)
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions in their order."""
@@ -122,7 +122,7 @@ class Cluster:
         first_interface: bool,
         listens: bool = False,
         preemption_predicates: PreemptionPredicate | None = None,
-    ) -> Manager:
+    ) -> RegisteredManager:
         """Register a resource manager, or register it anew: all that it had is forgotten, and it reports again.
 
         `listens`: it wants records of events.
@@ -131,7 +131,7 @@ class Cluster:
             ConfigError, SettingsError: the configuration or a setting is refused; nothing has changed.
         """
         configuration = self.read(text)
-        manager = Manager(rm_id, configuration, read_settings(settings), first_interface=first_interface)
+        manager = RegisteredManager(rm_id, configuration, read_settings(settings), first_interface=first_interface)
         manager.predicates = predicates
         manager.preemption_predicates = preemption_predicates
         for config in configuration.partitions:
@@ -155,7 +155,7 @@ class Cluster:
             manager.paused = paused
             self._order_managers()
 
-    def _add_or_reload(self, manager: Manager, config: PartitionConfig) -> None:
+    def _add_or_reload(self, manager: RegisteredManager, config: PartitionConfig) -> None:
         name = short_partition(config.name, manager.rm_id)
         known = manager.partitions.get(name)
         if known is not None:  # also `x` and `[rm]x` in one configuration (docs/spec/config.md, section 13)
@@ -173,7 +173,7 @@ class Cluster:
         partition.paused = manager.is_paused
         partition.preemption_predicates = manager.preemption_predicates
         if self._usage_watched:
-            partition.books.watch = UsageHistory(partition)
+            partition.accounting.watch = UsageHistory(partition)
         manager.add(name, partition)
         if self.watcher is not None:
             self.watcher(partition)
@@ -226,7 +226,7 @@ class Cluster:
         return configuration, changed
 
     @staticmethod
-    def _drop_partition(manager: Manager, partition: Partition) -> None:
+    def _drop_partition(manager: RegisteredManager, partition: Partition) -> None:
         """It is not configured any more: its applications fail, what runs there is released.
 
         Source: docs/spec/config.md, section 6.5.
@@ -244,7 +244,7 @@ class Cluster:
                 partition.events.application_ends(app, partial(end, app))
         if partition.events is not None:
             partition.events.partition_removed()
-        manager.out += partition.take_out()
+        manager.out += partition.drain_outputs()
 
     # -- inputs ----------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class Cluster:
         Raises:
             RequestError: one of them is no message of this kind; those before it were taken in.
         """
-        manager: Manager = self.managers[rm_id]
+        manager: RegisteredManager = self.managers[rm_id]
         partition: Partition | None
         listens: cython.bint = manager.store is not None
         running: list[Allocation] = []
@@ -285,13 +285,13 @@ class Cluster:
                 if refused:  # behind what was said of the messages before it
                     for known in manager.ordered:
                         if known.descent.out:
-                            manager.out += known.take_out()
+                            manager.out += known.drain_outputs()
                     manager.out += refused
                 if manager.store is not None and type(message) is NodeUpdate and message.action in _NEW_NODE:
                     manager.store.add(schedulable(message, self.now), self.now)
                 continue
-            partition.changes += 1
-            partition.changed = True
+            partition.generation += 1
+            partition.dirty = True
             if type(message) is Allocation and not listens:
                 at = partition.intake.take_run(messages, at - 1, message.partition)
             elif type(message) is Release and not listens:
@@ -316,7 +316,7 @@ class Cluster:
     @cython.ccall
     def schedule(self, limit: cython.longlong) -> cython.longlong:
         """Decide until nothing more is possible, or `limit` allocations are made in all; returns their number."""
-        manager: Manager
+        manager: RegisteredManager
         partition: Partition
         made: cython.longlong = 0
         for manager in self._deciding:
@@ -342,7 +342,7 @@ class Cluster:
     @cython.ccall
     def outputs(self) -> list[tuple[str, list[Output]]]:
         """Take what is to be told, by resource manager."""
-        manager: Manager
+        manager: RegisteredManager
         partition: Partition
         found: list[tuple[str, list[Output]]] = []
         for manager in self._ordered:
@@ -350,9 +350,9 @@ class Cluster:
             for partition in manager.ordered:
                 if partition.events is not None or partition.descent.out:
                     if out:
-                        out += partition.take_out()
+                        out += partition.drain_outputs()
                     else:
-                        out = partition.take_out()
+                        out = partition.drain_outputs()
             if out:
                 if manager.out:
                     manager.out = []
@@ -362,7 +362,7 @@ class Cluster:
     def events(self) -> Iterator[tuple[str, list[Event]]]:
         """Take the records of events whose moment has come, by resource manager; after `outputs`."""
         for manager in self.listening:
-            if manager.store is not None and (events := manager.store.take(self.now)):
+            if manager.store is not None and (events := manager.store.drain(self.now)):
                 yield manager.rm_id, events
 
     def validate(self) -> None:

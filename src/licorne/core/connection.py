@@ -31,7 +31,7 @@ _REFUSALS = (RejectedAllocation, RejectedApplication, RejectedNode)
 
 
 @cython.cclass
-class Connection:
+class ManagerConnection:
     """A callback, the plugins that it offers, and what the registration said."""
 
     rm_id: str

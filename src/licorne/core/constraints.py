@@ -103,7 +103,7 @@ class Expression(NamedTuple):
     operator: str
     values: tuple[str, ...]
 
-    def holds(self, labels: Mapping[str, str]) -> bool:
+    def is_true(self, labels: Mapping[str, str]) -> bool:
         """Does the condition hold for a node with these labels?"""
         value = labels.get(self.key)
         match self.operator:
@@ -183,7 +183,7 @@ _Sortable = TypeVar("_Sortable", str, Expression, Toleration, Taint, tuple[Expre
 
 
 def _term_holds(term: tuple[Expression, ...], labels: Mapping[str, str]) -> bool:
-    return bool(term) and all(expression.holds(labels) for expression in term)
+    return bool(term) and all(expression.is_true(labels) for expression in term)
 
 
 def parse_constraints(text: str) -> NodeConstraints:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from .asks import Ask
     from .backfill import Hold
     from .partition import Partition
-    from .watches import Watch
+    from .watches import LeafRetry
 
 
 def due(partition: Partition, kind: str, subject: object) -> None:
     """Do what a deadline of this kind was set for."""
-    partition.changes += 1
+    partition.generation += 1
     if kind not in UNSEEN:
-        partition.changed = True
+        partition.dirty = True
     ACTIONS[kind](partition, subject)
 
 
@@ -52,7 +52,7 @@ def _reservation(partition: Partition, ask: Ask) -> None:
     partition.reservations.too_old(ask)
 
 
-def _preemption(partition: Partition, watch: Watch) -> None:
+def _preemption(partition: Partition, watch: LeafRetry) -> None:
     partition.guaranteed.due(watch)
 
 

@@ -22,7 +22,7 @@ from .evictions import Outcome
 from .states import ApplicationState
 
 if cython.compiled:
-    from cython.cimports.licorne.core.accounting import Books
+    from cython.cimports.licorne.core.accounting import Accounting
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
     from cython.cimports.licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
@@ -40,7 +40,7 @@ else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.messages import NewAllocation
 
-    from .accounting import Books
+    from .accounting import Accounting
     from .application import Application
     from .asks import Ask, Shape
     from .constants import AWAITS_PLACEHOLDER, UNLIMITED
@@ -69,7 +69,7 @@ class Descent:
     """The decision loop of one partition. What is not hot is asked of the partition itself."""
 
     root: Queue
-    books: Books
+    accounting: Accounting
     parking: Parking
     index: NodeIndex
     gangs: Gangs
@@ -77,7 +77,7 @@ class Descent:
     partition: Partition
     partition_name: str
     predicates: Callable[[str, str, bool], bool] | None
-    room: Vec
+    headroom_left: Vec
     out: list[Output]
     first_interface: cython.bint  # every allocation has a UUID
     uuids: Uuids
@@ -85,29 +85,29 @@ class Descent:
     attempts: cython.longlong  # asks tried
     refused: cython.bint  # a predicate kept the last ask off a node that had room
     claims: dict[Any, Any]  # asks for which others were evicted (`licorne.core.claims`)
-    withheld: cython.bint  # claims leave less `room` to the application that is visited
-    lowered: cython.longlong  # the priority that claims were looked at for; UNLIMITED: none yet
-    hungry: dict[Application, None] | None  # of which nothing could be placed; None: nobody may preempt for them
+    reduced_by_claims: cython.bint  # claims leave less `headroom_left` to the application that is visited
+    claims_priority: cython.longlong  # the priority that claims were looked at for; UNLIMITED: none yet
+    unplaced: dict[Application, None] | None  # of which nothing could be placed; None: nobody may preempt for them
 
-    def __init__(self, root: Queue, books: Books, nodes: dict[str, Node], partition: Partition) -> None:
+    def __init__(self, root: Queue, accounting: Accounting, nodes: dict[str, Node], partition: Partition) -> None:
         self.root = root
-        self.books = books
-        self.parking = books.parking
-        self.index = books.index
+        self.accounting = accounting
+        self.parking = accounting.parking
+        self.index = accounting.index
         self.gangs = partition.gangs
         self.nodes = nodes
         self.partition = partition
         self.partition_name = partition.name
         self.predicates = None
-        self.room = Vec(0, UNLIMITED)
+        self.headroom_left = Vec(0, UNLIMITED)
         self.out = []
         self.first_interface = partition.first_interface
         self.uuids = Uuids(partition.owner, partition.name)
         self.refused = False
         self.claims = {}
-        self.withheld = False
-        self.lowered = UNLIMITED
-        self.hungry = None
+        self.reduced_by_claims = False
+        self.claims_priority = UNLIMITED
+        self.unplaced = None
         self.visits = 0
         self.attempts = 0
 
@@ -119,11 +119,11 @@ class Descent:
         """
         made: cython.longlong = 0
         result: cython.int
-        self.parking.settle()
+        self.parking.apply_node_changes()
         while made < limit and self.root.asks_pending:
             if not self.parking.enabled:
                 self.parking.wake_tree(self.root)
-            self.parking.settle()
+            self.parking.apply_node_changes()
             if self.parking.reserved_stale and self.parking.reservations:
                 if self.partition.reservations.try_all():
                     made += 1
@@ -136,7 +136,7 @@ class Descent:
             if result == ALLOCATED:
                 made += 1
             elif result == NOTHING:
-                self.parking.dismiss()
+                self.parking.release_freed_nodes()
                 if not (self.parking.reserved_stale and self.parking.reservations):
                     break
             elif result < 0:  # a gang, all of it
@@ -150,7 +150,7 @@ class Descent:
         queue: Queue
         app: Application
         result: cython.int
-        while self.root.active:
+        while self.root.awake_count:
             queue = self.root
             while not queue.is_leaf:
                 queue = queue.first_child()
@@ -184,34 +184,34 @@ class Descent:
         if (app.state is not RUNNING and not self.partition.lifecycle.may_be_tried(app)) or (
             app.backoff_until > self.parking.now
         ):
-            self.parking.surrender(app)
+            self.parking.revive_fitting(app)
             self.parking.sleep(app)
             return NOTHING
         if app.atomic is not None:
             return cython.cast(cython.int, self.partition.atomic.visit(app))
         self.headroom(app)
         if app.queue.backoff or not self.parking.enabled:
-            self.parking.surrender(app)
+            self.parking.revive_fitting(app)
             result = self.visit_in_order(app)
         else:
             while result == NOTHING:
-                ask = app.requests.next_fit(self.room, self.parking.candidates)
+                ask = app.requests.next_fit(self.headroom_left, self.parking.freed_nodes)
                 if ask is None:
-                    app.visited_seq = self.books.asks_seen
+                    app.visited_seq = self.accounting.asks_seen
                     break
                 if self.claims:
-                    self.beside_claims(app, ask)
-                if (ask.parked or self.withheld) and not self.room.holds(ask.shape.amounts):
+                    self.subtract_claims(app, ask)
+                if (ask.parked or self.reduced_by_claims) and not self.headroom_left.covers(ask.shape.amounts):
                     if ask.parked:
                         self.parking.revive(ask.shape)  # a candidate holds it, and will be forgotten before it may run
                     continue
                 result = self.attempt(app, ask)
         if result == NOTHING:
-            if self.withheld:
-                self.partition.claims.withhold(app)
+            if self.reduced_by_claims:
+                self.partition.claims.wait_for_claims(app)
             self.parking.block(app)
-            if self.hungry is not None:
-                self.hungry[app] = None
+            if self.unplaced is not None:
+                self.unplaced[app] = None
         return result
 
     @cython.cfunc
@@ -224,26 +224,26 @@ class Descent:
             if app.queue.backoff and unschedulable >= app.queue.backoff:
                 self.partition.back_off(app)
                 return NOTHING
-            if ask.parked >= AWAITS_PLACEHOLDER or not self.room.holds(ask.shape.amounts):
+            if ask.parked >= AWAITS_PLACEHOLDER or not self.headroom_left.covers(ask.shape.amounts):
                 continue
-            if self.claims and not self.beside_claims(app, ask):
+            if self.claims and not self.subtract_claims(app, ask):
                 continue
             result = self.attempt(app, ask)
             if result != NOTHING:
                 return result
             if not ask.required:
                 unschedulable += 1
-        app.visited_seq = self.books.asks_seen
+        app.visited_seq = self.accounting.asks_seen
         return NOTHING
 
     @cython.cfunc
     def headroom(self, app: Application) -> cython.void:
-        """`room` := what its queues, its user and its group leave for it (sections 8.1 and 11.3)."""
-        room: Vec = self.room
+        """`headroom_left` := what its queues, its user and its group leave for it (sections 8.1 and 11.3)."""
+        room: Vec = self.headroom_left
         queue: Queue | None = app.queue
         tracker: Tracker
-        self.withheld = False
-        self.lowered = UNLIMITED
+        self.reduced_by_claims = False
+        self.claims_priority = UNLIMITED
         room.set_all(UNLIMITED)
         while queue is not None:
             if queue.limit.n:
@@ -255,15 +255,15 @@ class Descent:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def beside_claims(self, app: Application, ask: Ask) -> cython.bint:
-        """Lower `room` to what claims leave to an ask of this priority (and no more to those after it). Does it hold the ask?"""
-        if self.lowered != ask.priority:
-            self.lowered = ask.priority
-            before: Vec = self.room.clone()
+    def subtract_claims(self, app: Application, ask: Ask) -> cython.bint:
+        """Lower `headroom_left` to what claims leave to an ask of this priority (and no more to those after it). Does it hold the ask?"""
+        if self.claims_priority != ask.priority:
+            self.claims_priority = ask.priority
+            before: Vec = self.headroom_left.clone()
             for _, limit, planned in self.partition.claims.levels(app, ask.priority):
-                self.room.lower_to_rest(limit, planned)
-            self.withheld = self.withheld or not self.room.same(before)
-        return self.room.holds(ask.shape.amounts)
+                self.headroom_left.lower_to_rest(limit, planned)
+            self.reduced_by_claims = self.reduced_by_claims or not self.headroom_left.same(before)
+        return self.headroom_left.covers(ask.shape.amounts)
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -281,7 +281,7 @@ class Descent:
             self.allocate(app, ask, node)
             return ALLOCATED
         if ask.reserved is None and self.parking.is_old(ask):
-            node = self.partition.reservations.candidate(ask)
+            node = self.partition.reservations.node_to_reserve(ask)
             if node is not None:
                 self.partition.reservations.reserve(ask, node)
                 self.parking.park(ask)
@@ -298,16 +298,16 @@ class Descent:
         shape: Shape = ask.shape
         node: Node | None
         self.refused = False
-        if shape.failed or shape.need.failed.reach(shape.amounts):
-            if self.parking.candidates.hold(shape):
-                return self.first_candidate(ask)
+        if shape.failed or shape.need.failed.any_within(shape.amounts):
+            if self.parking.freed_nodes.fit(shape):
+                return self.first_freed_node(ask)
             if not shape.failed:
                 self.parking.fail(shape)
             return None
         node = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if shape.need.exact or shape.need.matches(node):
-                if self.predicates is None or self.partition.predicate_holds(ask, node, True):
+                if self.predicates is None or self.partition.predicate_allows(ask, node, True):
                     return node
                 self.refused = True
             node = self.index.find(shape.amounts, shape.need, node)
@@ -316,12 +316,12 @@ class Descent:
         return None
 
     @cython.cfunc
-    def first_candidate(self, ask: Ask) -> Node | None:
+    def first_freed_node(self, ask: Ask) -> Node | None:
         """The same for an ask that only a node on which room was freed since can hold (`licorne.core.parking`)."""
         node: Node
-        for node in self.parking.candidates.in_order():
-            if node.takes(ask.shape.amounts, ask.shape.need):
-                if self.predicates is None or self.partition.predicate_holds(ask, node, True):
+        for node in self.parking.freed_nodes.in_order():
+            if node.fits(ask.shape.amounts, ask.shape.need):
+                if self.predicates is None or self.partition.predicate_allows(ask, node, True):
                     return node
                 self.refused = True
         if ask.shape.failed:
@@ -332,7 +332,7 @@ class Descent:
     def attempt_required(self, app: Application, ask: Ask) -> cython.int:
         """An ask that only one node will do for (section 7.4)."""
         node: Node | None = self.nodes.get(ask.required)
-        if node is None or not node.capacity.holds(ask.shape.amounts):
+        if node is None or not node.capacity.covers(ask.shape.amounts):
             self.parking.await_node(ask)  # section 16.2: one that is larger than its node holds up nobody else
             return NOTHING
         self.partition.cancel_ordinary_reservations(node)
@@ -350,11 +350,11 @@ class Descent:
         """Would this node do (section 7.2)? Whether it is schedulable is not asked."""
         if node.reservations and ask not in node.reservations:
             return False
-        if not node.free.holds(ask.shape.amounts) or not ask.shape.need.matches(node):
+        if not node.free.covers(ask.shape.amounts) or not ask.shape.need.matches(node):
             return False
-        if self.claims and not self.partition.claims.leave_node(ask, node):
+        if self.claims and not self.partition.claims.fits_node(ask, node):
             return False
-        return self.predicates is None or self.partition.predicate_holds(ask, node, True)
+        return self.predicates is None or self.partition.predicate_allows(ask, node, True)
 
     # -- the result ------------------------------------------------------------------------------------
 
@@ -367,9 +367,9 @@ class Descent:
         if ask.repeats > 1 or self.first_interface:
             alloc = self.split(ask)
         else:
-            self.books.unpend(app, ask)
+            self.accounting.unpend(app, ask)
         alloc.bound_ns = self.parking.now
-        self.books.take(app, alloc, node)
+        self.accounting.add_allocation(app, alloc, node)
         if app.state is not RUNNING or alloc.timeout_ns > 0 or alloc.placeholder:
             self.partition.allocated(app, alloc)
         self.announce(app, alloc)
@@ -380,11 +380,11 @@ class Descent:
     def split(self, ask: Ask) -> Ask:
         """The next allocation of an ask of the first interface, with a UUID; the last one uses the ask up."""
         alloc: Ask = ask
-        self.books.unpend(ask.app, ask)
+        self.accounting.unpend(ask.app, ask)
         if ask.repeats > 1:
             alloc = ask.another()
             ask.repeats -= 1
-            self.books.pend(ask.app, ask)
+            self.accounting.pend(ask.app, ask)
         alloc.repeats = 0
         alloc.id = self.uuids.next()
         return alloc
@@ -420,5 +420,5 @@ class Descent:
         """Do the application's queues, user and group leave room for the ask, beside what others claim?"""
         self.headroom(app)
         if self.claims and ask not in self.claims:
-            return self.beside_claims(app, ask)
-        return self.room.holds(ask.shape.amounts)
+            return self.subtract_claims(app, ask)
+        return self.headroom_left.covers(ask.shape.amounts)

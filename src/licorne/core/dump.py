@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
     from .cluster import Cluster
-    from .manager import Manager
+    from .manager import RegisteredManager
     from .nodes import Node
     from .partition import Partition
     from .queue import Queue
@@ -37,7 +37,7 @@ def state(cluster: Cluster, diagnostics: Mapping[str, Map]) -> Map:
     }
 
 
-def _manager(manager: Manager, diagnostics: Map | None) -> Map:
+def _manager(manager: RegisteredManager, diagnostics: Map | None) -> Map:
     store = manager.store
     found: Map = {
         "rmID": manager.rm_id,

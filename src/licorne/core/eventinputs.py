@@ -65,7 +65,7 @@ class Watchers:
             self._records.ask_off(ask, ChangeDetail.REQUEST_CANCEL)
         if not app.independent:  # else it is told of already
             self._records.left(app)
-        events.notices.left(app.id)
+        events.request_events.left(app.id)
         for alloc in allocations:
             self._records.ended(alloc, Termination.STOPPED_BY_RM, None, off_node=False)
         self._records.usage_off(owner, app.queue.path, allocations)

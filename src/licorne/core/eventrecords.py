@@ -13,7 +13,7 @@ from licorne.si.events import Event
 from licorne.si.messages import NodeAction, NodeUpdate, Termination
 from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 
-from .eventruns import Ended, Owner, Record, expand, usage
+from .eventruns import EndedRun, Owner, Record, expand, usage
 from .states import SECOND_NS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class EventStore:
         if self.due_ns is None and self._held:
             self.due_ns = self._start + ((now - self._start) // INTERVAL_NS + 1) * INTERVAL_NS
 
-    def take(self, now: int) -> list[Event]:
+    def drain(self, now: int) -> list[Event]:
         """What is to be sent by now, in order."""
         if self.due_ns is None or now < self.due_ns:
             return []
@@ -206,7 +206,7 @@ class Records:
         node_id = node.id if off_node else ""
         resource, detail = alloc.shape.resource, _ENDS[termination]
         path = app.queue.path
-        self._store.add(Ended(count, now, app.id, path, owner, alloc.key, resource, detail, node_id, cancels), now)
+        self._store.add(EndedRun(count, now, app.id, path, owner, alloc.key, resource, detail, node_id, cancels), now)
 
     def usage_off(self, owner: Owner, path: str, allocations: list[Ask]) -> None:
         """A user, and the group that counts, uses less by all these allocations together."""

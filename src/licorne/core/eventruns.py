@@ -27,7 +27,7 @@ Owner = tuple[str, str | None]
 """Whose usage an application's allocations are: its user, and the group that counts for it."""
 
 
-class Asked(msgspec.Struct, gc=False):
+class AskRun(msgspec.Struct, gc=False):
     """New asks of applications in the queues `paths`."""
 
     count: int
@@ -46,7 +46,7 @@ class Asked(msgspec.Struct, gc=False):
             yield Event(_APP, app_id, now, _ADD, _ASK, key, "", resource, path)
 
 
-class Made(msgspec.Struct, gc=False):
+class AllocationRun(msgspec.Struct, gc=False):
     """New allocations; `owners` by application. `on_node` is False if their nodes keep what they have."""
 
     count: int
@@ -66,7 +66,7 @@ class Made(msgspec.Struct, gc=False):
             yield Event(_APP, app_id, now, _ADD, _ON_APP, key, "", resource, path)
 
 
-class Ended(msgspec.Struct, gc=False):
+class EndedRun(msgspec.Struct, gc=False):
     """An allocation that has ended. `node_id` is empty if the node keeps what it has; `cancels`: its ask is gone too.
 
     `owner` is None if what the user and the group use less is told elsewhere.
@@ -95,7 +95,7 @@ class Ended(msgspec.Struct, gc=False):
             yield Event(_APP, app_id, now, _REMOVE, _CANCEL, key, "", resource, path)
 
 
-Record = Event | Asked | Made | Ended
+Record = Event | AskRun | AllocationRun | EndedRun
 """What is kept of one event or of several; `count` says of how many."""
 
 

@@ -5,7 +5,7 @@ hardly any hooks, and who does not listen pays nothing. Records are *read off* w
 what became of applications and allocations; an input is looked at before and after it is handled (`eventinputs`), which
 shows what it added, changed or ended, and with what amounts. What neither shows (asks and reservations that go, queues
 that the cleaner removes, evictions, groups that count or don't) is told by a hook where it happens. Why something waits
-is looked at once a second (`notices`). The order within one input follows the reference sequences of
+is looked at once a second (`request_events`). The order within one input follows the reference sequences of
 docs/spec/events.md, section 3, except that the new state of an application comes before the allocation that led to it,
 as it does among the responses.
 
@@ -41,8 +41,8 @@ from licorne.si.v19 import ChangeDetail, ChangeType
 
 from .eventinputs import Watchers
 from .eventrecords import EventStore, Records
-from .eventruns import RUN_MAX, Asked, Made, Owner
-from .notices import Notices, text
+from .eventruns import RUN_MAX, AllocationRun, AskRun, Owner
+from .notices import RequestEvents, text
 from .queueevents import QueueEvents
 from .states import ApplicationEvent, ApplicationState
 from .userevents import UserEvents, owner_of
@@ -89,7 +89,7 @@ class PartitionEvents:
         self._expired: list[Application] = []
         self._left: list[Application] = []
         self.in_place: set[str] = set()  # ids of real asks that take the place of a placeholder on the same node
-        self.notices = Notices(partition, self.records)
+        self.request_events = RequestEvents(partition, self.records)
         self.queues = QueueEvents(partition.tree, self.records, tell=announce)
         self.owners = UserEvents(partition, self.records)
         self._watchers = Watchers(self).of
@@ -174,7 +174,7 @@ class PartitionEvents:
             paths = [ask.app.queue.path for ask in asks]
             keys = [ask.key for ask in asks]
             resources = [ask.shape.resource for ask in asks]
-            self.records.add(Asked(len(asks), self.partition.now, ids, paths, keys, resources))
+            self.records.add(AskRun(len(asks), self.partition.now, ids, paths, keys, resources))
             asks.clear()
 
     def watch_release(self, message: Release, handle: Callable[[Any, Any], object]) -> None:
@@ -239,14 +239,14 @@ class PartitionEvents:
     def look(self) -> bool:
         """Look at what waits; False if there is more to look at."""
         self.catch_up()
-        return self.notices.look()
+        return self.request_events.look()
 
     # -- hooks -----------------------------------------------------------------------------------------
 
     def dropped(self, ask: Ask) -> None:
         """A pending ask is gone without an allocation, or makes way for one that was reported."""
         self.dropped_asks.append(ask)
-        self.notices.gone(ask.app.id, ask.key)
+        self.request_events.gone(ask.app.id, ask.key)
 
     def reservation(self, ask: Ask, node: Node, *, made: bool) -> None:
         """A node was reserved for an ask, or is not any more."""
@@ -270,7 +270,7 @@ class PartitionEvents:
     def may_run(self, app: Application, in_queue: bool, within_limits: bool) -> None:
         """An accepted application had its turn: is there a slot for it?"""
         self.catch_up()
-        self.notices.may_run(app, in_queue, within_limits)
+        self.request_events.may_run(app, in_queue, within_limits)
 
     def evicted(self, victim: Ask, record: Eviction) -> None:
         """An allocation is to go, so that others have room."""
@@ -351,14 +351,14 @@ class PartitionEvents:
 
     def _made(self, outputs: list[NewAllocation]) -> None:
         owners = {app_id: self._owner(app_id) for app_id in set(map(_APPLICATION, outputs))}
-        if self.notices.known:
+        if self.request_events.known:
             for output in outputs:
-                self.notices.placed(output.application_id, output.key, output.uuid or output.key)
+                self.request_events.placed(output.application_id, output.key, output.uuid or output.key)
         on_node = not self.in_place or (outputs[0].uuid or outputs[0].key) not in self.in_place
         count = len(outputs) * (2 + on_node)
         if any(group is not None for _, group in owners.values()):
             count += sum(owners[output.application_id][1] is not None for output in outputs)
-        self.records.add(Made(count, self.partition.now, outputs, owners, on_node))
+        self.records.add(AllocationRun(count, self.partition.now, outputs, owners, on_node))
 
     def _owner(self, app_id: str) -> Owner:
         app: Application | None = self.partition.applications.get(app_id)
@@ -392,7 +392,7 @@ class PartitionEvents:
         path = "" if gone is None else gone.queue.path
         detail = _STATES.get(state, _NO_DETAIL)
         if detail is not ChangeDetail.APP_ACCEPTED:
-            self.notices.runs(app_id)
+            self.request_events.runs(app_id)
         self.records.app(app_id, _SET, detail, group=path, message=message, at_ns=output.timestamp_ns)
         if gone is not None:
             self.records.left(gone)

@@ -58,11 +58,11 @@ class Eviction(msgspec.Struct):
 
 def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> None:
     """Tell one victim to go, with the message that the specification names, and keep the record of it."""
-    partition.books.preempting(victim.app, victim)
-    partition.say_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
+    partition.accounting.preempting(victim.app, victim)
+    partition.notify_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
     partition.evictions.append(record)
     # Who requires a node may need fewer victims there now, and claims may leave more to others.
-    partition.parking.wake_blocked(partition.parking.withheld)
+    partition.parking.wake_blocked(partition.parking.waiting_for_claims)
     if partition.events is not None:
         partition.events.evicted(victim, record)
 

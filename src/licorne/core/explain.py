@@ -264,7 +264,7 @@ def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]
 def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> list[Reason]:
     """Where claims of others leave too little; what has room without them is named by `_quotas`."""
     found: list[Reason] = []
-    if ask in partition.claims.of:
+    if ask in partition.claims.by_ask:
         return found
     for level, limit, planned in partition.claims.levels(app, ask.priority):
         missing = _missing(partition, limit, planned, wanted)
@@ -290,7 +290,7 @@ def _required(partition: Partition, ask: Ask) -> list[Reason]:
     if node is None:
         return [RequiredNode(ask.required, "unknown", {})]
     wanted = ask.shape.amounts
-    if not node.capacity.holds(wanted):
+    if not node.capacity.covers(wanted):
         return [RequiredNode(node.id, "too small", _missing(partition, node.capacity, type(wanted)(), wanted))]
     missing = _lack(partition, node.free, wanted)
     if missing:
@@ -330,11 +330,11 @@ def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
             why = "held for a gang"
         elif node.reservations and ask not in node.reservations:
             why = "reserved"
-        elif not node.capacity.holds(ask.shape.amounts):
+        elif not node.capacity.covers(ask.shape.amounts):
             why = "too small"
         else:
             why = constraints.mismatch(node.labels)
-            if not why and not node.free.holds(ask.shape.amounts):
+            if not why and not node.free.covers(ask.shape.amounts):
                 why = "lack of " + ", ".join(_lack(partition, node.free, ask.shape.amounts))
             if not why:
                 if partition.predicates is None and node.open:

@@ -10,7 +10,7 @@ from .states import ApplicationState
 if TYPE_CHECKING:
     from .application import Application
     from .asks import Ask
-    from .gangs import Gang
+    from .gangs import PlaceholderGang
     from .partition import Partition
 
 
@@ -20,7 +20,7 @@ def check(partition: Partition, app: Application) -> None:
     Raises:
         AssertionError: something contradicts the application's asks and allocations.
     """
-    gang: Gang | None = app.gang
+    gang: PlaceholderGang | None = app.gang
     placed = [a for a in app.allocations.values() if a.placeholder]
     pending = [a for a in app.asks.values() if a.placeholder]
     parked = {a for a in app.asks.values() if a.parked == AWAITS_PLACEHOLDER}
@@ -50,7 +50,7 @@ def check(partition: Partition, app: Application) -> None:
     _expect(gang.placed == len(placed), 7, app, "number of placeholder allocations")
     _expect(gang.timer is None or bool(live), 10, app, "its clock runs without placeholders")
     if app.state is ApplicationState.ACCEPTED and gang.placed:
-        _expect(gang.timer is not None or gang.fallen, 10, app, "its clock does not run")
+        _expect(gang.timer is not None or gang.placeholders_timed_out, 10, app, "its clock does not run")
     kept = any(not (a.released or a.preempted) for a in placed)
     _expect(
         gang.timer is not None or not kept, 10, app, f"is {app.state}, and the clock of its placeholders does not run"
@@ -63,7 +63,7 @@ def check(partition: Partition, app: Application) -> None:
     _in_flight(partition, app, gang)
 
 
-def _in_flight(partition: Partition, app: Application, gang: Gang) -> None:
+def _in_flight(partition: Partition, app: Application, gang: PlaceholderGang) -> None:
     _expect(len(gang.replacing) == len(gang.arriving), 7, app, "in flight")
     for place, real in gang.replacing.items():
         _expect(gang.arriving.get(real.id) is place, 7, app, f"{real.key} in flight")
@@ -77,7 +77,7 @@ def _in_flight(partition: Partition, app: Application, gang: Gang) -> None:
 
 def in_flight(alloc: Ask) -> bool:
     """Is it a real ask that waits for the confirmation of its placeholder's end?"""
-    gang: Gang | None = alloc.app.gang
+    gang: PlaceholderGang | None = alloc.app.gang
     place = None if gang is None else gang.arriving.get(alloc.id)
     return gang is not None and place is not None and gang.replacing.get(place) is alloc
 

@@ -2,7 +2,7 @@
 
 An application that wants several pods at once first asks for *placeholders*, which are asks like others and hold room
 until real asks of the same task group take it over (`licorne.core.replacement`) or their time is over
-(`licorne.core.gangtimeout`). What is kept of that is a `Gang`; an
+(`licorne.core.gangtimeout`). What is kept of that is a `PlaceholderGang`; an
 application that never heard of placeholders has none, and its asks pay one look at their task group.
 
 **Who waits.** A real ask whose task group has placeholders that live (pending, placed, or about to be released) waits for
@@ -28,7 +28,7 @@ from .tags import seconds_tag, tag
 from .timers import Timer
 
 if cython.compiled:
-    from cython.cimports.licorne.core.accounting import Books
+    from cython.cimports.licorne.core.accounting import Accounting
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask
     from cython.cimports.licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
@@ -38,7 +38,7 @@ if cython.compiled:
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
-    from .accounting import Books
+    from .accounting import Accounting
     from .application import Application
     from .asks import Ask
     from .constants import AWAITS_PLACEHOLDER, UNLIMITED
@@ -98,12 +98,12 @@ class TaskGroup:
         return self.created - self.replaced - self.released - self.timed_out
 
     @cython.ccall
-    def has_place(self) -> cython.bint:
+    def has_placeholder(self) -> cython.bint:
         """Is there one that a real ask might replace?"""
-        place: Ask
+        placeholder: Ask
         while self.start < len(self.held):
-            place = cython.cast(Ask, self.held[self.start])
-            if not place.released and not place.preempted:
+            placeholder = cython.cast(Ask, self.held[self.start])
+            if not placeholder.released and not placeholder.preempted:
                 return True
             self.start += 1
         self.held.clear()
@@ -113,25 +113,25 @@ class TaskGroup:
     @cython.ccall
     def one_gone(self) -> cython.void:
         """One that was placed has ended: leave out those that are passed over, once they may be half of `held`."""
-        place: Ask
+        placeholder: Ask
         kept: list[Any] = []
         self.gone += 1
         if 2 * self.gone < len(self.held):
             return
-        for place in self.held[self.start :]:
-            if not place.released and not place.preempted:
-                kept.append(place)
+        for placeholder in self.held[self.start :]:
+            if not placeholder.released and not placeholder.preempted:
+                kept.append(placeholder)
         self.held = kept
         self.start = 0
         self.gone = 0
 
 
 @cython.cclass
-class Gang:
+class PlaceholderGang:
     """What an application has to do with placeholders.
 
-    `placed` counts its placeholder allocations, `gained` sums those that were replaced. `whole`: all that the application
-    announced were there once. `fallen`: its placeholders have timed out. `replacing` maps a placeholder to the real ask
+    `placed` counts its placeholder allocations, `gained` sums those that were replaced. `was_complete`: all that the application
+    announced were there once. `placeholders_timed_out`: its placeholders have timed out. `replacing` maps a placeholder to the real ask
     that takes its place as soon as the resource manager confirms, `arriving` the id of that ask to the placeholder.
     """
 
@@ -141,8 +141,8 @@ class Gang:
     groups: dict[str, TaskGroup]
     placed: cython.Py_ssize_t
     gained: Vec
-    whole: cython.bint
-    fallen: cython.bint
+    was_complete: cython.bint
+    placeholders_timed_out: cython.bint
     replacing: dict[Ask, Ask]
     arriving: dict[str, Ask]
 
@@ -153,8 +153,8 @@ class Gang:
         self.groups = {}
         self.placed = 0
         self.gained = Vec()
-        self.whole = False
-        self.fallen = False
+        self.was_complete = False
+        self.placeholders_timed_out = False
         self.replacing = {}
         self.arriving = {}
 
@@ -168,14 +168,14 @@ class Gangs:
     """
 
     partition: Partition
-    books: Books
+    accounting: Accounting
     parking: Parking
     due: dict[Application, None]
     stuck: dict[Application, None]
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.books = partition.books
+        self.accounting = partition.accounting
         self.parking = partition.parking
         self.due = {}
         self.stuck = {}
@@ -197,14 +197,14 @@ class Gangs:
             if level.parent is not None:
                 most.lower_to(level.limit)
             level = level.parent
-        if most.holds(wanted):
+        if most.covers(wanted):
             return ""
-        names = self.books.types.names
+        names = self.accounting.types.names
         limits = {names[d]: amount for d, amount in enumerate(most.values()) if amount != UNLIMITED}
         return naming(
             f"queue {queue.path} cannot fit application ",
             message.application_id,
-            f": task group request {_as_map(wanted.named(self.books.types))} larger than max queue allocation "
+            f": task group request {_as_map(wanted.named(self.accounting.types))} larger than max queue allocation "
             f"{_as_map(limits)}",
         )
 
@@ -213,13 +213,13 @@ class Gangs:
         if not app.placeholder_ask.zero() or (timeout_ns > 0 and not message.timeout_is_running_time):
             self._open(app, message.gang_style == "Hard", timeout_ns)
 
-    def _open(self, app: Application, hard: bool, timeout_ns: int) -> Gang:
+    def _open(self, app: Application, hard: bool, timeout_ns: int) -> PlaceholderGang:
         """The time that has passed since the tagged creation is taken off the timeout, down to a millisecond."""
         timeout: int = timeout_ns if timeout_ns > 0 else PLACEHOLDER_TIMEOUT_NS
         created = seconds_tag(tag(app.tags, TAG_APPLICATION_CREATION_TIME))
         if created is not None:
             timeout = max(timeout - max(0, self.partition.now - created), MILLISECOND_NS)
-        gang: Gang = Gang(hard, timeout)
+        gang: PlaceholderGang = PlaceholderGang(hard, timeout)
         app.gang = gang
         return gang
 
@@ -227,7 +227,7 @@ class Gangs:
 
     def arrived(self, app: Application, ask: Ask, units: int) -> None:
         """So many placeholders more were asked for (or, placed elsewhere, have been); may be negative."""
-        gang: Gang | None = app.gang
+        gang: PlaceholderGang | None = app.gang
         group: TaskGroup | None
         other: Ask
         if gang is None:
@@ -252,7 +252,7 @@ class Gangs:
     def joined(self, ask: Ask) -> cython.void:
         """An ask with a task group is pending, new or again: if it is a real one it may have to wait."""
         app: Application = cython.cast(Application, ask.app)
-        gang: Gang | None = app.gang
+        gang: PlaceholderGang | None = app.gang
         group: TaskGroup | None
         if gang is None or ask.placeholder:
             return
@@ -264,21 +264,21 @@ class Gangs:
     def _wait(self, app: Application, group: TaskGroup, ask: Ask) -> cython.void:
         app.requests.park(ask, AWAITS_PLACEHOLDER)
         if ask.shape.failed:
-            self.partition.parking.candidates.strays[ask.shape] = None
+            self.partition.parking.freed_nodes.partly_parked[ask.shape] = None
         group.waiting[ask] = None
-        if group.has_place():
+        if group.has_placeholder():
             self.due[app] = None
 
     @cython.ccall
     def left(self, ask: Ask) -> cython.void:
         """An ask that waited for a placeholder is not pending any longer."""
-        gang: Gang = cython.cast(Gang, cython.cast(Application, ask.app).gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, cython.cast(Application, ask.app).gang)
         group: TaskGroup = gang.groups[ask.task_group]
         group.waiting.pop(ask, None)
 
     def dropped(self, app: Application, ask: Ask, *, timed_out: bool = False) -> None:
         """A pending placeholder ask is gone, with all that was left of it."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup = gang.groups[ask.task_group]
         if timed_out:
             group.timed_out += ask.repeats
@@ -304,7 +304,7 @@ class Gangs:
     @cython.ccall
     def placed(self, app: Application, alloc: Ask) -> cython.void:
         """A placeholder was placed: the clock runs from the first one on, in any state; with the last one the application runs."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup = gang.groups[alloc.task_group]
         total: Vec
         gang.placed += 1
@@ -312,22 +312,22 @@ class Gangs:
         if group.waiting:
             self.due[app] = None
         self._start_clock(app, gang)
-        if gang.whole or app.placeholder_ask.zero():
+        if gang.was_complete or app.placeholder_ask.zero():
             return
         total = app.placeholders.clone()
         total.plus(gang.gained)
         if total.same(app.placeholder_ask):
-            gang.whole = True
+            gang.was_complete = True
             if app.state is not RESUMING:
                 self.partition.lifecycle.fire(app, RUN)
 
     @cython.cfunc
-    def _start_clock(self, app: Application, gang: Gang) -> cython.void:
+    def _start_clock(self, app: Application, gang: PlaceholderGang) -> cython.void:
         if gang.timer is None:
             gang.timer = self.partition.timers.add(self.partition.now + gang.timeout_ns, "placeholder", app)
 
     @cython.cfunc
-    def _stop_clock(self, gang: Gang) -> cython.void:
+    def _stop_clock(self, gang: PlaceholderGang) -> cython.void:
         """It runs while a placeholder is pending or placed: a gang that is not whole must not wait for ever."""
         group: TaskGroup
         if gang.timer is None:
@@ -341,7 +341,7 @@ class Gangs:
     @cython.ccall
     def ended(self, app: Application, alloc: Ask, timed_out: cython.bint) -> cython.void:
         """A placeholder allocation is gone, and no real one took its place."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup = gang.groups[alloc.task_group]
         if not alloc.preempted:
             alloc.released = True  # it is found in `held`, and passed over
@@ -357,7 +357,7 @@ class Gangs:
 
         Source: docs/spec/states.md, section 1.5.
         """
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         gang.placed -= 1
         group.one_gone()
         self.settle(app, group)
@@ -367,7 +367,7 @@ class Gangs:
     @cython.ccall
     def none_placed(self, app: Application) -> cython.void:
         """No placeholder is placed any more."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         lifecycle = self.partition.lifecycle
         self._stop_clock(gang)
         if app.state is RESUMING and (app.asks_pending or app.allocations):
@@ -375,7 +375,7 @@ class Gangs:
         elif app.state is COMPLETING:
             lifecycle.fire(app, COMPLETE)
             return
-        if gang.fallen and app.state is ACCEPTED and app.allocations:
+        if gang.placeholders_timed_out and app.state is ACCEPTED and app.allocations:
             lifecycle.fire(app, RUN)  # members that took over before the others timed out run
         lifecycle.emptied(app)
 
@@ -384,14 +384,14 @@ class Gangs:
     @cython.ccall
     def has_more(self, app: Application) -> cython.bint:
         """Are there a real ask and a placeholder of one task group?"""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup
         for group in gang.groups.values():
-            if group.waiting and group.has_place():
+            if group.waiting and group.has_placeholder():
                 return True
         return False
 
-    def stir(self, app: Application) -> None:
+    def mark_dirty(self, app: Application) -> None:
         """A placeholder has another size: what did not fit may."""
         if self.has_more(app):
             self.stuck.pop(app, None)
@@ -401,14 +401,14 @@ class Gangs:
 
     def forget(self, app: Application) -> None:
         """The application goes."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         self.partition.timers.cancel(gang.timer)
         gang.timer = None
         self.due.pop(app, None)
         self.stuck.pop(app, None)
 
 
-def _forget_one_that_ended(gang: Gang) -> None:
+def _forget_one_that_ended(gang: PlaceholderGang) -> None:
     """Forget the oldest task group without placeholders; while all have some, all stay."""
     for name, group in gang.groups.items():
         if not group.live():

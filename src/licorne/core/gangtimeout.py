@@ -28,7 +28,7 @@ def time_over(partition: Partition, app: Application) -> None:
     gang = app.gang
     assert gang is not None, "the application has to do with placeholders"
     gang.timer = None
-    whole = gang.whole or app.placeholder_ask.zero()
+    whole = gang.was_complete or app.placeholder_ask.zero()
     state = ApplicationState(app.state)
     if state in (ApplicationState.FAILING, ApplicationState.RESUMING):
         return
@@ -37,7 +37,7 @@ def time_over(partition: Partition, app: Application) -> None:
         _fail(partition, app)
         return
     if not running:
-        gang.fallen = True
+        gang.placeholders_timed_out = True
         partition.lifecycle.fire(app, ApplicationEvent.RESUME, OVER)  # the first interface knows no such state
     _release_placed(partition, app, PLACED_OVER)
     _drop_pending(partition, app)
@@ -56,7 +56,7 @@ def _fail(partition: Partition, app: Application) -> None:
         keys.pop(ask.key, None)
         _drop(partition, app, ask)
     for key in keys:
-        _say_dropped(partition, app, key)
+        _notify_dropped(partition, app, key)
     partition.lifecycle.emptied(app)
 
 
@@ -70,8 +70,8 @@ def _release(partition: Partition, alloc: Ask, message: str) -> None:
     """Ask the resource manager to end it, once; it is counted until that is confirmed."""
     if not alloc.released and not alloc.preempted:
         alloc.released = True
-        partition.books.asked_to_end += 1
-        partition.say_released(alloc, Termination.TIMEOUT, message)
+        partition.accounting.asked_to_end += 1
+        partition.notify_released(alloc, Termination.TIMEOUT, message)
 
 
 def _drop_pending(partition: Partition, app: Application) -> None:
@@ -85,10 +85,10 @@ def _drop(partition: Partition, app: Application, ask: Ask) -> None:
     partition.drop_ask(app, ask, counted=False)
     if ask.placeholder:
         partition.gangs.dropped(app, ask, timed_out=True)
-    _say_dropped(partition, app, ask.key)
+    _notify_dropped(partition, app, ask.key)
 
 
-def _say_dropped(partition: Partition, app: Application, key: str) -> None:
+def _notify_dropped(partition: Partition, app: Application, key: str) -> None:
     partition.out.append(Released(key, app.id, Termination.TIMEOUT, PENDING_OVER, partition.name, ask=True))
 
 

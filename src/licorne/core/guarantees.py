@@ -35,31 +35,31 @@ if TYPE_CHECKING:
 
 
 @cython.cclass
-class Ledger:
+class PlannedUsage:
     """What is planned in each queue, while nothing happens but preemption. `claims` (`licorne.core.claims`) has what is claimed.
 
     What is left of a guarantee is a map by place of the type: negative where more is used; what is not in it is unlimited.
     """
 
     claims: Claims
-    known: dict[Queue, Vec]
+    by_queue: dict[Queue, Vec]
 
     def __init__(self, claims: Claims) -> None:
         self.claims = claims
-        self.known = {}
+        self.by_queue = {}
 
     @cython.ccall
     def planned(self, queue: Queue) -> Vec:
-        """What the queue will use; the vector is kept right by `trade`."""
-        found: Vec | None = self.known.get(queue)
+        """What the queue will use; the vector is kept right by `record_eviction`."""
+        found: Vec | None = self.by_queue.get(queue)
         if found is None:
             found = queue.allocated.clone()
             found.minus(queue.preempting)
             found.plus(cython.cast(Vec, self.claims.claimed(queue)))
-            self.known[queue] = found
+            self.by_queue[queue] = found
         return found
 
-    def trade(self, ask: Ask, victims: list[Any]) -> dict[Queue, None]:
+    def record_eviction(self, ask: Ask, victims: list[Any]) -> dict[Queue, None]:
         """The victims (allocations) go, the ask has its claim: whose plan has changed."""
         changed: dict[Queue, None] = {}
         victim: Ask
@@ -68,21 +68,21 @@ class Ledger:
             victim = each
             queue = victim.app.queue
             while queue is not None:
-                if queue in self.known:
-                    cython.cast(Vec, self.known[queue]).minus(victim.shape.amounts)
+                if queue in self.by_queue:
+                    cython.cast(Vec, self.by_queue[queue]).minus(victim.shape.amounts)
                 changed[queue] = None
                 queue = queue.parent
         queue = ask.app.queue
         while queue is not None:
-            if queue in self.known:
-                cython.cast(Vec, self.known[queue]).plus(ask.shape.amounts)
+            if queue in self.by_queue:
+                cython.cast(Vec, self.by_queue[queue]).plus(ask.shape.amounts)
             changed[queue] = None
             queue = queue.parent
         return changed
 
     # -- guarantees ------------------------------------------------------------------------------------
 
-    def own(self, queue: Queue) -> dict[int, int]:
+    def own_remaining(self, queue: Queue) -> dict[int, int]:
         """What is left of the queue's own guarantee; empty if nothing is guaranteed to it."""
         d: cython.Py_ssize_t
         planned: Vec = self.planned(queue)
@@ -92,12 +92,12 @@ class Ledger:
 
     def entitlement(self, leaf: Queue) -> dict[int, int]:
         """What the leaf may still claim: its own guarantee decides; where it has none, the least of its ancestors'."""
-        found: dict[int, int] = self.own(leaf)
+        found: dict[int, int] = self.own_remaining(leaf)
         queue: Queue | None = leaf.parent
         if found:
             return found
         while queue is not None:
-            for d, rest in self.own(queue).items():
+            for d, rest in self.own_remaining(queue).items():
                 found[d] = min(rest, found.get(d, rest))
             queue = queue.parent
         return found
@@ -115,18 +115,20 @@ class Ledger:
                     return None
         return {d: rest[d] for d in rest if amounts.at(d) > 0} if listed else None
 
-    def remaining(self, queue: Queue | None, ancestors: dict[Queue, None], own_rest: bool) -> dict[int, int] | None:
+    def remaining(
+        self, queue: Queue | None, ancestors: dict[Queue, None], has_guarantee: bool
+    ) -> dict[int, int] | None:
         """R of section 2.5 for a queue that is not the ask's: None is nil.
 
-        `ancestors` are those of the ask's leaf, `own_rest` tells whether that leaf has a guarantee of its own.
+        `ancestors` are those of the ask's leaf, `has_guarantee` tells whether that leaf has a guarantee of its own.
         """
         if queue is None:
             return None
-        parent: dict[int, int] | None = self.remaining(queue.parent, ancestors, own_rest)
-        found: dict[int, int] = self.own(queue)
+        parent: dict[int, int] | None = self.remaining(queue.parent, ancestors, has_guarantee)
+        found: dict[int, int] = self.own_remaining(queue)
         if not parent and not found:
             return None
-        if found and own_rest and queue in ancestors and queue.parent is not None:
+        if found and has_guarantee and queue in ancestors and queue.parent is not None:
             return None
         for d, rest in (parent or {}).items():
             found[d] = min(rest, found.get(d, rest))

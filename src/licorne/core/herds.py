@@ -25,11 +25,11 @@ else:
     from .queue import Queue
     from .vectors import Vec, new_vec
 
-TOPS = cython.declare(cython.Py_ssize_t, 8)  # up to so many victims on a node a bound is known
+EXACT_SIZES = cython.declare(cython.Py_ssize_t, 8)  # up to so many victims on a node a bound is known
 
 
 @cython.cclass
-class Level:
+class QueueBudget:
     """A queue as a search for victims sees it.
 
     `planned` is what it will use when all victims are gone and all asks that have preempted run; `slack` what may be
@@ -38,7 +38,7 @@ class Level:
     """
 
     queue: Queue
-    parent: Level | None
+    parent: QueueBudget | None
     planned: Vec
     slack: Vec
     taken: Vec
@@ -46,7 +46,7 @@ class Level:
     inside: cython.bint  # it is below the root of the search
     guarded: cython.bint  # it must keep its guarantee
 
-    def __init__(self, queue: Queue, parent: Level | None, planned: Vec) -> None:
+    def __init__(self, queue: Queue, parent: QueueBudget | None, planned: Vec) -> None:
         self.queue = queue
         self.parent = parent
         self.planned = planned
@@ -57,7 +57,7 @@ class Level:
         self.guarded = False
 
     @cython.ccall
-    def settle(self, ask: Vec) -> cython.void:
+    def recompute(self, ask: Vec) -> cython.void:
         """Compute `slack` anew, for an ask of this size."""
         d: cython.Py_ssize_t
         rest: cython.longlong
@@ -74,7 +74,7 @@ class Level:
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def spares(self, amounts: Vec) -> cython.bint:
+    def allows(self, amounts: Vec) -> cython.bint:
         """May this be taken as well?"""
         d: cython.Py_ssize_t
         for d in range(min(self.slack.n, amounts.n)):
@@ -85,35 +85,35 @@ class Level:
 
 
 @cython.cclass
-class Herd:
-    """The candidates of one leaf queue; `levels` are the queues above them that must keep a guarantee.
+class LeafCandidates:
+    """The candidates of one leaf queue; `budgets` are the queues above them that must keep a guarantee.
 
-    `loose` is what one of them may use at most, `alive` whether the leaf may lose anybody at all (section 2.4).
+    `max_loss` is what one of them may use at most, `eligible` whether the leaf may lose anybody at all (section 2.4).
     """
 
-    leaf: Level
-    levels: list[Level]
+    budget: QueueBudget
+    budgets: list[QueueBudget]
     members: list[Candidate]
-    loose: Vec
+    max_loss: Vec
     largest: Vec
-    alive: cython.bint
+    eligible: cython.bint
 
-    def __init__(self, leaf: Level, levels: list[Any]) -> None:
-        self.leaf = leaf
-        self.levels = levels
+    def __init__(self, budget: QueueBudget, budgets: list[Any]) -> None:
+        self.budget = budget
+        self.budgets = budgets
         self.members = []
-        self.loose = Vec(0, UNLIMITED)
+        self.max_loss = Vec(0, UNLIMITED)
         self.largest = Vec()
-        self.alive = True
+        self.eligible = True
 
     @cython.ccall
-    def settle(self) -> cython.void:
-        """Compute `loose` anew, after the slack of the levels has changed."""
-        level: Level
-        self.loose.set_all(UNLIMITED)
-        for each in self.levels:
-            level = each
-            self.loose.lower_to(level.slack)
+    def recompute(self) -> cython.void:
+        """Compute `max_loss` anew, after the slack of the levels has changed."""
+        budget: QueueBudget
+        self.max_loss.set_all(UNLIMITED)
+        for each in self.budgets:
+            budget = each
+            self.max_loss.lower_to(budget.slack)
 
 
 @cython.cclass
@@ -121,20 +121,20 @@ class Candidate:
     """An allocation that may be evicted. `priority` is its priority as the ask's queues see it."""
 
     alloc: Ask
-    herd: Herd
-    site: Site
+    leaf_group: LeafCandidates
+    node_group: NodeCandidates
     amounts: Vec
-    bad: cython.bint  # it refuses, or is an originator
+    reluctant: cython.bint  # it refuses, or is an originator
     priority: cython.longlong
     created: cython.longlong
     seq: cython.longlong
 
-    def __init__(self, alloc: Ask, herd: Herd, site: Site, priority: int) -> None:
+    def __init__(self, alloc: Ask, leaf_group: LeafCandidates, node_group: NodeCandidates, priority: int) -> None:
         self.alloc = alloc
-        self.herd = herd
-        self.site = site
+        self.leaf_group = leaf_group
+        self.node_group = node_group
         self.amounts = alloc.shape.amounts
-        self.bad = alloc.originator or not alloc.allow_self
+        self.reluctant = alloc.originator or not alloc.allow_self
         self.priority = priority
         self.created = alloc.created
         self.seq = alloc.seq
@@ -144,14 +144,14 @@ class Candidate:
     def usable(self) -> cython.bint:
         """May it be evicted still, as far as it alone is concerned?"""
         alloc: Ask = self.alloc
-        if alloc.preempted or alloc.released or not self.herd.alive:
+        if alloc.preempted or alloc.released or not self.leaf_group.eligible:
             return False
-        return self.herd.loose.holds(self.amounts)
+        return self.leaf_group.max_loss.covers(self.amounts)
 
     @property
     def order(self) -> tuple[int, int, int, int]:
         """The order of sets of one: the best first."""
-        return int(self.bad), self.priority, -self.created, -self.seq
+        return int(self.reluctant), self.priority, -self.created, -self.seq
 
     @property
     def newness(self) -> tuple[int, int]:
@@ -160,10 +160,10 @@ class Candidate:
 
 
 @cython.cclass
-class Site:
+class NodeCandidates:
     """A node, and the candidates on it.
 
-    `room` is what is free there, with what is going already; `order` is the place of the node among all; `closed`: it is
+    `room` is what is free there, with what is going already; `order` is the place of the node among all; `reserved`: it is
     kept for an ask that has preempted. The bounds are for sets of these, those with willing ones alone, and of all.
     """
 
@@ -171,9 +171,9 @@ class Site:
     order: cython.Py_ssize_t
     members: list[Candidate]
     room: Vec
-    mild: Bounds
+    willing: Bounds
     all: Bounds
-    closed: cython.bint
+    reserved: cython.bint
     stale: cython.bint
 
     def __init__(self, node: Node, order: int) -> None:
@@ -181,9 +181,9 @@ class Site:
         self.order = order
         self.members = []
         self.room = node.free.clone()
-        self.mild = Bounds([], self.room)
-        self.all = self.mild
-        self.closed = False
+        self.willing = Bounds([], self.room)
+        self.all = self.willing
+        self.reserved = False
         self.stale = True
 
     def usable(self) -> list[Any]:
@@ -191,37 +191,37 @@ class Site:
         return [c for c in self.members if c.usable()]
 
     @cython.ccall
-    def settle(self) -> cython.void:
+    def recompute(self) -> cython.void:
         """Compute the bounds anew."""
         members: list[Any] = self.usable()
-        mild: list[Any] = [c for c in members if not c.bad]
+        willing: list[Any] = [c for c in members if not c.reluctant]
         self.stale = False
         self.all = Bounds(members, self.room)
-        self.mild = self.all if len(mild) == len(members) else Bounds(mild, self.room)
+        self.willing = self.all if len(willing) == len(members) else Bounds(willing, self.room)
 
 
 @cython.cclass
 class Bounds:
     """What sets of up to k of some candidates on a node can come to.
 
-    `tops[k]` is at least what is free when they are gone, in each type; its last is for all of them. `lows[k]` is the
+    `max_free[k]` is at least what is free when they are gone, in each type; its last is for all of them. `min_priorities[k]` is the
     lowest sum of priorities, and a set of k that has it has nobody newer than `created[k]`, `seq[k]`.
     """
 
-    tops: list[Vec]
-    lows: Vec
+    max_free: list[Vec]
+    min_priorities: Vec
     created: Vec
     seq: Vec
 
     def __init__(self, members: list[Any], room: Vec) -> None:
         k: cython.Py_ssize_t
-        known: cython.Py_ssize_t = min(len(members), TOPS)
+        known: cython.Py_ssize_t = min(len(members), EXACT_SIZES)
         total: cython.longlong = 0
         c: Candidate
         newest: tuple[int, int] = (-UNLIMITED, -UNLIMITED)
         at: cython.Py_ssize_t = 0
-        self.tops = self._sums(members, room, known)
-        self.lows = new_vec(known + 2, 0)
+        self.max_free = self._sums(members, room, known)
+        self.min_priorities = new_vec(known + 2, 0)
         self.created = new_vec(known + 2, -UNLIMITED)
         self.seq = new_vec(known + 2, -UNLIMITED)
         ordered = sorted(members, key=_by_priority)
@@ -234,7 +234,7 @@ class Bounds:
                         newest, (cython.cast(Candidate, ordered[at]).created, cython.cast(Candidate, ordered[at]).seq)
                     )
                     at += 1
-            self.lows.v[k] = total
+            self.min_priorities.v[k] = total
             self.created.v[k] = newest[0]
             self.seq.v[k] = newest[1]
 
@@ -263,11 +263,11 @@ class Bounds:
     def fewest(self, amounts: Vec) -> cython.Py_ssize_t:
         """At least so many victims are needed for room of this size, -1 if all are not enough."""
         k: cython.Py_ssize_t
-        n: cython.Py_ssize_t = len(self.tops)
-        if not cython.cast(Vec, self.tops[n - 1]).holds(amounts):
+        n: cython.Py_ssize_t = len(self.max_free)
+        if not cython.cast(Vec, self.max_free[n - 1]).covers(amounts):
             return -1
         for k in range(n):
-            if cython.cast(Vec, self.tops[k]).holds(amounts):
+            if cython.cast(Vec, self.max_free[k]).covers(amounts):
                 return k
         return -1
 

@@ -30,10 +30,10 @@ def index_steps(index: NodeIndex) -> Iterator[None]:
     assert all(before < after for before, after in pairwise(places)), "order of nodes"
     assert len(in_order) == len(index.by_id), "nodes in the index"
     for g, group in enumerate(index.groups):
-        assert group.place == g and group.count == len(group.blocks) > 0, "place of a group"
+        assert group.position == g and group.count == len(group.blocks) > 0, "place of a group"
         assert index.tops[g >> 6].start_of(g & 63) == group.start_of(0), "start of a group"
         for i, block in enumerate(group.blocks):
-            assert block.place == i and block.group is group, "place of a block"
+            assert block.position == i and block.group is group, "place of a block"
             assert block.count == len(block.nodes), "nodes of a block"
             for row, node in enumerate(reversed(block.nodes)):
                 assert node.block is block, f"block of node {node.id}"
@@ -48,10 +48,10 @@ def _row(index: NodeIndex, node: Node, block: NodeBlock) -> None:
     """One node: its own row, and the rows of its block and its group, which must not promise less."""
     group = block.group
     assert group is not None, f"group of the block of node {node.id}"
-    top = (index.tops[group.place >> 6], group.place & 63)
-    bounds = ((block, block.where_of(node)), (group, block.place), top)
+    top = (index.tops[group.position >> 6], group.position & 63)
+    bounds = ((block, block.where_of(node)), (group, block.position), top)
     assert node.score == index.policy.score_of(node), f"score of node {node.id}"
-    marks = node.marks.values() if node.open else []
+    marks = node.constraint_bitmap.values() if node.open else []
     marks += [0] * (index.words - len(marks))
     cells = index.grid.cells_of(node.free)
     for level, (columns, at) in enumerate(bounds):

@@ -23,7 +23,7 @@ from .states import ApplicationState, ObjectState
 from .tags import seconds_tag
 
 if cython.compiled:
-    from cython.cimports.licorne.core.accounting import Books
+    from cython.cimports.licorne.core.accounting import Accounting
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
     from cython.cimports.licorne.core.constants import (
@@ -45,7 +45,7 @@ else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.messages import Allocation
 
-    from .accounting import Books
+    from .accounting import Accounting
     from .application import Application
     from .asks import Ask, Shape
     from .constants import NEGATIVE, NEW_TYPES, NOTHING_IN_IT, PRIORITY_HIGHEST, PRIORITY_LOWEST, SUM_MAX, TOO_LARGE
@@ -72,7 +72,7 @@ class Intake:
 
     partition: Partition
     applications: dict[str, Application]
-    books: Books
+    accounting: Accounting
     parking: Parking
     types: Types
     root: Queue
@@ -83,13 +83,18 @@ class Intake:
     first_interface: cython.bint
 
     def __init__(
-        self, partition: Partition, applications: dict[str, Application], books: Books, root: Queue, plain: Need
+        self,
+        partition: Partition,
+        applications: dict[str, Application],
+        accounting: Accounting,
+        root: Queue,
+        plain: Need,
     ) -> None:
         self.partition = partition
         self.applications = applications
-        self.books = books
-        self.parking = books.parking
-        self.types = books.types
+        self.accounting = accounting
+        self.parking = accounting.parking
+        self.types = accounting.types
         self.root = root
         self.plain = plain
         self.amounts = Vec()
@@ -137,9 +142,9 @@ class Intake:
                     prefetch(cython.cast(cython.p_void, app), 6)
             ahead[at & 7] = app
             if ahead[(i + 6) & 7] is not None:
-                cython.cast(Application, item(ahead, (i + 6) & 7)).fetch()
+                cython.cast(Application, item(ahead, (i + 6) & 7)).prefetch_fields()
             if ahead[(i + 4) & 7] is not None:
-                cython.cast(Application, item(ahead, (i + 4) & 7)).fetch_more()
+                cython.cast(Application, item(ahead, (i + 4) & 7)).prefetch_more()
 
     @cython.cfunc
     def _take(self, message: Allocation) -> cython.void:
@@ -227,7 +232,7 @@ class Intake:
             self.submitted_with(app, ask)
             if app.state is NEW or app.state is COMPLETING:
                 self.partition.lifecycle.ask_added(app)
-            self.books.pend(app, ask)
+            self.accounting.pend(app, ask)
         return ""
 
     @cython.cfunc
@@ -245,11 +250,11 @@ class Intake:
         """The ask of a message whose amounts are `amounts`."""
         ask: Ask = Ask.__new__(Ask)
         tags = message.tags
-        shape: Shape = self.books.shape_for(app, self.amounts, message.resource, need)
+        shape: Shape = self.accounting.shape_for(app, self.amounts, message.resource, need)
         if shape.amounts is self.amounts:  # they are the shape's now
             self.amounts = new_vec(0, 0)
-        self.books.asks_seen += 1  # asks are numbered in the order of their arrival
-        ask.open(message.key, app, shape, message.priority, self.parking.now, self.books.asks_seen)
+        self.accounting.asks_seen += 1  # asks are numbered in the order of their arrival
+        ask.initialise(message.key, app, shape, message.priority, self.parking.now, self.accounting.asks_seen)
         if message.priority_class:
             ask.priority = self.partition.settings.priority_classes[message.priority_class]
         if tags:
@@ -277,18 +282,18 @@ def _change_ask(partition: Partition, app: Application, ask: Ask, message: Alloc
     """A known ask: other resources (or, in the first interface, another number) count from now on; nothing else."""
     repeats = message.max_allocations if partition.first_interface else ask.repeats
     amounts: Vec = partition.intake.amounts
-    if repeats == ask.repeats and partition.books.describes(ask.shape, amounts, message.resource):
+    if repeats == ask.repeats and partition.accounting.describes(ask.shape, amounts, message.resource):
         return
-    _ask_for(partition, app, ask, partition.books.shape(amounts, message.resource, ask.shape.need), repeats)
+    _ask_for(partition, app, ask, partition.accounting.shape(amounts, message.resource, ask.shape.need), repeats)
 
 
 def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, repeats: int) -> None:
-    partition.books.unpend(app, ask)
+    partition.accounting.unpend(app, ask)
     ask.shape = shape
     if ask.placeholder:
         partition.gangs.arrived(app, ask, repeats - ask.repeats)
     ask.repeats = repeats
-    partition.books.pend(app, ask)
+    partition.accounting.pend(app, ask)
     partition.guaranteed.seen.pop(app, None)  # it is no longer in its place among the asks
     if ask.reserved is not None:
         partition.parking.reserved_stale = True  # it may fit now
@@ -301,17 +306,17 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     Source: forced, docs/spec/scheduling.md, section 8.2.
     """
     amounts: Vec = partition.intake.amounts
-    if partition.books.describes(alloc.shape, amounts, message.resource):
+    if partition.accounting.describes(alloc.shape, amounts, message.resource):
         return
     more = amounts.clone()
     more.minus(alloc.shape.amounts)
-    _use(partition, app, alloc, partition.books.shape(amounts, message.resource, alloc.shape.need))
-    if partition.books.watch is not None:
-        partition.books.watch.resized(app, alloc)
+    _use(partition, app, alloc, partition.accounting.shape(amounts, message.resource, alloc.shape.need))
+    if partition.accounting.watch is not None:
+        partition.accounting.watch.resized(app, alloc)
     if partition.config.quota_preemption_enabled:
         partition.quotas.usage_forced(app.queue, more)
     if app.gang is not None:
-        partition.gangs.stir(app)
+        partition.gangs.mark_dirty(app)
     partition.claims.review(Outcome.FORCED)
 
 
@@ -321,13 +326,13 @@ def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> No
     assert node is not None, "an allocation has a node"
     preempted = alloc.preempted
     deadline, alloc.deadline = alloc.deadline, None  # it goes on
-    partition.books.give_back(app, alloc)
+    partition.accounting.remove_allocation(app, alloc)
     alloc.preempted = False
     alloc.deadline = deadline
     alloc.shape = shape
-    partition.books.take(app, alloc, node)
+    partition.accounting.add_allocation(app, alloc, node)
     if preempted:
-        partition.books.preempting(app, alloc)
+        partition.accounting.preempting(app, alloc)
 
 
 def read_again(partition: Partition, app: Application, names: dict[str, None]) -> None:
@@ -372,7 +377,7 @@ def _placed_outside(
     if pending is not None and pending.repeats == 1 and not partition.first_interface:
         partition.drop_ask(app, pending, counted=False)
         new = pending
-        new.shape = partition.books.shape(intake.amounts, message.resource, need)
+        new.shape = partition.accounting.shape(intake.amounts, message.resource, need)
     else:
         new = intake.make(app, message, need)
         new.repeats = 0
@@ -381,7 +386,7 @@ def _placed_outside(
         intake.submitted_with(app, new)
     partition.lifecycle.ask_added(app)
     new.bound_ns = partition.now
-    partition.books.take(app, new, node)
+    partition.accounting.add_allocation(app, new, node)
     if partition.config.quota_preemption_enabled:
         partition.quotas.usage_forced(app.queue, new.shape.amounts)
     if node.reservations:

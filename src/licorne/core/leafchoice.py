@@ -25,35 +25,35 @@ GROUPS_MAX = 24
 
 Size = tuple[int, ...]
 Age = tuple[int, int, int]
-Worth = tuple[int, int, int, tuple[Age, ...]]
+VictimRank = tuple[int, int, int, tuple[Age, ...]]
 """What is to be small: bad ones, victims, the sum of priorities, and when they were made, negated, in order."""
 
 
-def choose(candidates: Sequence[Ask], room: Mapping[int, int], steps: int) -> list[Ask]:
-    """The best set that serves. `room`: by a type's place, without a type of which any amount may be given back.
+def choose(candidates: Sequence[Ask], budget: Mapping[int, int], steps: int) -> list[Ask]:
+    """The best set that serves. `budget`: by a type's place, without a type of which any amount may be given back.
 
     Of allocations of one ask, which are equally old, those that come first among the candidates count as newer.
     """
-    fitting = [a for a in candidates if all(a.shape.amounts.at(d) <= max(0, left) for d, left in room.items())]
+    fitting = [a for a in candidates if all(a.shape.amounts.at(d) <= max(0, left) for d, left in budget.items())]
     if not fitting:
         return []
-    types = [d for d in sorted(room) if any(a.shape.amounts.at(d) for a in fitting)]
-    groups: dict[tuple[bool, Size], Group] = {}
+    types = [d for d in sorted(budget) if any(a.shape.amounts.at(d) for a in fitting)]
+    groups: dict[tuple[bool, Size], VictimGroup] = {}
     for alloc in fitting:
-        kind = (is_bad(alloc), tuple(alloc.shape.amounts.at(d) for d in types))
+        kind = (is_reluctant(alloc), tuple(alloc.shape.amounts.at(d) for d in types))
         if kind not in groups:
-            groups[kind] = Group(*kind)
+            groups[kind] = VictimGroup(*kind)
         groups[kind].members.append(alloc)
-    ordered = sorted(groups.values(), key=lambda group: group.rank([room[d] for d in types]))
+    ordered = sorted(groups.values(), key=lambda group: group.rank([budget[d] for d in types]))
     ages = {alloc: (-alloc.created, -alloc.seq, place) for place, alloc in enumerate(candidates)}
     for group in ordered:
         group.members.sort(key=_first_to_go)
-    search = Search(ordered, [room[d] for d in types], steps, ages)
+    search = LeafVictimSearch(ordered, [budget[d] for d in types], steps, ages)
     search.run()
     return [alloc for group, number in zip(ordered, search.best, strict=True) for alloc in group.members[:number]]
 
 
-def is_bad(alloc: Ask) -> bool:
+def is_reluctant(alloc: Ask) -> bool:
     """Is it to be evicted last: does it refuse preemption, or is it the originator of its application?"""
     return bool(alloc.originator or not alloc.allow_self)
 
@@ -62,11 +62,11 @@ def _first_to_go(alloc: Ask) -> tuple[int, int, int]:
     return alloc.priority, -alloc.created, -alloc.seq
 
 
-class Group:
+class VictimGroup:
     """Candidates that differ in nothing but priority and age."""
 
-    def __init__(self, bad: bool, size: Size) -> None:
-        self.bad = bad
+    def __init__(self, reluctant: bool, size: Size) -> None:
+        self.reluctant = reluctant
         self.size = size
         self.members: list[Ask] = []
 
@@ -75,9 +75,9 @@ class Group:
         part = max(
             (size * 1_000_000 // left for size, left in zip(self.size, room, strict=True) if left > 0), default=0
         )
-        return self.bad, -part, tuple(-size for size in self.size)
+        return self.reluctant, -part, tuple(-size for size in self.size)
 
-    def most(self, rest: Sequence[int]) -> int:
+    def max_count(self, rest: Sequence[int]) -> int:
         """So many of them fit."""
         number = len(self.members)
         for size, left in zip(self.size, rest, strict=True):
@@ -86,31 +86,31 @@ class Group:
         return number
 
 
-class Search:
+class LeafVictimSearch:
     """The search for the numbers of victims of each group; `best` is the best that was found."""
 
-    def __init__(self, groups: list[Group], room: list[int], steps: int, ages: Mapping[Ask, Age]) -> None:
+    def __init__(self, groups: list[VictimGroup], room: list[int], steps: int, ages: Mapping[Ask, Age]) -> None:
         self.groups = groups
-        self.room = room
+        self.budget = room
         self.steps = steps
         self.ages = ages
         self.best: list[int] = []
-        self.worth: Worth | None = None
+        self.best_rank: VictimRank | None = None
         self.numbers = [0] * len(groups)
         # Of the groups from each place on: their sums, those of the ones that are not bad, and the largest sizes.
-        self.tails: list[tuple[list[int], list[int], list[int]]] = []
+        self.suffix_sums: list[tuple[list[int], list[int], list[int]]] = []
         zeros = [0] * len(room)
         tail = (zeros, zeros, zeros)
-        self.tails.append(tail)
+        self.suffix_sums.append(tail)
         for group in reversed(groups):
             whole = [size * len(group.members) for size in group.size]
             tail = (
                 [a + b for a, b in zip(tail[0], whole, strict=True)],
-                tail[1] if group.bad else [a + b for a, b in zip(tail[1], whole, strict=True)],
+                tail[1] if group.reluctant else [a + b for a, b in zip(tail[1], whole, strict=True)],
                 [max(a, b) for a, b in zip(tail[2], group.size, strict=True)],
             )
-            self.tails.append(tail)
-        self.tails.reverse()
+            self.suffix_sums.append(tail)
+        self.suffix_sums.reverse()
 
     def run(self) -> None:
         """Find the best set, or a good one when the steps are used up."""
@@ -124,70 +124,70 @@ class Search:
                 return
         if len(self.groups) <= GROUPS_MAX:
             self.numbers = [0] * len(self.groups)
-            self._descend(0, list(self.room), 0, 0)
+            self._descend(0, list(self.budget), 0, 0)
 
     def _fill(self, order: list[int]) -> None:
         """Take of each group as many as fit, in this order: nothing more fits then."""
-        rest = list(self.room)
+        rest = list(self.budget)
         for place in order:
             group = self.groups[place]
-            number = self.numbers[place] = group.most(rest)
+            number = self.numbers[place] = group.max_count(rest)
             rest = [left - number * size for left, size in zip(rest, group.size, strict=True)]
         self.steps -= len(order)
-        self._offer()
+        self._consider()
 
-    def _offer(self) -> None:
+    def _consider(self) -> None:
         """A set that serves: is it the best until now?"""
-        bad = sum(number for group, number in zip(self.groups, self.numbers, strict=True) if group.bad)
-        few = (bad, sum(self.numbers))
-        if self.worth is not None and few > self.worth[:2]:
+        reluctant = sum(number for group, number in zip(self.groups, self.numbers, strict=True) if group.reluctant)
+        few = (reluctant, sum(self.numbers))
+        if self.best_rank is not None and few > self.best_rank[:2]:
             return
         victims = [a for g, number in zip(self.groups, self.numbers, strict=True) for a in g.members[:number]]
         self.steps -= len(victims) // 8
         newest = tuple(sorted(self.ages[a] for a in victims))
         worth = (*few, sum(a.priority for a in victims), newest)
-        if self.worth is None or worth < self.worth:
-            self.worth = worth
+        if self.best_rank is None or worth < self.best_rank:
+            self.best_rank = worth
             self.best = list(self.numbers)
 
-    def _descend(self, at: int, rest: list[int], bad: int, taken: int) -> None:
+    def _descend(self, at: int, rest: list[int], reluctant: int, taken: int) -> None:
         """Try all numbers of the groups from this place on; those before have theirs."""
         self.steps -= 1 + at // 8
-        if not self._promises(at, rest, bad, taken):
+        if not self._can_improve(at, rest, reluctant, taken):
             return
         if at == len(self.groups):
-            self._offer()
+            self._consider()
             return
         group = self.groups[at]
-        for number in range(group.most(rest), -1, -1):
+        for number in range(group.max_count(rest), -1, -1):
             if self.steps <= 0:
                 return
             self.numbers[at] = number
             left = [amount - number * size for amount, size in zip(rest, group.size, strict=True)]
-            self._descend(at + 1, left, bad + (number if group.bad else 0), taken + number)
+            self._descend(at + 1, left, reluctant + (number if group.reluctant else 0), taken + number)
 
-    def _promises(self, at: int, rest: list[int], bad: int, taken: int) -> bool:
+    def _can_improve(self, at: int, rest: list[int], reluctant: int, taken: int) -> bool:
         """Can a set that serves come of this, and one that is not worse than the best?
 
         What was left out of the groups before must not fit in the end: in some type what follows must take away so much.
         That needs some victims more, and some bad ones if those that are not bad do not suffice.
         """
-        more = more_bad = 0
+        more = more_reluctant = 0
         for place in range(at):
             group = self.groups[place]
             if self.numbers[place] < len(group.members):
-                needed = self._to_block(group.size, at, rest)
+                needed = self._needed_to_block(group.size, at, rest)
                 if needed is None:
                     return False
                 more = max(more, needed[0])
-                more_bad = max(more_bad, needed[1])
-        return self.worth is None or (bad + more_bad, taken + more) <= self.worth[:2]
+                more_reluctant = max(more_reluctant, needed[1])
+        return self.best_rank is None or (reluctant + more_reluctant, taken + more) <= self.best_rank[:2]
 
-    def _to_block(self, size: Size, at: int, rest: list[int]) -> tuple[int, int] | None:
+    def _needed_to_block(self, size: Size, at: int, rest: list[int]) -> tuple[int, int] | None:
         """At least so many victims, and bad ones, must follow so that a size does not fit; None: it always will."""
-        whole, good, largest = self.tails[at]
+        whole, good, largest = self.suffix_sums[at]
         least: int | None = None
-        least_bad = 0
+        least_reluctant = 0
         for d, left in enumerate(rest):
             lacking = left - size[d] + 1  # so much must be taken of this type; where it asks for none, nothing helps
             if size[d] == 0 or lacking > whole[d]:
@@ -195,7 +195,7 @@ class Search:
             if lacking <= 0:
                 return 0, 0
             number = -(-lacking // largest[d])
-            number_bad = max(0, -(-(lacking - good[d]) // largest[d]))
-            least_bad = number_bad if least is None else min(least_bad, number_bad)
+            number_reluctant = max(0, -(-(lacking - good[d]) // largest[d]))
+            least_reluctant = number_reluctant if least is None else min(least_reluctant, number_reluctant)
             least = number if least is None else min(least, number)
-        return None if least is None else (least, least_bad)
+        return None if least is None else (least, least_reluctant)

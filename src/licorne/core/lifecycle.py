@@ -272,8 +272,8 @@ class Lifecycle:
         if alloc.released or alloc.preempted:
             return
         alloc.released = True
-        self.partition.books.asked_to_end += 1
-        self.partition.say_released(alloc, Termination.TIMEOUT, "execution timeout reached")
+        self.partition.accounting.asked_to_end += 1
+        self.partition.notify_released(alloc, Termination.TIMEOUT, "execution timeout reached")
 
     # -- timers ----------------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ Source: docs/spec/scheduling.md, section 11.
 An application is *attached* once: from then on it holds the trackers that it counts with, its user's from its leaf to
 root, then its group's, if a configured group counts for it. What the hot path does with them is plain:
 
-* `Books.take` (licorne.core.accounting): for each tracker of the application `used += amounts`, `apps[app] = None`;
-* `Books.give_back`: for each tracker `used -= amounts`, and whoever is in `blocked` is woken;
+* `Accounting.add_allocation` (licorne.core.accounting): for each tracker of the application `used += amounts`, `apps[app] = None`;
+* `Accounting.remove_allocation`: for each tracker `used -= amounts`, and whoever is in `blocked` is woken;
 * `Descent.visit` attaches; `Parking.block` puts an application into `blocked` of the trackers that bind it.
 
 Everything else is done here: trackers are made and dropped, limits are set, applications leave the sets of running
@@ -135,9 +135,9 @@ class Limits:
         trackers: list[Any] = []
         app.group = self._matching_group(app)
         app.group_chosen = True
-        self._hold(USER, app.user, app.queue, trackers)
+        self._retain(USER, app.user, app.queue, trackers)
         if app.group is not None:
-            self._hold(GROUP, app.group, app.queue, trackers)
+            self._retain(GROUP, app.group, app.queue, trackers)
             if self.regrouped is not None:
                 self.regrouped(app, None, app.group)
         app.trackers = trackers
@@ -162,7 +162,7 @@ class Limits:
             self.regrouped(app, app.group, None)
         app.group = None
         app.group_chosen = False
-        self._let_go(trackers)
+        self._release(trackers)
         return list(woken)
 
     # -- the configuration -----------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Limits:
                 if any(app.group == group and path in paths for path, group in lost):
                     self._match_again(app, woken)
         for tracker in self._each():
-            self._forget_unheld(tracker)
+            self._forget_unused(tracker)
         return list(woken)
 
     def _read(self, config: QueueConfig, path: str) -> None:
@@ -231,7 +231,7 @@ class Limits:
             self.regrouped(app, app.group, group)
         after: list[Any] = []
         if group is not None:
-            self._hold(GROUP, group, app.queue, after)
+            self._retain(GROUP, group, app.queue, after)
         running = any(app in tracker.apps for tracker in app.trackers)
         uses = _uses(app)
         for tracker in before:
@@ -244,7 +244,7 @@ class Limits:
         app.trackers = app.trackers[:levels] + after
         app.group = group
         woken[app] = None
-        self._let_go(before)
+        self._release(before)
 
     # -- groups and trackers ---------------------------------------------------------------------------
 
@@ -311,7 +311,7 @@ class Limits:
         return [tracker for named in both for by_path in named.values() for tracker in by_path.values()]
 
     @cython.cfunc
-    def _hold(self, kind: str, name: str, leaf: Queue, held: list[Any]) -> cython.void:
+    def _retain(self, kind: str, name: str, leaf: Queue, held: list[Any]) -> cython.void:
         """One more application holds the trackers of this user or group from its leaf up to root: append them."""
         by_path: dict[str, Any] = self._by_path(kind, name)
         queue: Queue | None = leaf
@@ -325,15 +325,15 @@ class Limits:
             queue = queue.parent
 
     @cython.cfunc
-    def _let_go(self, trackers: list[Any]) -> cython.void:
+    def _release(self, trackers: list[Any]) -> cython.void:
         """One application less holds these trackers."""
         tracker: Tracker
         for tracker in trackers:
             tracker.holders -= 1
-            self._forget_unheld(tracker)
+            self._forget_unused(tracker)
 
     @cython.cfunc
-    def _forget_unheld(self, tracker: Tracker) -> cython.void:
+    def _forget_unused(self, tracker: Tracker) -> cython.void:
         """Forget a tracker that nobody holds any more, unless a limit names its user or group."""
         limit: Maxima
         if tracker.holders:

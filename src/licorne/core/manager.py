@@ -19,7 +19,7 @@ else:
 
 
 @cython.cclass
-class Manager:
+class RegisteredManager:
     """A registered resource manager: its configuration, settings and partitions."""
 
     rm_id: str
@@ -79,7 +79,7 @@ class Manager:
         """A predicate of the resource manager keeps an ask off a node."""
         for partition in self.ordered:
             if partition.events is not None and node_id in partition.nodes:
-                partition.events.notices.refused(key, node_id, why)
+                partition.events.request_events.refused(key, node_id, why)
 
     def add(self, name: str, partition: Partition) -> None:
         """One more partition."""

@@ -21,25 +21,25 @@ else:
 
     from .vectors import Vec, new_vec
 
-KEPT = cython.declare(cython.Py_ssize_t, 16)
+ROWS_MAX = cython.declare(cython.Py_ssize_t, 16)
 
 
 @cython.cclass
 class Minima:
     """The minima of a set of vectors: up to 16 rows of amounts, one for each of `width` resource types.
 
-    An amount that a vector does not hold is 0, and who wants nothing fits a negative room (as `Vec.holds`).
+    An amount that a vector does not hold is 0, and who wants nothing fits a negative room (as `Vec.covers`).
     """
 
     low: cython.p_longlong  # row by row
     width: cython.Py_ssize_t
     count: cython.Py_ssize_t
-    lossless: cython.bint  # a minimum too many is left out; else two are joined
+    discards_excess: cython.bint  # a minimum too many is left out; else two are joined
 
     def __init__(self, lossless: bool) -> None:
         self.width = 0
         self.count = 0
-        self.lossless = lossless
+        self.discards_excess = lossless
         if not cython.compiled:
             self.low = []
 
@@ -49,7 +49,7 @@ class Minima:
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def reach(self, room: Vec) -> cython.bint:
+    def any_within(self, room: Vec) -> cython.bint:
         """Is one of them below `room`, or equal to it?"""
         i: cython.Py_ssize_t
         for i in range(self.count):  # mostly the first is, or one of the next, so that no columns are needed
@@ -83,19 +83,19 @@ class Minima:
     def add(self, vec: Vec) -> cython.bint:
         """One more vector is in the set. False: one that was in it is no larger."""
         i: cython.Py_ssize_t
-        if self.reach(vec):
+        if self.any_within(vec):
             return False
         i = self.count - 1
         while i >= 0:
             if self._above(i, vec):
                 self._drop(i)
             i -= 1
-        if self.count < KEPT:
+        if self.count < ROWS_MAX:
             self._append(vec)
-        elif not self.lossless:
-            joined: Vec = self.row(KEPT - 1)
+        elif not self.discards_excess:
+            joined: Vec = self.row(ROWS_MAX - 1)
             joined.lower_to(vec)
-            self._drop(KEPT - 1)
+            self._drop(ROWS_MAX - 1)
             self.add(joined)
         return True
 
@@ -153,12 +153,12 @@ class Minima:
         d: cython.Py_ssize_t
         old: cython.p_longlong = self.low
         if cython.compiled:
-            self.low = cython.cast(cython.p_longlong, malloc(width * KEPT * 8))
+            self.low = cython.cast(cython.p_longlong, malloc(width * ROWS_MAX * 8))
             if self.low == cython.NULL:
                 self.low = old
                 raise MemoryError
         else:
-            self.low = [0] * (width * KEPT)
+            self.low = [0] * (width * ROWS_MAX)
         for i in range(self.count):
             for d in range(width):
                 self.low[i * width + d] = old[i * self.width + d] if d < self.width else 0

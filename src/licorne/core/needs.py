@@ -14,11 +14,11 @@ CHARACTERS_MAX = 1 << 20
 """How many different texts of constraints are remembered with what they mean, and how long they are together at most."""
 
 
-class Kind:
+class LabelSet:
     """All nodes with the same labels. Their marks are one object, so that a need is answered once for all of them."""
 
     def __init__(self) -> None:
-        self.marks = Vec()
+        self.bitmap = Vec()
         self.nodes: dict[Node, None] = {}
 
 
@@ -31,7 +31,7 @@ class Needs:
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
         self._by_text: dict[str, Need] = {}
         self._characters = 0  # of these texts
-        self._kinds: dict[NodeLabels, Kind] = {}
+        self._kinds: dict[NodeLabels, LabelSet] = {}
         self._free_numbers: list[int] = []
         self._next_number = 1
         self._many = SHARED  # with so many needs those are forgotten that nobody waits with
@@ -60,22 +60,22 @@ class Needs:
         need = self._needs[constraints] = Need(constraints, self._number())
         self._index.widen(need.word + 1)
         for labels, kind in self._kinds.items():
-            before = kind.marks.at(need.word)
+            before = kind.bitmap.at(need.word)
             self._answer(labels, kind, need)
-            if kind.marks.at(need.word) != before:
+            if kind.bitmap.at(need.word) != before:
                 for node in kind.nodes:
-                    self._index.mark(node)
+                    self._index.set_constraint_bit(node)
         return need
 
     def enter(self, node: Node) -> None:
         """The node is new or has other labels: give it its marks. The index is told by the caller."""
         kind = self._kinds.get(node.labels)
         if kind is None:
-            kind = self._kinds[node.labels] = Kind()
+            kind = self._kinds[node.labels] = LabelSet()
             for need in self._needs.values():
                 self._answer(node.labels, kind, need)
         kind.nodes[node] = None
-        node.marks = kind.marks
+        node.constraint_bitmap = kind.bitmap
 
     def leave(self, node: Node) -> None:
         """The node goes, or will have other labels."""
@@ -90,10 +90,10 @@ class Needs:
             yield labels, kind.nodes
 
     @staticmethod
-    def _answer(labels: NodeLabels, kind: Kind, need: Need) -> None:
+    def _answer(labels: NodeLabels, kind: LabelSet, need: Need) -> None:
         matches = need.constraints.matches(labels)
         if need.exact or matches:  # a shared mark is set if any need that shares it is met
-            kind.marks.set_bit(need.word, need.mark, matches)
+            kind.bitmap.set_bit(need.word, need.mask, matches)
 
     def _number(self) -> int:
         """The number of a mark for a new need."""
@@ -125,8 +125,8 @@ class Needs:
         """Prove that every mark says what its need says."""
         for labels, kind in self._kinds.items():
             for node in kind.nodes:
-                assert node.labels == labels and node.marks is kind.marks, f"kind of node {node.id}"
+                assert node.labels == labels and node.constraint_bitmap is kind.bitmap, f"kind of node {node.id}"
             for need in self._needs.values():
                 matches = need.constraints.matches(labels)
-                marked = bool(kind.marks.at(need.word) & need.mark)
+                marked = bool(kind.bitmap.at(need.word) & need.mask)
                 assert marked == matches or (not need.exact and not matches), f"marks of {labels}"

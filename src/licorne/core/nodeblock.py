@@ -33,20 +33,20 @@ def order_key(score: cython.double) -> cython.longlong:
 
 @cython.cclass
 class NodeBlock(Columns):
-    """Up to 64 nodes, each in a row of its own; `group` and `place` say where the block stands.
+    """Up to 64 nodes, each in a row of its own; `group` and `position` say where the block stands.
 
     In the list of nodes the last row comes first: mostly the first row leaves, and a list is cut at its end at once.
     """
 
     nodes: list[Node]
     group: NodeGroup | None
-    place: cython.Py_ssize_t
+    position: cython.Py_ssize_t
 
     def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
         Columns.__init__(self, width, words)
         self.nodes = []
         self.group = None
-        self.place = 0
+        self.position = 0
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -60,21 +60,21 @@ class NodeBlock(Columns):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch_next(self) -> cython.void:
+    def prefetch_next(self) -> cython.void:
         """Have the processor fetch what follows the first node, which mostly leaves its place when it is taken.
 
-        As in `AskBlock.fetch_after`: of one node the node, of the one before it what that names, of the next the entries.
+        As in `AskBlock.prefetch_after`: of one node the node, of the one before it what that names, of the next the entries.
         """
         if cython.compiled:
             at: cython.Py_ssize_t = self.count - 4
             if at >= 0:
                 prefetch(item(self.nodes, at), 3)
-                cython.cast(Node, item(self.nodes, at + 1)).fetch()
-                cython.cast(Node, item(self.nodes, at + 2)).fetch_allocations()
+                cython.cast(Node, item(self.nodes, at + 1)).prefetch_fields()
+                cython.cast(Node, item(self.nodes, at + 2)).prefetch_allocations()
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch(self) -> cython.void:
+    def prefetch_fields(self) -> cython.void:
         """Have the processor fetch what a new row changes."""
         if cython.compiled:
             prefetch(cython.cast(cython.p_void, self.v + self.keys), 8)
@@ -95,7 +95,7 @@ class NodeBlock(Columns):
         v: cython.p_longlong = self.v
         room: Vec = node.free
         free_: cython.p_longlong = room.v
-        marks: Vec = node.shown_marks()
+        marks: Vec = node.search_bitmap()
         d: cython.Py_ssize_t
         for d in range(self.width):
             v[d * 64 + at] = free_[d] if d < room.n else 0
@@ -138,16 +138,16 @@ class NodeBlock(Columns):
 class NodeGroup(Columns):
     """Up to 64 blocks in order; a row holds the bounds of one of them, and the (key, rank) from which on nodes belong to it.
 
-    `place` is the group's among the groups.
+    `position` is the group's among the groups.
     """
 
     blocks: list[NodeBlock]
-    place: cython.Py_ssize_t
+    position: cython.Py_ssize_t
 
     def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
         Columns.__init__(self, width, words)
         self.blocks = []
-        self.place = 0
+        self.position = 0
 
     @cython.cfunc
     def add(self, block: NodeBlock, at: cython.Py_ssize_t) -> cython.void:
@@ -157,7 +157,7 @@ class NodeGroup(Columns):
         self.v[self.keys + 64 + at] = block.v[block.keys + 64]
         self.blocks.insert(at, block)
         block.group = self
-        self._places_from(at)
+        self._renumber_from(at)
         self.tighten(at)
 
     @cython.cfunc
@@ -166,7 +166,7 @@ class NodeGroup(Columns):
         self.close_row(at)
         cython.cast(NodeBlock, self.blocks[at]).group = None
         del self.blocks[at]
-        self._places_from(at)
+        self._renumber_from(at)
 
     @cython.cfunc
     def tighten(self, at: cython.Py_ssize_t) -> cython.void:
@@ -195,7 +195,7 @@ class NodeGroup(Columns):
         new.count = self.count - half
         self.count = half
         self.exact = False
-        new._places_from(0)
+        new._renumber_from(0)
         return new
 
     @cython.cfunc
@@ -209,10 +209,10 @@ class NodeGroup(Columns):
         self.blocks += other.blocks
         self.count += other.count
         self.exact = False
-        self._places_from(start)
+        self._renumber_from(start)
 
     @cython.cfunc
-    def _places_from(self, start: cython.Py_ssize_t) -> cython.void:
+    def _renumber_from(self, start: cython.Py_ssize_t) -> cython.void:
         j: cython.Py_ssize_t
         for j in range(start, self.count):
-            cython.cast(NodeBlock, self.blocks[j]).place = j
+            cython.cast(NodeBlock, self.blocks[j]).position = j

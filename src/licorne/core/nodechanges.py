@@ -100,13 +100,13 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
         reason = naming(f"failure while adding new node, node rejected with error: \n{words[0]}", *words[1:])
         partition.out.append(refused_node(message, reason))
         return False
-    partition.numbering.bring_node(capacity, message.occupied)
+    partition.numbering.register_node_types(capacity, message.occupied)
     node = Node(message.node_id, attributes, labels, partition.types.amounts(capacity))
     node.schedulable = message.action is NodeAction.CREATE
     node.base_occupied = partition.types.amounts(message.occupied or {})
     node.occupied.plus(node.base_occupied)
     node.refree()
-    partition.numbering.hold(node, 1)
+    partition.numbering.count_node(node, 1)
     partition.nodes[node.id] = node
     partition.needs.enter(node)
     partition.index.add(node, node.capacity.n)
@@ -128,9 +128,9 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
             fault = str(error)
     if fault:
         return fault
-    partition.numbering.bring_node(message.capacity, message.occupied)
+    partition.numbering.register_node_types(message.capacity, message.occupied)
     capacity = node.capacity if message.capacity is None else partition.types.amounts(message.capacity)
-    partition.numbering.hold(node, -1)
+    partition.numbering.count_node(node, -1)
     if message.attributes is not None:
         node.attributes = message.attributes
         partition.needs.leave(node)
@@ -144,7 +144,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
         partition.resize(node.capacity, -1)
         node.capacity = capacity
         partition.resize(capacity, 1)
-    partition.numbering.hold(node, 1)
+    partition.numbering.count_node(node, 1)
     node.refree()
     if capacity.n > partition.index.width:
         partition.index.rebuild(capacity.n)
@@ -163,7 +163,7 @@ def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None
     if schedulable:
         partition.parking.node_opened(node)
     partition.claims.review(Outcome.NODE)
-    partition.changed = True
+    partition.dirty = True
 
 
 def remove_node(partition: Partition, node: Node) -> None:
@@ -177,7 +177,7 @@ def remove_node(partition: Partition, node: Node) -> None:
     partition.index.drop(node)
     partition.needs.leave(node)
     del partition.nodes[node.id]
-    partition.numbering.hold(node, -1)
+    partition.numbering.count_node(node, -1)
     partition.parking.node_gone(node)
     for key in node.foreign:
         del partition.foreign[key]
@@ -186,8 +186,8 @@ def remove_node(partition: Partition, node: Node) -> None:
         if app.gang is not None:
             partition.replacement.node_lost(app, alloc, f"Node {node.id} Removed")
             continue
-        partition.books.give_back(app, alloc)
-        partition.say_released(alloc, Termination.STOPPED_BY_RM, f"Node {node.id} Removed")
+        partition.accounting.remove_allocation(app, alloc)
+        partition.notify_released(alloc, Termination.STOPPED_BY_RM, f"Node {node.id} Removed")
         partition.lifecycle.emptied(app)
     partition.resize(node.capacity, -1)
     partition.claims.review(Outcome.NODE)
@@ -269,4 +269,4 @@ def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> 
     partition.index.mend(node)
     partition.parking.node_freed(node)
     partition.claims.review(Outcome.FOREIGN)
-    partition.changed = True
+    partition.dirty = True

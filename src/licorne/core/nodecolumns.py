@@ -32,7 +32,7 @@ ROW_OF_BITS = cython.declare(cython.ulonglong, 0x0101010101010101)
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _whole(x: cython.double) -> cython.longlong:
+def _truncated(x: cython.double) -> cython.longlong:
     return cython.cast(cython.longlong, x) if cython.compiled else int(x)
 
 
@@ -85,12 +85,12 @@ class Grid:
         high: cython.double = max(self.high[d], self.low[d])
         middle: cython.double = sqrt(low * high)
         self.steps[i] = self.low[d]
-        self.steps[i + 4] = _whole(middle)
-        self.steps[i + 2] = _whole(sqrt(low * middle))
-        self.steps[i + 1] = _whole(sqrt(low * sqrt(low * middle)))
-        self.steps[i + 3] = _whole(sqrt(sqrt(low * middle) * middle))
-        self.steps[i + 6] = _whole(sqrt(middle * high))
-        self.steps[i + 5] = _whole(sqrt(middle * sqrt(middle * high)))
+        self.steps[i + 4] = _truncated(middle)
+        self.steps[i + 2] = _truncated(sqrt(low * middle))
+        self.steps[i + 1] = _truncated(sqrt(low * sqrt(low * middle)))
+        self.steps[i + 3] = _truncated(sqrt(sqrt(low * middle) * middle))
+        self.steps[i + 6] = _truncated(sqrt(middle * high))
+        self.steps[i + 5] = _truncated(sqrt(middle * sqrt(middle * high)))
 
     @cython.cfunc
     @cython.exceptval(check=False)

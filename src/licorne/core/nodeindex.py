@@ -56,7 +56,7 @@ class NodeIndex:
     spare: NodeBlock | None  # one that has become empty: the next to be filled
     visits: cython.longlong  # blocks searched: counted work
     moves: cython.longlong  # nodes that changed their place
-    changes: cython.longlong  # of nodes: what is free there, and who may use them
+    generation: cython.longlong  # of nodes: what is free there, and who may use them
 
     def __init__(self, policy: ScorePolicy) -> None:
         self.width = 0
@@ -66,7 +66,7 @@ class NodeIndex:
         self.by_id = []
         self.visits = 0
         self.moves = 0
-        self.changes = 0
+        self.generation = 0
         self._load([])
 
     # -- membership ------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class NodeIndex:
             self.rebuild(self.width)
 
     @cython.ccall
-    def mark(self, node: Node) -> cython.void:
+    def set_constraint_bit(self, node: Node) -> cython.void:
         """The node's marks have changed, and nothing else that counts here."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         self._rewrite(block, block.row_of(node), order_key(node.score), node)
@@ -169,23 +169,23 @@ class NodeIndex:
         """What is free on a node has changed: have the processor fetch where it stands and where it will, before `mend`."""
         if cython.compiled and len(self.groups) > 1:  # a single group stays in the cache
             if node.block is not None:
-                cython.cast(NodeBlock, node.block).fetch()
+                cython.cast(NodeBlock, node.block).prefetch_fields()
             self.target = self._block_for(order_key(self.policy.score(node)), node.rank)
             prefetch(cython.cast(cython.p_void, self.target), 2)
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch_target(self) -> cython.void:
+    def prefetch_target(self) -> cython.void:
         """The same for its rows, after `aim`."""
         if self.target is not None:
-            self.target.fetch()
+            self.target.prefetch_fields()
 
     @cython.ccall
     def mend(self, node: Node) -> cython.void:
         """What is free on a node, or its bits, have changed: rewrite it, and move it where its score belongs."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         at: cython.Py_ssize_t = block.row_of(node)
-        self.changes += 1
+        self.generation += 1
         node.score = self.policy.score(node)
         key: cython.longlong = order_key(node.score)
         if self._stays(block, at, key, node.rank):
@@ -213,14 +213,14 @@ class NodeIndex:
         if at > 0:
             if not block.starts_by(at - 1, key, rank):
                 return False
-        elif not group.starts_by(block.place, key, rank) and (block.place > 0 or group.place > 0):
+        elif not group.starts_by(block.position, key, rank) and (block.position > 0 or group.position > 0):
             return False
         if at + 1 < block.count:
             return not block.starts_by(at + 1, key, rank)
-        if block.place + 1 < group.count:
-            return not group.starts_by(block.place + 1, key, rank)
-        if group.place + 1 < len(self.groups):
-            return not cython.cast(NodeGroup, self.groups[group.place + 1]).starts_by(0, key, rank)
+        if block.position + 1 < group.count:
+            return not group.starts_by(block.position + 1, key, rank)
+        if group.position + 1 < len(self.groups):
+            return not cython.cast(NodeGroup, self.groups[group.position + 1]).starts_by(0, key, rank)
         return True
 
     @cython.cfunc
@@ -253,9 +253,9 @@ class NodeIndex:
     def _lift(self, block: NodeBlock, node: Node, cells: cython.ulonglong) -> cython.void:
         """Lift the bounds of a block and of its group to a node that was written into it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
-        marks: Vec = node.shown_marks()
-        if group.lift_row(block.place, node.free, marks, cells):  # else the group's own bounds cover it as well
-            cython.cast(Columns, self.tops[group.place >> 6]).lift_row(group.place & 63, node.free, marks, cells)
+        marks: Vec = node.search_bitmap()
+        if group.lift_row(block.position, node.free, marks, cells):  # else the group's own bounds cover it as well
+            cython.cast(Columns, self.tops[group.position >> 6]).lift_row(group.position & 63, node.free, marks, cells)
 
     @cython.cfunc
     def _take_out(self, block: NodeBlock, at: cython.Py_ssize_t) -> cython.void:
@@ -268,15 +268,15 @@ class NodeIndex:
         if block.count == 0 and group.count > 1:
             self._drop(block)
         elif group.count > 1:
-            if block.place + 1 == group.count:
-                block = cython.cast(NodeBlock, group.blocks[block.place - 1])
-            neighbour = cython.cast(NodeBlock, group.blocks[block.place + 1])
+            if block.position + 1 == group.count:
+                block = cython.cast(NodeBlock, group.blocks[block.position - 1])
+            neighbour = cython.cast(NodeBlock, group.blocks[block.position + 1])
             if block.count + neighbour.count <= JOINED:
                 neighbour.give(0, block)
-                group.join_rows(block.place, neighbour.place)
+                group.join_rows(block.position, neighbour.position)
                 self._drop(neighbour)
         elif block.count == 0 and len(self.groups) > 1:
-            del self.groups[group.place]
+            del self.groups[group.position]
             self._top()
             return
         if group.count < FEW and len(self.groups) > 1:
@@ -286,19 +286,19 @@ class NodeIndex:
     def _drop(self, block: NodeBlock) -> cython.void:
         """An empty block leaves its group."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
-        group.drop(block.place)
-        group.show_start(cython.cast(Columns, self.tops[group.place >> 6]), group.place & 63)
+        group.drop(block.position)
+        group.show_start(cython.cast(Columns, self.tops[group.position >> 6]), group.position & 63)
         self.spare = block
 
     @cython.cfunc
     def _join(self, group: NodeGroup) -> cython.void:
         """A group has become small: join it with a neighbour if that has room."""
-        if group.place + 1 == len(self.groups):
-            group = cython.cast(NodeGroup, self.groups[group.place - 1])
-        neighbour: NodeGroup = cython.cast(NodeGroup, self.groups[group.place + 1])
+        if group.position + 1 == len(self.groups):
+            group = cython.cast(NodeGroup, self.groups[group.position - 1])
+        neighbour: NodeGroup = cython.cast(NodeGroup, self.groups[group.position + 1])
         if group.count + neighbour.count <= JOINED:
             group.absorb(neighbour)
-            del self.groups[neighbour.place]
+            del self.groups[neighbour.position]
             self._top()
 
     @cython.cfunc
@@ -308,15 +308,15 @@ class NodeIndex:
         new: NodeBlock = NodeBlock(self.width, self.words) if self.spare is None else self.spare
         self.spare = None
         if group.count == ROWS:
-            self.groups.insert(group.place + 1, group.halve())
+            self.groups.insert(group.position + 1, group.halve())
             self._top()
             group = cython.cast(NodeGroup, block.group)
         block.give(FILLED, new)
-        group.add(new, block.place + 1)  # the bounds of the old one, and of the group, are high enough as they are
+        group.add(new, block.position + 1)  # the bounds of the old one, and of the group, are high enough as they are
 
     @cython.cfunc
     def _lift_group(self, group: NodeGroup) -> cython.void:
-        group.upper(cython.cast(Columns, self.tops[group.place >> 6]), group.place & 63)
+        group.upper(cython.cast(Columns, self.tops[group.position >> 6]), group.position & 63)
 
     @cython.cfunc
     def _top(self) -> cython.void:
@@ -331,7 +331,7 @@ class NodeIndex:
             top = cython.cast(Columns, self.tops[i >> 6])
             top.count += 1
             group = cython.cast(NodeGroup, self.groups[i])
-            group.place = i
+            group.position = i
             group.upper(top, i & 63)
             group.show_start(top, i & 63)
 
@@ -355,44 +355,44 @@ class NodeIndex:
         block = cython.cast(NodeBlock, cython.cast(NodeGroup, self.groups[0]).blocks[0])
         if after is None and block.count:
             node = cython.cast(Node, block.nodes[block.count - 1])  # the first in order
-            if node.takes(ask, need):  # the common case
+            if node.fits(ask, need):  # the common case
                 self.visits += 1
                 if cython.compiled:
-                    block.fetch_next()
+                    block.prefetch_next()
                 return node
         if self.grid.take_in(ask):
             self._divide_anew()
         cell = self.grid.cell(ask)
         if after is not None:
             block = cython.cast(NodeBlock, after.block)
-            first_group = cython.cast(NodeGroup, block.group).place
-            first_block = block.place
+            first_group = cython.cast(NodeGroup, block.group).position
+            first_block = block.position
             first_row = block.row_of(after) + 1
         for t in range(first_group >> 6, len(self.tops)):
             top = cython.cast(Columns, self.tops[t])
-            g = top.first(ask, need.word, need.mark, cell, first_group & 63)
+            g = top.first(ask, need.word, need.mask, cell, first_group & 63)
             while g >= 0:
                 group = cython.cast(NodeGroup, self.groups[t * 64 + g])
-                if group.place != first_group:
+                if group.position != first_group:
                     first_block = 0
                     first_row = 0
-                i = group.first(ask, need.word, need.mark, cell, first_block)
+                i = group.first(ask, need.word, need.mask, cell, first_block)
                 while i >= 0:
                     block = cython.cast(NodeBlock, group.blocks[i])
                     self.visits += 1
-                    row = block.first(ask, need.word, need.mark, cell, first_row if i == first_block else 0)
+                    row = block.first(ask, need.word, need.mask, cell, first_row if i == first_block else 0)
                     first_row = 0
                     if row >= 0:
                         node = cython.cast(Node, block.nodes[block.count - 1 - row])
                         if cython.compiled:
-                            node.fetch()
+                            node.prefetch_fields()
                         return node
                     if not block.exact:
                         group.tighten(i)
-                    i = group.first(ask, need.word, need.mark, cell, i + 1)
+                    i = group.first(ask, need.word, need.mask, cell, i + 1)
                 if not group.exact:
                     group.upper(top, g)
-                g = top.first(ask, need.word, need.mark, cell, g + 1)
+                g = top.first(ask, need.word, need.mask, cell, g + 1)
             first_group = 0
         return None
 
@@ -405,7 +405,7 @@ class NodeIndex:
             group = each
             for block in group.blocks:
                 block.divide(self.grid)
-                group.tighten(block.place)
+                group.tighten(block.position)
             self._lift_group(group)
 
     def validate(self) -> None:

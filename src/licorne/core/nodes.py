@@ -38,7 +38,7 @@ SHARED = WORD * WORDS_MAX - 1
 ANSWERS_MAX = 1 << 12
 """How many different sets of labels such a need remembers with its answer."""
 
-NO_MARKS = Vec()
+EMPTY_BITMAP = Vec()
 
 
 @cython.cclass
@@ -51,7 +51,7 @@ class Need:
     constraints: NodeConstraints
     number: cython.Py_ssize_t  # of its mark
     word: cython.Py_ssize_t
-    mark: cython.longlong
+    mask: cython.longlong
     exact: cython.bint  # the mark is this need's own
     waiting: cython.longlong  # shapes of pending asks with it, and asks in flight
     answers: dict[NodeLabels, bool]  # for a shared mark
@@ -61,7 +61,7 @@ class Need:
         self.constraints = constraints
         self.number = number
         self.word = number // WORD
-        self.mark = 1 << number % WORD
+        self.mask = 1 << number % WORD
         self.exact = number != SHARED
         self.waiting = 0
         self.answers = {}
@@ -70,7 +70,7 @@ class Need:
     def matches(self, node: Node) -> bool:
         """Do the node's labels and taints satisfy the constraints?"""
         if self.exact:
-            return node.marks.at(self.word) & self.mark != 0
+            return node.constraint_bitmap.at(self.word) & self.mask != 0
         known = self.answers.get(node.labels)
         if known is None:
             if len(self.answers) >= ANSWERS_MAX:
@@ -92,7 +92,7 @@ class Node:
 
     # The fields lie in memory as they stand here: what decisions look at comes first.
     free: Sum
-    marks: Vec  # one bit for each need that it meets; shared by all nodes with the same labels
+    constraint_bitmap: Vec  # one bit for each need that it meets; shared by all nodes with the same labels
     open: cython.bint  # it is schedulable and not reserved: asks in general may use it
     schedulable: cython.bint
     block: NodeBlock | None
@@ -122,7 +122,7 @@ class Node:
         self.refree()
         self.schedulable = True
         self.open = False
-        self.marks = NO_MARKS
+        self.constraint_bitmap = EMPTY_BITMAP
         self.score = 0.0
         self.block = None
         self.allocations = {}
@@ -131,21 +131,25 @@ class Node:
 
     @cython.ccall
     @cython.exceptval(-1)
-    def takes(self, amounts: Vec, need: Need) -> cython.bint:
+    def fits(self, amounts: Vec, need: Need) -> cython.bint:
         """Is it open, has it room, and does it meet the constraints?"""
-        return self.meets(need) and self.free.holds(amounts)
+        return self.meets(need) and self.free.covers(amounts)
 
     @cython.cfunc
     @cython.exceptval(-1)
     def meets(self, need: Need) -> cython.bint:
         """Is it open, and does it meet the constraints?"""
-        if not self.open or need.word >= self.marks.n or self.marks.v[need.word] & need.mark == 0:
+        if (
+            not self.open
+            or need.word >= self.constraint_bitmap.n
+            or self.constraint_bitmap.v[need.word] & need.mask == 0
+        ):
             return False
         return need.exact or need.matches(self)
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch(self) -> cython.void:
+    def prefetch_fields(self) -> cython.void:
         """Have the processor fetch from memory what an allocation changes: a hint, of which nothing depends."""
         if cython.compiled:
             prefetch(cython.cast(cython.p_void, self.free), 2)
@@ -155,15 +159,15 @@ class Node:
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch_allocations(self) -> cython.void:
-        """The same for the entries of its allocations, after `fetch`."""
+    def prefetch_allocations(self) -> cython.void:
+        """The same for the entries of its allocations, after `prefetch_fields`."""
         if cython.compiled:
             prefetch_entries(cython.cast(cython.p_void, self.allocations), 3)
 
     @cython.cfunc
-    def shown_marks(self) -> Vec:
+    def search_bitmap(self) -> Vec:
         """The marks that a search may see: none while the node is closed."""
-        return self.marks if self.open else NO_MARKS
+        return self.constraint_bitmap if self.open else EMPTY_BITMAP
 
     def refree(self) -> None:
         """Compute `free` anew, after capacity or occupied changed."""
@@ -244,7 +248,7 @@ def first_need() -> Need:
     return Need(NO_CONSTRAINTS, 0)
 
 
-def best_to_reserve(nodes: list[Node], ask: Vec, need: Need, shunned: Node | None) -> Node | None:
+def best_to_reserve(nodes: list[Node], ask: Vec, need: Need, expired_node: Node | None) -> Node | None:
     """The node to reserve for an ask that fits nowhere now, None if none of these is large enough.
 
     Source: docs/spec/scheduling.md, section 7.1.3.
@@ -261,7 +265,7 @@ def best_to_reserve(nodes: list[Node], ask: Vec, need: Need, shunned: Node | Non
     least: cython.double = 0.0
     free_: cython.longlong
     for node in nodes:
-        if node is shunned or not node.capacity.holds(ask) or not node.meets(need):
+        if node is expired_node or not node.capacity.covers(ask) or not node.meets(need):
             continue
         score = 0.0
         for d in range(node.free.n):

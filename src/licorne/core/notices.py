@@ -39,7 +39,7 @@ Room = tuple[dict[str, int], Vec]
 _USER, _QUEUE = 1, 2  # what an ask does not fit in
 
 
-class Notices:
+class RequestEvents:
     """The records of type REQUEST of one partition, and those of applications that may not run, or may again."""
 
     def __init__(self, partition: Partition, records: Records) -> None:
@@ -93,12 +93,12 @@ class Notices:
         """Does it fit in what its user, its group and its queues leave? Told is what is new about that."""
         key = (app.id, ask.key)
         was = self.waiting.get(key, 0)
-        fits_user = user[1].holds(ask.shape.amounts)
-        fits_queue = queue[1].holds(ask.shape.amounts) if fits_user else not was & _QUEUE
+        fits_user = user[1].covers(ask.shape.amounts)
+        fits_queue = queue[1].covers(ask.shape.amounts) if fits_user else not was & _QUEUE
         now = (0 if fits_user else _USER) | (0 if fits_queue else _QUEUE)
         if now == was:
             return not now
-        self._told(app, ask, was & ~now)
+        self._fits_now(app, ask, was & ~now)
         wanted = text(ask.shape.resource)
         if now & ~was & _USER:
             self._records.request(
@@ -117,7 +117,7 @@ class Notices:
             self.waiting.pop(key, None)
         return not now
 
-    def _told(self, app: Application, ask: Ask, fits: int) -> None:
+    def _fits_now(self, app: Application, ask: Ask, fits: int) -> None:
         """It was told that the ask does not fit, and now it does."""
         if fits & _USER:
             self._records.request(ask, f"Request '{ask.key}' fits in the available user quota")
@@ -154,7 +154,7 @@ class Notices:
             for labels, nodes in self._partition.needs.kinds():
                 why = shape.need.constraints.mismatch(labels)
                 steps += 1 + (len(nodes) if why else 0)
-                number = sum(node.open and node.free.holds(shape.amounts) for node in nodes) if why else 0
+                number = sum(node.open and node.free.covers(shape.amounts) for node in nodes) if why else 0
                 if number:
                     counted[shape][why] = counted[shape].get(why, 0) + number
         failed = dict(counted.get(shape, {}))
@@ -208,7 +208,7 @@ class Notices:
             app: Application | None = self._partition.applications.get(app_id)
             ask: Ask | None = None if app is None else app.allocations.get(alloc_id)
             if app is not None and ask is not None:
-                self._told(app, ask, self.waiting[app_id, key])
+                self._fits_now(app, ask, self.waiting[app_id, key])
         self.gone(app_id, key)
 
     def gone(self, app_id: str, key: str) -> None:

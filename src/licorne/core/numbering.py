@@ -84,7 +84,7 @@ class Numbering:
     def configure(self, config: PartitionConfig) -> None:
         """Number the types that the configuration names; those of the one before may go."""
         self.configured = dict.fromkeys(resource_types(config))
-        self._bring(self.configured)
+        self._register(self.configured)
 
     def node_fault(self, capacity: Amounts | None, occupied: Amounts | None) -> str:
         """Why a node cannot have these types; empty if it can."""
@@ -98,11 +98,11 @@ class Numbering:
     def _on_nodes(self, name: str) -> bool:
         return self.types.index.get(name) in self._held
 
-    def bring_node(self, capacity: Amounts | None, occupied: Amounts | None) -> None:
-        """Give numbers to the types of a node, of which `node_fault` had nothing to say; `hold` is to follow."""
-        self._bring({n: None for amounts in (capacity, occupied) if amounts for n, x in amounts.items() if x})
+    def register_node_types(self, capacity: Amounts | None, occupied: Amounts | None) -> None:
+        """Give numbers to the types of a node, of which `node_fault` had nothing to say; `count_node` is to follow."""
+        self._register({n: None for amounts in (capacity, occupied) if amounts for n, x in amounts.items() if x})
 
-    def hold(self, node: Node, change: int) -> None:
+    def count_node(self, node: Node, change: int) -> None:
         """The node has its types from now on (1), or has them no longer (-1)."""
         for amounts in (node.capacity, node.base_occupied):
             for d in range(amounts.n):
@@ -113,7 +113,7 @@ class Numbering:
                     else:
                         del self._held[d]
 
-    def _bring(self, names: dict[str, None]) -> None:
+    def _register(self, names: dict[str, None]) -> None:
         """Give numbers to types of nodes or of the configuration, and count anew what waited for that."""
         again = {name: None for name in names if name in self.asked}  # earlier asks may count under the shared number
         for name in again:

@@ -1,7 +1,7 @@
 """A kept order: a binary heap whose items know their place, so that a changed item is mended, not re-sorted.
 
 Queues among their siblings and applications within their leaf stand in an `Order`. What comes first is said by
-`Ranked.before`, which must be a total order for the items of one heap. By `Ranked.goes_before`, which need not be one,
+`Ranked.before`, which must be a total order for the items of one heap. By `Ranked.precedes`, which need not be one,
 items are sorted once.
 """
 
@@ -17,9 +17,9 @@ if not cython.compiled:
 
 @cython.cclass
 class Ranked:
-    """Something that stands in an `Order`; `place` is -1 while it stands in none."""
+    """Something that stands in an `Order`; `heap_index` is -1 while it stands in none."""
 
-    place: cython.Py_ssize_t
+    heap_index: cython.Py_ssize_t
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -29,14 +29,14 @@ class Ranked:
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def goes_before(self, other: Ranked) -> cython.bint:
+    def precedes(self, other: Ranked) -> cython.bint:
         """Does it come before the other where they are sorted? A partial order."""
         return False
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def equals(self, other: Ranked) -> cython.bint:
-        """Are they alike for `goes_before`, so that neither goes before the other, and all others before both or after?"""
+        """Are they alike for `precedes`, so that neither goes before the other, and all others before both or after?"""
         return False
 
 
@@ -57,18 +57,18 @@ class Order:
     @cython.cfunc
     def push(self, item: Ranked) -> cython.void:
         """Put in an item that stands in no order."""
-        item.place = len(self.items)
+        item.heap_index = len(self.items)
         self.items.append(item)
         self._up(item)
 
     @cython.cfunc
     def drop(self, item: Ranked) -> cython.void:
         """Take out an item that stands in this order."""
-        i: cython.Py_ssize_t = item.place
+        i: cython.Py_ssize_t = item.heap_index
         last: Ranked = cython.cast(Ranked, self.items.pop())
-        item.place = -1
+        item.heap_index = -1
         if last is not item:
-            last.place = i
+            last.heap_index = i
             self.items[i] = last
             self.mend(last)
 
@@ -83,7 +83,7 @@ class Order:
         """Hold these items and no others: after a change of what `before` compares."""
         item: Ranked
         for item in self.items:
-            item.place = -1
+            item.heap_index = -1
         self.items = []
         for item in items:
             self.push(item)
@@ -94,7 +94,7 @@ class Order:
         above: Ranked
         for i, each in enumerate(self.items):
             item = each
-            assert item.place == i, f"place of {each} in an order"
+            assert item.heap_index == i, f"place of {each} in an order"
             if i:
                 above = self.items[(i - 1) >> 1]
                 assert not item.before(above), f"{each} stands behind {above}"
@@ -103,7 +103,7 @@ class Order:
     @cython.exceptval(check=False)
     def _up(self, item: Ranked) -> cython.bint:
         items: list[Any] = self.items
-        i: cython.Py_ssize_t = item.place
+        i: cython.Py_ssize_t = item.heap_index
         start: cython.Py_ssize_t = i
         p: cython.Py_ssize_t
         q: Ranked
@@ -113,12 +113,12 @@ class Order:
             if not item.before(q):
                 break
             items[i] = q
-            q.place = i
+            q.heap_index = i
             i = p
         if i == start:
             return False
         items[i] = item
-        item.place = i
+        item.heap_index = i
         return True
 
     @cython.cfunc
@@ -126,7 +126,7 @@ class Order:
     def _down(self, item: Ranked) -> cython.void:
         items: list[Any] = self.items
         n: cython.Py_ssize_t = len(items)
-        i: cython.Py_ssize_t = item.place
+        i: cython.Py_ssize_t = item.heap_index
         start: cython.Py_ssize_t = i
         c: cython.Py_ssize_t
         q: Ranked
@@ -142,17 +142,17 @@ class Order:
             if not q.before(item):
                 break
             items[i] = q
-            q.place = i
+            q.heap_index = i
             i = c
             c = 2 * i + 1
         if i != start:
             items[i] = item
-            item.place = i
+            item.heap_index = i
 
 
 @cython.cfunc
 def sorted_by_insertion(items: list[Any]) -> list[Any]:
-    """What a stable insertion sort by `goes_before` makes.
+    """What a stable insertion sort by `precedes` makes.
 
     Each item is compared with those before it, from the last one on, until it goes before one of them no more. Should
     that take long, places are found by halving: where any two items compare, all stable sorts agree.
@@ -173,7 +173,7 @@ def _inserted(items: list[Any], moves: cython.Py_ssize_t) -> list[Any] | None:
     i: cython.Py_ssize_t
     for item in items:
         i = len(found)
-        while i > 0 and item.goes_before(cython.cast(Ranked, found[i - 1])):
+        while i > 0 and item.precedes(cython.cast(Ranked, found[i - 1])):
             i -= 1
             moves -= 1
         if moves < 0:
@@ -193,7 +193,7 @@ def _inserted_by_halving(items: list[Any]) -> list[Any]:
         low, high = 0, len(found)
         while low < high:
             middle = (low + high) >> 1
-            if item.goes_before(cython.cast(Ranked, found[middle])):
+            if item.precedes(cython.cast(Ranked, found[middle])):
                 high = middle
             else:
                 low = middle + 1
@@ -204,12 +204,12 @@ def _inserted_by_halving(items: list[Any]) -> list[Any]:
 @cython.ccall
 @cython.exceptval(check=False)
 def any_two_compare(items: list[Any]) -> cython.bint:
-    """Does each go before the next one, or equal it? Then `goes_before` is a total order of these items."""
+    """Does each go before the next one, or equal it? Then `precedes` is a total order of these items."""
     i: cython.Py_ssize_t
     item: Ranked
     other: Ranked
     for i in range(1, len(items)):
         item, other = cython.cast(Ranked, items[i - 1]), cython.cast(Ranked, items[i])
-        if not item.goes_before(other) and not item.equals(other):
+        if not item.precedes(other) and not item.equals(other):
             return False
     return True

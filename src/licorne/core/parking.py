@@ -32,7 +32,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.nodes import Need, Node
-    from cython.cimports.licorne.core.sleepers import Sleepers
+    from cython.cimports.licorne.core.sleepers import SleepingApplications
     from cython.cimports.licorne.core.vectors import Vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
@@ -42,21 +42,21 @@ else:
     from .constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
     from .minima import Minima
     from .nodes import Need, Node
-    from .sleepers import Sleepers
+    from .sleepers import SleepingApplications
     from .vectors import Vec
 
-CANDIDATES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more of them a search of all nodes is quicker
+FREED_NODES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more of them a search of all nodes is quicker
 
 
 @cython.cclass
-class Parking(Sleepers):
+class Parking(SleepingApplications):
     """The waiting asks and applications of one partition.
 
-    `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off. `stirred`:
+    `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off. `dirty`:
     something has happened that may let a stuck replacement run. What has failed, shapes and `Need.failed`, has no room on
-    any node but the candidates, and those that are `freed` or `opened`.
+    any node but the candidates, and those that are `newly_freed` or `newly_opened`.
 
-    An ask that waits for a node is reached by three minima: of its block, of its application, and `least`, where there
+    An ask that waits for a node is reached by three minima: of its block, of its application, and `waiting_minima`, where there
     may be candidates. `park` alone lets an ask begin to wait, and adds it to all of them, each time. None of them says
     anything about the others: each may hold asks that are gone, or lower bounds of several, and is tightened by itself.
     """
@@ -66,30 +66,32 @@ class Parking(Sleepers):
     timers: Timers
     failed: dict[Shape, None]
     failed_needs: dict[Need, None]  # whose `failed` is not empty; somebody waits with each of them
-    least: Minima  # of all asks that wait for a node; perhaps of some that did
-    in_vain: cython.longlong  # applications looked at since it was made, because it says yes where all of them say no
-    opened: dict[Node, None]  # since the last `settle`; so `freed`
+    waiting_minima: Minima  # of all asks that wait for a node; perhaps of some that did
+    failed_looks: (
+        cython.longlong
+    )  # applications looked at since it was made, because it says yes where all of them say no
+    newly_opened: dict[Node, None]  # since the last `apply_node_changes`; so `newly_freed`
     refused: dict[Ask, None]
-    on_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
+    awaiting_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
     gangs: dict[Application, None]  # those that wait for nodes as a whole
-    stirred: cython.bint
+    dirty: cython.bint
     reservations: cython.longlong  # how many there are
     enabled: cython.bint
 
     def __init__(self, timers: Timers, reserve_after_ns: int) -> None:
-        Sleepers.__init__(self)
+        SleepingApplications.__init__(self)
         self.now = 0
         self.timers = timers
         self.reserve_after_ns = reserve_after_ns
         self.failed = {}
         self.failed_needs = {}
-        self.least = Minima(False)
-        self.in_vain = 0
-        self.opened = {}
+        self.waiting_minima = Minima(False)
+        self.failed_looks = 0
+        self.newly_opened = {}
         self.refused = {}
-        self.on_node = {}
+        self.awaiting_node = {}
         self.gangs = {}
-        self.stirred = False
+        self.dirty = False
         self.reservations = 0
         self.enabled = True
 
@@ -99,11 +101,11 @@ class Parking(Sleepers):
     def park(self, ask: Ask) -> cython.void:
         """No node has room for the ask, and it cannot reserve one now: wait for a node, or for age."""
         app: Application = cython.cast(Application, ask.app)
-        if app.place < 0:
+        if app.heap_index < 0:
             self.waiting[app] = None
         app.requests.park(ask, NO_NODE)
         if self.reserve_after_ns == NEVER:  # else there are no candidates
-            self.least.add(ask.shape.amounts)
+            self.waiting_minima.add(ask.shape.amounts)
         else:
             self._await_age(ask)
 
@@ -120,13 +122,13 @@ class Parking(Sleepers):
         return self.reserve_after_ns != NEVER and self.now - ask.created > self.reserve_after_ns
 
     @cython.cfunc
-    def joined(self, ask: Ask) -> cython.void:
+    def ask_added(self, ask: Ask) -> cython.void:
         """A new pending ask: if it is known to fit no node it need not be tried, unless it may reserve one."""
         if not self.enabled or self.is_old(ask):
             return
         if ask.shape.failed:
             self.park(ask)
-        elif ask.shape.need.failed.reach(ask.shape.amounts) and not self.candidates.hold(ask.shape):
+        elif ask.shape.need.failed.any_within(ask.shape.amounts) and not self.freed_nodes.fit(ask.shape):
             self.fail(ask.shape)
 
     @cython.cfunc
@@ -143,25 +145,25 @@ class Parking(Sleepers):
             if not ask.parked and not ask.required and (ask.reserved is not None or not self.is_old(ask)):
                 self.park(ask)
             elif ask.parked != NO_NODE:
-                self.candidates.strays[shape] = None
+                self.freed_nodes.partly_parked[shape] = None
             ask = ask.next
 
     @cython.cfunc
     def revive(self, shape: Shape) -> cython.void:
         """A node may have room for it now."""
         ask: Ask | None = shape.first
-        self.not_failed(shape)
+        self.clear_failed(shape)
         while ask is not None:
             if ask.parked == NO_NODE:
                 self.retry(ask)
             ask = ask.next
 
     @cython.cfunc
-    def not_failed(self, shape: Shape) -> cython.void:
+    def clear_failed(self, shape: Shape) -> cython.void:
         """It has not failed, or nobody waits with it any longer."""
         shape.failed = False
         self.failed.pop(shape, None)
-        self.candidates.strays.pop(shape, None)
+        self.freed_nodes.partly_parked.pop(shape, None)
 
     @cython.cfunc
     def forget_need(self, need: Need) -> cython.void:
@@ -175,7 +177,7 @@ class Parking(Sleepers):
         """Try this ask again, unless it waits for the members of its gang."""
         app: Application = cython.cast(Application, ask.app)
         if ask.shape.failed:
-            self.candidates.strays[ask.shape] = None
+            self.freed_nodes.partly_parked[ask.shape] = None
         if ask.block is not None and ask.parked <= AWAITS_NODE:
             app.requests.unpark(ask)
             self.wake(app)
@@ -197,135 +199,143 @@ class Parking(Sleepers):
     def await_node(self, ask: Ask) -> cython.void:
         """It waits for its required node."""
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
-        self.on_node.setdefault(ask.required, {})[ask] = None
+        self.awaiting_node.setdefault(ask.required, {})[ask] = None
 
     # -- events on nodes -------------------------------------------------------------------------------
 
     @cython.ccall
     def node_freed(self, node: Node) -> cython.void:
         """Room was freed on the node."""
-        self.freed[node] = None
+        self.newly_freed[node] = None
         self.reserved_stale = True
 
     def node_opened(self, node: Node) -> None:
         """The node is new, may be used again, or has other capacity or attributes: a candidate for reservations too."""
-        self.opened[node] = None
+        self.newly_opened[node] = None
         self.reserved_stale = True
 
     def node_gone(self, node: Node) -> None:
         """The node has been removed."""
-        self.freed.pop(node, None)
-        self.opened.pop(node, None)
-        self.candidates.drop(node)
+        self.newly_freed.pop(node, None)
+        self.newly_opened.pop(node, None)
+        self.freed_nodes.drop(node)
         self.reserved_stale = True
         self._wake_required(node)
 
     @cython.ccall
-    def settle(self) -> cython.void:
+    def apply_node_changes(self) -> cython.void:
         """Before decisions: compare what failed with the nodes that changed, and wake what they may hold."""
         node: Node
-        if not self.freed and not self.opened:
+        if not self.newly_freed and not self.newly_opened:
             return
-        self.stirred = True
+        self.dirty = True
         for app in self.gangs:
             assert app.atomic is not None, "a gang that waits has not started"
             app.atomic.stale = True
             self.wake(app)
-        if self.on_node:
-            for node in [*self.freed, *self.opened]:
+        if self.awaiting_node:
+            for node in [*self.newly_freed, *self.newly_opened]:
                 self._wake_required(node)
         if self.failed:
             if (
                 self.reserve_after_ns == NEVER  # else some that are old are live although their shape has failed
-                and not self.opened
-                and len(self.freed) + len(self.candidates.nodes) <= CANDIDATES_MAX
+                and not self.newly_opened
+                and len(self.newly_freed) + len(self.freed_nodes.nodes) <= FREED_NODES_MAX
             ):
-                for node in self.freed:
-                    self.candidates.add(node)
-                self._rouse_waiting()
+                for node in self.newly_freed:
+                    self.freed_nodes.add(node)
+                self._wake_for_freed_nodes()
             else:
                 self._revive_fitting()
         else:
-            for node in [*self.freed, *self.opened]:
-                self._fits(node.free)
+            for node in [*self.newly_freed, *self.newly_opened]:
+                self._forget_failures_within(node.free)
         if self.refused:  # its shape has not failed: it is not among those
             self.retry_refused()
-        self.freed.clear()
-        self.opened.clear()
+        self.newly_freed.clear()
+        self.newly_opened.clear()
 
     # -- candidates ------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def _rouse_waiting(self) -> cython.void:
+    def _wake_for_freed_nodes(self) -> cython.void:
         """Wake the applications of which a candidate may hold something."""
         app: Application
         gone: cython.bint = False
-        if not self.least.reach(self.candidates.most):
+        if not self.waiting_minima.any_within(self.freed_nodes.most):
             return
-        self.in_vain += len(self.waiting)
+        self.failed_looks += len(self.waiting)
         for app in self.waiting:
-            if app.place < 0 and app.requests.waits and app.requests.waiting.reach(self.candidates.most):
-                self.rouse(app)
-                if app.place < 0:  # its queue serves nobody
-                    self.surrender(app)
-            gone = gone or app.place >= 0 or app.requests.waits == 0
+            if (
+                app.heap_index < 0
+                and app.requests.waiting_count
+                and app.requests.waiting_minima.any_within(self.freed_nodes.most)
+            ):
+                self.wake_for_freed_node(app)
+                if app.heap_index < 0:  # its queue serves nobody
+                    self.revive_fitting(app)
+            gone = gone or app.heap_index >= 0 or app.requests.waiting_count == 0
         if gone:
-            self.waiting = {app: None for app in self.waiting if app.place < 0 and app.requests.waits}
+            self.waiting = {app: None for app in self.waiting if app.heap_index < 0 and app.requests.waiting_count}
 
     @cython.cfunc
     @cython.exceptval(-1)
     def idle(self) -> cython.bint:
         """Is nothing to be tried, because nobody is awake but for candidates, and they hold nothing more?"""
         app: Application
-        if self.restless:
+        if self.active_count:
             return False
-        if self.candidates.nodes:
-            self.candidates.measure()
-            if self.least.reach(self.candidates.most):
-                for app in self.roused:
-                    if app.requests.waits and app.requests.waiting.reach(self.candidates.most):
+        if self.freed_nodes.nodes:
+            self.freed_nodes.measure()
+            if self.waiting_minima.any_within(self.freed_nodes.most):
+                for app in self.woken_by_freed_node:
+                    if app.requests.waiting_count and app.requests.waiting_minima.any_within(self.freed_nodes.most):
                         return False
-                self.in_vain += len(self.roused)
+                self.failed_looks += len(self.woken_by_freed_node)
                 self._tighten()
         return True
 
     @cython.cfunc
     def _tighten(self) -> cython.void:
-        """Make `least` exact, once as much has been looked at in vain as that costs. Nobody is restless now."""
+        """Make `waiting_minima` exact, once as much has been looked at in vain as that costs. Nobody is restless now."""
         app: Application
-        if self.in_vain <= 16 * (len(self.waiting) + len(self.roused)):
+        if self.failed_looks <= 16 * (len(self.waiting) + len(self.woken_by_freed_node)):
             return
-        self.in_vain = 0
-        self.least.clear()
-        for app in [*self.waiting, *self.roused]:
-            if app.requests.waits:
-                self.least.add_all(app.requests.waiting)
+        self.failed_looks = 0
+        self.waiting_minima.clear()
+        for app in [*self.waiting, *self.woken_by_freed_node]:
+            if app.requests.waiting_count:
+                self.waiting_minima.add_all(app.requests.waiting_minima)
 
     @cython.cfunc
-    def dismiss(self) -> cython.void:
+    def release_freed_nodes(self) -> cython.void:
         """Nothing that waits for a node is held by a candidate: they are nodes like any other again."""
         node: Node
         shape: Shape
-        if self.candidates.nodes:
-            for node in self.candidates.nodes:
-                self._fits(node.free)
-            if self.candidates.strays:  # as seldom
-                for shape in list(self.candidates.strays):
-                    if self.candidates.hold(shape):
+        if self.freed_nodes.nodes:
+            for node in self.freed_nodes.nodes:
+                self._forget_failures_within(node.free)
+            if self.freed_nodes.partly_parked:  # as seldom
+                for shape in list(self.freed_nodes.partly_parked):
+                    if self.freed_nodes.fit(shape):
                         self.revive(shape)
-            self.candidates.clear()
+            self.freed_nodes.clear()
 
     @cython.cfunc
-    def surrender(self, app: Application) -> cython.void:
+    def revive_fitting(self, app: Application) -> cython.void:
         """The application can't be tried: what a candidate holds of it must not count as failed when that is over."""
         ask: Ask
-        if self.candidates.nodes and app.requests.waits and app.requests.waiting.reach(self.candidates.most):
+        if (
+            self.freed_nodes.nodes
+            and app.requests.waiting_count
+            and app.requests.waiting_minima.any_within(self.freed_nodes.most)
+        ):
             for ask in app.requests.in_order():
-                if ask.parked == NO_NODE and self.candidates.hold(ask.shape):
+                if ask.parked == NO_NODE and self.freed_nodes.fit(ask.shape):
                     self.revive(ask.shape)
 
     @cython.cfunc
-    def _fits(self, room: Vec) -> cython.void:
+    def _forget_failures_within(self, room: Vec) -> cython.void:
         """There is a node with this room: what fits in it has not failed."""
         need: Need
         emptied: list[Any] = []
@@ -348,37 +358,37 @@ class Parking(Sleepers):
         """Prove that all who wait can be found by what is to wake them."""
         app: Application
         ask: Ask
-        for app in self.roused:
-            assert app.place >= 0, f"application {app.id} is asleep, but counts as awake for a candidate"
+        for app in self.woken_by_freed_node:
+            assert app.heap_index >= 0, f"application {app.id} is asleep, but counts as awake for a candidate"
         for app in apps:
-            if app.requests.waits:
-                if app.place < 0:
+            if app.requests.waiting_count:
+                if app.heap_index < 0:
                     assert app in self.waiting, f"application {app.id} sleeps"
                 else:
-                    assert app.restless or app in self.roused, f"application {app.id} is awake"
+                    assert app.active or app in self.woken_by_freed_node, f"application {app.id} is awake"
             for ask in app.requests.in_order():
                 if self.reserve_after_ns != NEVER:
                     pass  # there are no candidates
                 elif ask.parked == NO_NODE:
-                    assert self.least.reach(ask.shape.amounts), f"minima of the partition at {ask.key}"
+                    assert self.waiting_minima.any_within(ask.shape.amounts), f"minima of the partition at {ask.key}"
                 elif ask.shape.failed:
-                    assert ask.shape in self.candidates.strays, f"{ask.key} does not wait for a node: a stray"
+                    assert ask.shape in self.freed_nodes.partly_parked, f"{ask.key} does not wait for a node: a stray"
                 if ask.parked == REFUSED:
                     assert ask in self.refused, f"a predicate refused {ask.key}, and is not asked again"
                 elif ask.parked == AWAITS_NODE:
-                    assert ask in self.on_node.get(ask.required, {}), f"{ask.key} awaits its node"
-                elif not ask.parked and app.place < 0:
+                    assert ask in self.awaiting_node.get(ask.required, {}), f"{ask.key} awaits its node"
+                elif not ask.parked and app.heap_index < 0:
                     assert self._is_found(app), f"application {app.id} sleeps, and nothing wakes it for {ask.key}"
 
     def _is_found(self, app: Application) -> bool:
         """Will something wake the application, which sleeps with an ask that waits for no node?"""
         blocked = [tracker.blocked for tracker in app.trackers]
         blocked += [queue.blocked for queue in app.queue.lineage()]
-        return not app.queue.serves or app.backoff_until > self.now or any(app in those for those in blocked)
+        return not app.queue.reachable or app.backoff_until > self.now or any(app in those for those in blocked)
 
     def _wake_required(self, node: Node) -> None:
         ask: Ask
-        for ask in self.on_node.pop(node.id, {}):
+        for ask in self.awaiting_node.pop(node.id, {}):
             if ask.parked == AWAITS_NODE:
                 self.retry(ask)
 
@@ -386,22 +396,22 @@ class Parking(Sleepers):
     def _revive_fitting(self) -> cython.void:
         """Revive every failed shape that fits on a node that changed."""
         most: Vec = Vec()
-        nodes: list[Any] = [*self.freed, *self.opened]
+        nodes: list[Any] = [*self.newly_freed, *self.newly_opened]
         rooms: list[Any] = []
         node: Node
         shape: Shape
         i: cython.Py_ssize_t
         for i in range(len(nodes)):
             node = cython.cast(Node, nodes[i])
-            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.opened  # it may be reserved
+            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.newly_opened  # it may be reserved
             rooms.append(node.capacity if by_size else node.free)
             most.raise_to(cython.cast(Vec, rooms[i]))
-            self._fits(cython.cast(Vec, rooms[i]))
+            self._forget_failures_within(cython.cast(Vec, rooms[i]))
         for shape in list(self.failed):
-            if not most.holds(shape.amounts):
+            if not most.covers(shape.amounts):
                 continue
             for i in range(len(nodes)):
                 node = cython.cast(Node, nodes[i])
-                if node.meets(shape.need) and cython.cast(Vec, rooms[i]).holds(shape.amounts):
+                if node.meets(shape.need) and cython.cast(Vec, rooms[i]).covers(shape.amounts):
                     self.revive(shape)
                     break

@@ -12,7 +12,7 @@ stand:
 | decisions | `descent`, `parking`, `reservations` |
 | gangs that start as a whole | `atomic`, `trial`, `plans`, `backfill` |
 | gangs with placeholders | `gangs`, `replacement`, `gangtimeout` |
-| preemption | `preemption`, `guaranteed` (`guarantees`, `picture`, `hunt`, `victims`, `herds`), `evictions`, `claims` |
+| preemption | `preemption`, `guaranteed` (`guarantees`, `picture`, `hunt`, `victims`, `leaf_groups`), `evictions`, `claims` |
 | numbers of resource types | `numbering` |
 | lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
 | sums; users and groups | `accounting`; `limits` |
@@ -34,7 +34,7 @@ from licorne.config.model import PartitionConfig
 from licorne.si.messages import Output, Termination, WaitingForResources
 
 from . import deadlines, explain, outstanding
-from .accounting import Books
+from .accounting import Accounting
 from .admission import leave_queue
 from .application import Application
 from .asks import Ask
@@ -114,7 +114,7 @@ class Partition:
     parking: Parking
     index: NodeIndex
     needs: Needs
-    books: Books
+    accounting: Accounting
     gangs: Gangs
     tree: Tree
     placer: Placer
@@ -131,8 +131,8 @@ class Partition:
     preemption_predicates: PreemptionPredicate | None
     atomic: AtomicGangs
     cleaner: Cleaner
-    changed: cython.bint  # since pending asks were inspected
-    changes: cython.longlong  # rises with all that happens here, but for applications that are visited in vain
+    dirty: cython.bint  # since pending asks were inspected
+    generation: cython.longlong  # rises with all that happens here, but for applications that are visited in vain
     _applications_seen: int
     _last_moment: int
     _inspection_ns: cython.longlong  # when the asks that wait are looked at next, if anything has changed
@@ -168,13 +168,13 @@ class Partition:
         self.parking.now = now
         self.index = NodeIndex(self._score_policy(config))
         self.needs = Needs(self.index)
-        self.books = Books(self.parking, self.index, self.types)
-        self.gangs = self.books.gangs = Gangs(self)
+        self.accounting = Accounting(self.parking, self.index, self.types)
+        self.gangs = self.accounting.gangs = Gangs(self)
         self.tree = Tree(config.root, self.types, stateaware=self.starting)  # else it is fifo (docs/spec/states.md)
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
-        self.descent = Descent(self.tree.root, self.books, self.nodes, self)
-        self.intake = Intake(self, self.applications, self.books, self.tree.root, self.needs.plain)
+        self.descent = Descent(self.tree.root, self.accounting, self.nodes, self)
+        self.intake = Intake(self, self.applications, self.accounting, self.tree.root, self.needs.plain)
         self.lifecycle = Lifecycle(self)
         self.releases = Releases(self, self.applications)
         self.reservations = Reservations(self)
@@ -188,8 +188,8 @@ class Partition:
         self._applications_seen = 0
         self._last_moment = now - 1
         self._inspection_ns = now + outstanding.INTERVAL_NS
-        self.changed = True
-        self.changes = 0
+        self.dirty = True
+        self.generation = 0
         self._resized = True
         self.config = config
         self.numbering.configure(config)
@@ -211,7 +211,7 @@ class Partition:
         return self.descent.out
 
     @cython.ccall
-    def take_out(self) -> list[Output]:
+    def drain_outputs(self) -> list[Output]:
         """Take what is to be told."""
         if self.events is not None:
             self.events.catch_up()
@@ -220,9 +220,9 @@ class Partition:
         self.descent.out = []
         return out
 
-    def say_released(self, alloc: Ask, termination: Termination, message: str) -> None:
+    def notify_released(self, alloc: Ask, termination: Termination, message: str) -> None:
         """Tell the resource manager that an allocation has ended, or that it must end it."""
-        self.releases.tell(alloc, termination, message)
+        self.releases.notify_released(alloc, termination, message)
 
     # -- configuration ---------------------------------------------------------------------------------
 
@@ -261,8 +261,8 @@ class Partition:
         self.parking.tree_changed(self.tree.root, self.applications.values())
         self.cleaner.watch()
         self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.guarantees())
-        self.changed = True
-        self.changes += 1
+        self.dirty = True
+        self.generation += 1
 
     def resize(self, capacity: Vec, times: int) -> None:
         """A node of this capacity has come (1) or gone (-1)."""
@@ -271,7 +271,7 @@ class Partition:
         else:
             self.total.minus(capacity)
         self._resized = True
-        self.changed = True
+        self.dirty = True
 
     def settle_size(self) -> None:
         """Make root's max the size of the cluster, and shares those of the tree, if either has changed since."""
@@ -302,7 +302,7 @@ class Partition:
         """When something may happen without an input; None: nothing ever will."""
         due = self.timers.next_ns()
         looks = self.settings.outstanding_inspection or self.events is not None
-        if self.changed and looks and self.tree.root.asks_pending:
+        if self.dirty and looks and self.tree.root.asks_pending:
             due = self._inspection_ns if due is None else min(due, self._inspection_ns)
         return due
 
@@ -321,28 +321,28 @@ class Partition:
             self.reservations.retry_refused()
         before: cython.Py_ssize_t = len(self.descent.out)
         made: cython.longlong = self.descent.decide(limit)
-        if self.parking.gangs or self.descent.hungry or self.guaranteed.watchful:
-            made += self.at_rest(limit - made)
+        if self.parking.gangs or self.descent.unplaced or self.guaranteed.has_retries:
+            made += self.on_idle(limit - made)
         if made or len(self.descent.out) > before:
-            self.changed = True
-            self.changes += 1
+            self.dirty = True
+            self.generation += 1
         # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
-        if made < limit and self.changed and self.now >= self._inspection_ns:
+        if made < limit and self.dirty and self.now >= self._inspection_ns:
             self._inspection_ns = self.now + outstanding.INTERVAL_NS
-            self.changed = self.events is not None and not self.events.look()
+            self.dirty = self.events is not None and not self.events.look()
             if self.settings.outstanding_inspection:
                 for app, ask in outstanding.unreported(self):
                     ask.reported = True
                     self.out.append(WaitingForResources(ask.key, app.id))
         return made
 
-    def at_rest(self, limit: int) -> int:
+    def on_idle(self, limit: int) -> int:
         """Nothing more can be placed: let work run in front of gangs, and then preempt; the number of allocations made."""
-        made = self.atomic.at_rest(limit) if self.parking.gangs else 0
-        while made < limit and self.guaranteed.at_rest():
+        made = self.atomic.on_idle(limit) if self.parking.gangs else 0
+        while made < limit and self.guaranteed.on_idle():
             made += self.descent.decide(limit - made)
             if self.parking.gangs:
-                made += self.atomic.at_rest(limit - made)
+                made += self.atomic.on_idle(limit - made)
         return made
 
     def back_off(self, app: Application) -> None:
@@ -350,7 +350,7 @@ class Partition:
         app.backoff_until = self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS)
         app.backoff_timer = self.timers.add(app.backoff_until, "backoff", app)
 
-    def predicate_holds(self, ask: Ask, node: Node, allocate: bool) -> bool:
+    def predicate_allows(self, ask: Ask, node: Node, allocate: bool) -> bool:
         """Ask the resource manager."""
         return self.predicates is None or self.predicates(ask.key, node.id, allocate)
 
@@ -381,7 +381,7 @@ class Partition:
         """The ask is gone, and with it its reservation. `counted`: as released, if it is a placeholder."""
         if ask.reserved is not None:
             self.reservations.cancel(ask, Outcome.ENDED)
-        self.books.unpend(app, ask)
+        self.accounting.unpend(app, ask)
         if counted and ask.placeholder:
             self.gangs.dropped(app, ask)
         if self.events is not None:

@@ -14,16 +14,16 @@ import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.asks import Ask
-    from cython.cimports.licorne.core.guarantees import Ledger
-    from cython.cimports.licorne.core.herds import Candidate, Herd, Level, Site
+    from cython.cimports.licorne.core.guarantees import PlannedUsage
+    from cython.cimports.licorne.core.herds import Candidate, LeafCandidates, NodeCandidates, QueueBudget
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.vectors import Vec, new_vec
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
     from .asks import Ask
-    from .guarantees import Ledger
-    from .herds import Candidate, Herd, Level, Site
+    from .guarantees import PlannedUsage
+    from .herds import Candidate, LeafCandidates, NodeCandidates, QueueBudget
     from .queue import Queue
     from .vectors import Vec, new_vec
 
@@ -32,82 +32,84 @@ if TYPE_CHECKING:
 
 
 @cython.cclass
-class Picture:
-    """All eligible victims for asks like the first one. `levels` are the queues looked at so far."""
+class PreemptionSnapshot:
+    """All eligible victims for asks like the first one. `budgets` are the queues looked at so far."""
 
-    ledger: Ledger
+    planned_usage: PlannedUsage
     leaf: Queue
     top: Queue  # the root of the search
-    levels: dict[Queue, Level]
-    path: list[Level]  # the ask's leaf, and up to root
+    budgets: dict[Queue, QueueBudget]
+    path: list[QueueBudget]  # the ask's leaf, and up to root
     ancestors: dict[Queue, None]
-    own_rest: cython.bint  # the leaf has a guarantee of its own
+    has_guarantee: cython.bint  # the leaf has a guarantee of its own
     wanted: list[int]  # the places of the types that are wanted
-    herds: list[Herd]
-    sites: list[Site]  # in node order
-    by_node: dict[Node | None, Site]
-    singles: list[Candidate]  # candidates in the order of sets of one
-    near: list[Candidate]  # the same without many that are gone, or whose node is closed
-    reach: Vec  # no node has more room than this when one victim goes
-    shared: list[Level]  # levels of `path` that must keep a guarantee
-    sized: Vec | None  # the size that their slack is for
+    leaf_groups: list[LeafCandidates]
+    node_groups: list[NodeCandidates]  # in node order
+    by_node: dict[Node | None, NodeCandidates]
+    by_rank: list[Candidate]  # candidates in the order of sets of one
+    reachable_by_rank: list[Candidate]  # the same without many that are gone, or whose node is closed
+    max_room: Vec  # no node has more room than this when one victim goes
+    guarded_ancestors: list[QueueBudget]  # levels of `path` that must keep a guarantee
+    slack_size: Vec | None  # the size that their slack is for
 
-    def paint(self, ledger: Ledger, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Node]) -> None:
+    def build(
+        self, planned_usage: PlannedUsage, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Node]
+    ) -> None:
         """Look at everything that matters to asks like this one; `nodes` in their order."""
         d: cython.Py_ssize_t
-        level: Level
+        budget: QueueBudget
         queue: Queue | None
-        self.ledger = ledger
+        self.planned_usage = planned_usage
         self.leaf = ask.app.queue
         self.top = top
-        self.levels = {}
+        self.budgets = {}
         self.wanted = [d for d in range(ask.shape.amounts.n) if ask.shape.amounts.v[d] > 0]
-        self.own_rest = bool(ledger.own(self.leaf))
-        self.herds = []
-        self.singles = []
-        self.reach = new_vec(0, 0)
-        self.sized = None
-        self.near = []
+        self.has_guarantee = bool(planned_usage.own_remaining(self.leaf))
+        self.leaf_groups = []
+        self.by_rank = []
+        self.max_room = new_vec(0, 0)
+        self.slack_size = None
+        self.reachable_by_rank = []
         self.path = []
         self.ancestors = {}
         queue = self.leaf
         while queue is not None:
             self.ancestors[queue] = None
             queue = queue.parent
-        self.path = [self.level(queue) for queue in self.ancestors]
-        self.shared = [level for level in self.path if level.guarded]
-        self.sites = [Site(node, place) for place, node in enumerate(nodes)]
+        self.path = [self.budget(queue) for queue in self.ancestors]
+        self.guarded_ancestors = [budget for budget in self.path if budget.guarded]
+        self.node_groups = [NodeCandidates(node, place) for place, node in enumerate(nodes)]
         self.by_node = {}
-        for site in self.sites:
-            self._note_going(site)
-            self.by_node[site.node] = site
+        for node_group in self.node_groups:
+            self._add_leaving(node_group)
+            self.by_node[node_group.node] = node_group
         self._descend(self.top, seen, seen[self.top], False, 0, None)
-        for herd in self.herds:
-            self.singles += herd.members
-        self.singles.sort(key=_order)
-        self.near = self.singles
-        self.size(ask.shape.amounts)
-        self._measure()
+        for leaf_group in self.leaf_groups:
+            self.by_rank += leaf_group.members
+        self.by_rank.sort(key=_order)
+        self.reachable_by_rank = self.by_rank
+        self.set_ask_size(ask.shape.amounts)
+        self._compute_max_room()
 
     @staticmethod
-    def _note_going(site: Site) -> None:
-        for alloc in site.node.allocations:
+    def _add_leaving(node_group: NodeCandidates) -> None:
+        for alloc in node_group.node.allocations:
             if alloc.preempted:
-                site.room.plus(alloc.shape.amounts)
+                node_group.room.plus(alloc.shape.amounts)
 
-    def level(self, queue: Queue) -> Level:
+    def budget(self, queue: Queue) -> QueueBudget:
         """The queue with what may be taken from it; those above it too."""
-        found: Level | None = self.levels.get(queue)
+        found: QueueBudget | None = self.budgets.get(queue)
         if found is None:
-            above = None if queue.parent is None else self.level(queue.parent)
-            found = Level(queue, above, self.ledger.planned(queue))
+            above = None if queue.parent is None else self.budget(queue.parent)
+            found = QueueBudget(queue, above, self.planned_usage.planned(queue))
             found.on_path = queue in self.ancestors
             inside = queue is not self.top and (above is not None and (above.queue is self.top or above.inside))
             found.inside = inside
             # Who claims what is guaranteed to an ancestor must not take it from below that ancestor.
-            found.guarded = inside or (found.on_path and not self.own_rest)
-            found.settle(new_vec(0, 0))
-            self.levels[queue] = found
+            found.guarded = inside or (found.on_path and not self.has_guarantee)
+            found.recompute(new_vec(0, 0))
+            self.budgets[queue] = found
         return found
 
     # -- who is eligible (section 2.4) -----------------------------------------------------------------
@@ -139,16 +141,16 @@ class Picture:
 
     def _gather(self, leaf: Queue, highest: int | None, carried: int, frozen: int | None) -> None:
         """The candidates of a leaf; `highest`: no one of a higher priority than this."""
-        level: Level | None = self.level(leaf)
+        budget: QueueBudget | None = self.budget(leaf)
         victim: Ask
-        site: Site | None
+        node_group: NodeCandidates | None
         found: Candidate
-        levels: list[Any] = []
-        herd: Herd = Herd(self.level(leaf), levels)
-        while level is not None:
-            if level.guarded:
-                levels.append(level)
-            level = level.parent
+        budgets: list[Any] = []
+        leaf_group: LeafCandidates = LeafCandidates(self.budget(leaf), budgets)
+        while budget is not None:
+            if budget.guarded:
+                budgets.append(budget)
+            budget = budget.parent
         for app in leaf.apps.values():
             for each in app.allocations.values():
                 victim = each
@@ -156,16 +158,18 @@ class Picture:
                     continue
                 if highest is not None and victim.priority > highest:
                     continue
-                site = self.by_node.get(victim.node)
-                if site is None or not self._shares_a_type(victim.shape.amounts):
+                node_group = self.by_node.get(victim.node)
+                if node_group is None or not self._shares_a_type(victim.shape.amounts):
                     continue
-                found = Candidate(victim, herd, site, victim.priority + carried if frozen is None else frozen)
-                herd.members.append(found)
-                herd.largest.raise_to(found.amounts)
-                site.members.append(found)
-        if herd.members:
-            herd.alive = not self.ledger.protected(leaf, self.ancestors, self.own_rest)
-            self.herds.append(herd)
+                found = Candidate(
+                    victim, leaf_group, node_group, victim.priority + carried if frozen is None else frozen
+                )
+                leaf_group.members.append(found)
+                leaf_group.largest.raise_to(found.amounts)
+                node_group.members.append(found)
+        if leaf_group.members:
+            leaf_group.eligible = not self.planned_usage.protected(leaf, self.ancestors, self.has_guarantee)
+            self.leaf_groups.append(leaf_group)
 
     @cython.cfunc
     def _shares_a_type(self, amounts: Vec) -> cython.bint:
@@ -177,71 +181,73 @@ class Picture:
     # -- what changes ----------------------------------------------------------------------------------
 
     @cython.ccall
-    def size(self, amounts: Vec) -> cython.void:
+    def set_ask_size(self, amounts: Vec) -> cython.void:
         """The next ask has this size: queues that it shares with victims may lose more or less."""
-        level: Level
-        if self.sized is not None and (not self.shared or self.sized.same(amounts)):
+        budget: QueueBudget
+        if self.slack_size is not None and (not self.guarded_ancestors or self.slack_size.same(amounts)):
             return
-        self.sized = amounts
-        for each in self.shared:
-            level = each
-            level.settle(amounts)
-        self._settle_herds(None)
+        self.slack_size = amounts
+        for each in self.guarded_ancestors:
+            budget = each
+            budget.recompute(amounts)
+        self._recompute_leaf_groups(None)
 
-    def traded(self, changed: dict[Queue, None], victims: list[Any], kept: Node | None) -> None:
+    def apply_eviction(self, changed: dict[Queue, None], victims: list[Any], reserved_node: Node | None) -> None:
         """Somebody was evicted, and a node is kept; the ledger has been told, the plan of `changed` queues is another."""
-        level: Level
-        site: Site | None
+        budget: QueueBudget
+        node_group: NodeCandidates | None
         empty: Vec = new_vec(0, 0)
         for queue in changed:
-            found = self.levels.get(queue)
+            found = self.budgets.get(queue)
             if found is not None:
-                level = found
-                level.settle(empty if self.sized is None else self.sized)
-        site = self.by_node.get(kept)
-        if site is not None:
-            site.closed = True
+                budget = found
+                budget.recompute(empty if self.slack_size is None else self.slack_size)
+        node_group = self.by_node.get(reserved_node)
+        if node_group is not None:
+            node_group.reserved = True
         for victim in victims:
-            site = self.by_node.get(victim.node)
-            if site is not None:
-                site.room.plus(victim.shape.amounts)
-                site.stale = True
-        self._settle_herds(changed)
+            node_group = self.by_node.get(victim.node)
+            if node_group is not None:
+                node_group.room.plus(victim.shape.amounts)
+                node_group.stale = True
+        self._recompute_leaf_groups(changed)
 
-    def _settle_herds(self, changed: dict[Queue, None] | None) -> None:
+    def _recompute_leaf_groups(self, changed: dict[Queue, None] | None) -> None:
         """What each leaf may lose now; where that is another matter for anybody, bounds of nodes are taken anew."""
-        herd: Herd
-        level: Level | None
+        leaf_group: LeafCandidates
+        budget: QueueBudget | None
         touched: bool
         could: bool
-        for each in self.herds:
-            herd = each
-            touched = changed is None or bool(self.shared) or not self.own_rest
-            level = herd.leaf
-            while not touched and level is not None and not level.on_path:
-                touched = changed is not None and level.queue in changed
-                level = level.parent
+        for each in self.leaf_groups:
+            leaf_group = each
+            touched = changed is None or bool(self.guarded_ancestors) or not self.has_guarantee
+            budget = leaf_group.budget
+            while not touched and budget is not None and not budget.on_path:
+                touched = changed is not None and budget.queue in changed
+                budget = budget.parent
             if not touched:
                 continue
-            could = herd.alive and herd.loose.holds(herd.largest)
-            herd.settle()
+            could = leaf_group.eligible and leaf_group.max_loss.covers(leaf_group.largest)
+            leaf_group.recompute()
             if changed is not None:
-                herd.alive = not self.ledger.protected(herd.leaf.queue, self.ancestors, self.own_rest)
-            if not (could and herd.alive and herd.loose.holds(herd.largest)):
-                for member in herd.members:
-                    member.site.stale = True
+                leaf_group.eligible = not self.planned_usage.protected(
+                    leaf_group.budget.queue, self.ancestors, self.has_guarantee
+                )
+            if not (could and leaf_group.eligible and leaf_group.max_loss.covers(leaf_group.largest)):
+                for member in leaf_group.members:
+                    member.node_group.stale = True
 
-    def _measure(self) -> None:
-        """`reach`, as an upper bound of what a node can have when one victim has gone."""
-        site: Site
+    def _compute_max_room(self) -> None:
+        """`max_room`, as an upper bound of what a node can have when one victim has gone."""
+        node_group: NodeCandidates
         best: Vec
-        for each in self.sites:
-            site = each
+        for each in self.node_groups:
+            node_group = each
             best = new_vec(0, 0)
-            for member in site.members:
+            for member in node_group.members:
                 best.raise_to(cython.cast(Candidate, member).amounts)
-            best.plus(site.room)
-            self.reach.raise_to(best)
+            best.plus(node_group.room)
+            self.max_room.raise_to(best)
 
 
 def _order(c: Candidate) -> tuple[int, int, int, int]:

@@ -33,14 +33,14 @@ from .placement_rules import (
     RECOVERY_QUEUE,
     RECOVERY_RULE,
     ROOT,
-    Answer,
     PlacementConfigError,
     PlacementError,
     PlacementRequest,
+    PlacementRule,
     QueueLike,
-    QueueTree,
+    QueueLookup,
     RecoveryRule,
-    Rule,
+    RuleAnswer,
     build_rule,
     legal_queue_name,
 )
@@ -54,7 +54,7 @@ __all__ = [
     "PlacementRequest",
     "Placer",
     "QueueLike",
-    "QueueTree",
+    "QueueLookup",
     "RuleStep",
     "Verdict",
     "creation_fault",
@@ -126,7 +126,7 @@ class Placer:
         """
         configured = rules or (RuleConfig(name="provided"),)
         built = [build_rule(rule, f"placementrules[{index}]") for index, rule in enumerate(configured)]
-        self.rules: tuple[Rule, ...] = (*built, RECOVERY_RULE)
+        self.rules: tuple[PlacementRule, ...] = (*built, RECOVERY_RULE)
         self.fault = ""
 
     @classmethod
@@ -140,7 +140,7 @@ class Placer:
             placer.fault = str(error)
             return placer
 
-    def place(self, request: PlacementRequest, tree: QueueTree) -> Placement:
+    def place(self, request: PlacementRequest, tree: QueueLookup) -> Placement:
         """Find the queue for an application; asks the tree, changes nothing."""
         steps: list[RuleStep] = []
         for index, rule in enumerate(self.rules, start=1):
@@ -164,7 +164,7 @@ def is_forced(tags: Mapping[str, str] | None) -> bool:
     return PlacementRequest("", tags=tags).tag(FORCE_TAG) in _TRUE_TEXTS
 
 
-def creation_fault(path: str, tree: QueueTree, user: str, groups: Sequence[str]) -> str | None:
+def creation_fault(path: str, tree: QueueLookup, user: str, groups: Sequence[str]) -> str | None:
     """Why the missing levels of `path` cannot be created for this user, or None if they can.
 
     The text is the cause in a rejection (docs/spec/scheduler-interface.md, section 7.1). The recovery queue is never
@@ -191,14 +191,14 @@ def creation_fault(path: str, tree: QueueTree, user: str, groups: Sequence[str])
     return None
 
 
-def _with_default(rule: Rule, answer: Answer, tree: QueueTree) -> Answer:
+def _with_default(rule: PlacementRule, answer: RuleAnswer, tree: QueueLookup) -> RuleAnswer:
     """The last rule's empty answer becomes the default queue, where there is one."""
     if answer.path or not isinstance(rule, RecoveryRule) or tree.find(DEFAULT_PATH) is None:
         return answer
-    return Answer(DEFAULT_PATH, f"{answer.why}, and no rule matched: {DEFAULT_PATH} is the last resort")
+    return RuleAnswer(DEFAULT_PATH, f"{answer.why}, and no rule matched: {DEFAULT_PATH} is the last resort")
 
 
-def _obstacle(path: str, request: PlacementRequest, tree: QueueTree) -> str:
+def _obstacle(path: str, request: PlacementRequest, tree: QueueLookup) -> str:
     """Why this queue does not take the application and the next rule has its turn; empty if it does."""
     if path.lower() == RECOVERY_PATH:
         return "" if request.forced else "the recovery queue takes forced applications only"
@@ -225,7 +225,7 @@ def _below_root(path: str) -> bool:
     return path.lower().startswith(f"{ROOT}.")
 
 
-def _nearest(path: str, tree: QueueTree) -> tuple[str, QueueLike | None]:
+def _nearest(path: str, tree: QueueLookup) -> tuple[str, QueueLike | None]:
     """The nearest queue above a missing one, with its path as it is spelled in `path`."""
     for above in _ancestors(path):
         queue = tree.find(above.lower())
@@ -241,7 +241,7 @@ def _ancestors(path: str) -> Iterator[str]:
 
 
 def _accepted(
-    request: PlacementRequest, tree: QueueTree, path: str, step: RuleStep, steps: list[RuleStep]
+    request: PlacementRequest, tree: QueueLookup, path: str, step: RuleStep, steps: list[RuleStep]
 ) -> Placement:
     """The verdict on a queue that the rules agreed on: it still must be a leaf, or possible to create."""
     queue = path.lower()

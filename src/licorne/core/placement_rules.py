@@ -59,7 +59,7 @@ class QueueLike(Protocol):
         ...
 
 
-class QueueTree(Protocol):
+class QueueLookup(Protocol):
     """The queues of a partition."""
 
     def find(self, path: str) -> QueueLike | None:
@@ -97,7 +97,7 @@ class PlacementRequest:
         return tag(self.tags or {}, key)
 
 
-class Answer(NamedTuple):
+class RuleAnswer(NamedTuple):
     """A queue path, or an empty one for no match; and why."""
 
     path: str
@@ -127,17 +127,17 @@ def _one_queue(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(ABC):
+class PlacementRule(ABC):
     """One rule. Build it with `build_rule`, ask it with `answer`."""
 
     name: ClassVar[str]
 
     create: bool
     value: str
-    parent: Rule | None
+    parent: PlacementRule | None
     filter: Filter
 
-    def answer(self, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         """The queue for this application.
 
         Raises:
@@ -146,7 +146,7 @@ class Rule(ABC):
         return self._answer(request, tree)
 
     @abstractmethod
-    def _answer(self, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         """What the rule says; the parts that rules have in common stand below."""
 
     def check(self, path: str) -> None:
@@ -159,63 +159,63 @@ class Rule(ABC):
         """Why the rule cannot be used, if so; `path` is where it stands in the configuration."""
         return None
 
-    def _filtered(self, request: PlacementRequest) -> Answer | None:
+    def _filtered(self, request: PlacementRequest) -> RuleAnswer | None:
         """No match if the filter keeps the user out."""
         if self.filter.allows(request.user, request.groups):
             return None
-        return Answer("", f"its filter keeps out user '{request.user}'")
+        return RuleAnswer("", f"its filter keeps out user '{request.user}'")
 
-    def _below_parent(self, child: str, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _below_parent(self, child: str, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         """The path of `child` below what the parent rule says, or below root."""
         if self.parent is None:
             return self._existing(f"{ROOT}.{child}", tree)
         above = self.parent.answer(request, tree)
         if not above.path:
-            return Answer("", f"parent rule {self.parent.name}: {above.why}")
+            return RuleAnswer("", f"parent rule {self.parent.name}: {above.why}")
         path = above.path if above.path.startswith(f"{ROOT}.") else f"{ROOT}.{above.path}"
         queue = tree.find(path.lower())
         if queue is not None and queue.is_leaf:
             raise PlacementError(f"parent rule returned a leaf queue: {path}")
         return self._existing(f"{path}.{child}", tree)
 
-    def _existing(self, path: str, tree: QueueTree) -> Answer:
+    def _existing(self, path: str, tree: QueueLookup) -> RuleAnswer:
         """The path, or no match if the queue is missing and must not be created."""
         if tree.find(path.lower()) is not None:
-            return Answer(path, f"queue {path} exists")
+            return RuleAnswer(path, f"queue {path} exists")
         if self.create:
-            return Answer(path, f"queue {path} may be created")
-        return Answer("", f"queue {path} does not exist and the rule does not create it")
+            return RuleAnswer(path, f"queue {path} may be created")
+        return RuleAnswer("", f"queue {path} does not exist and the rule does not create it")
 
-    def _path_or_child(self, text: str, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _path_or_child(self, text: str, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         """A text that is a full path if it starts with `root.`, else one queue below the parent."""
         if text.startswith(f"{ROOT}."):
             return self._existing(_legal_path(text), tree)
         return self._below_parent(_one_queue(text), request, tree)
 
 
-class ProvidedRule(Rule):
+class ProvidedRule(PlacementRule):
     """The queue that the application asks for."""
 
     __slots__ = ()
     name = "provided"
 
-    def _answer(self, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         if not request.queue:
-            return Answer("", "the application asks for no queue")
+            return RuleAnswer("", "the application asks for no queue")
         return self._filtered(request) or self._path_or_child(request.queue, request, tree)
 
 
-class UserRule(Rule):
+class UserRule(PlacementRule):
     """A queue with the name of the user."""
 
     __slots__ = ()
     name = "user"
 
-    def _answer(self, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         return self._filtered(request) or self._below_parent(_one_queue(request.user), request, tree)
 
 
-class FixedRule(Rule):
+class FixedRule(PlacementRule):
     """The queue named in the rule; the name may have several levels, and from `root` on is a full path."""
 
     __slots__ = ()
@@ -234,7 +234,7 @@ class FixedRule(Rule):
     def _qualified(self) -> bool:
         return self.value.startswith(ROOT)
 
-    def _answer(self, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         filtered = self._filtered(request)
         if filtered is not None:
             return filtered
@@ -243,7 +243,7 @@ class FixedRule(Rule):
         return self._below_parent(self.value, request, tree)
 
 
-class TagRule(Rule):
+class TagRule(PlacementRule):
     """The queue named by a tag of the application."""
 
     __slots__ = ()
@@ -254,46 +254,48 @@ class TagRule(Rule):
             return PlacementConfigError(f"{path}.value", self.value, "a tag rule needs the name of a tag")
         return None
 
-    def _answer(self, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         text = request.tag(self.value)
         if not text:
-            return Answer("", f"the application has no tag '{self.value}'")
+            return RuleAnswer("", f"the application has no tag '{self.value}'")
         return self._filtered(request) or self._path_or_child(text, request, tree)
 
 
-class TestRule(Rule):
+class TestRule(PlacementRule):
     """The requested text as it stands, or `test`; never below root, so of use only as a parent, in tests."""
 
     __slots__ = ()
     __test__ = False  # not a test, whatever its name looks like to a test runner
     name = "test"
 
-    def _answer(self, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         if not request.queue:
-            return Answer(self.name, "the application asks for no queue")
-        return Answer(
+            return RuleAnswer(self.name, "the application asks for no queue")
+        return RuleAnswer(
             _legal_path(request.queue).replace(".", DOT_REPLACEMENT), "the queue that the application asks for"
         )
 
 
-class RecoveryRule(Rule):
+class RecoveryRule(PlacementRule):
     """The recovery queue for forced applications; always the last rule, never configured."""
 
     __slots__ = ()
     name = "recovery"
 
-    def _answer(self, request: PlacementRequest, tree: QueueTree) -> Answer:
+    def _answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
         if request.forced:
-            return Answer(RECOVERY_PATH, "the application is forced")
-        return Answer("", "the application is not forced")
+            return RuleAnswer(RECOVERY_PATH, "the application is forced")
+        return RuleAnswer("", "the application is not forced")
 
 
-RECOVERY_RULE: Final[Rule] = RecoveryRule(create=True, value="", parent=None, filter=Filter(True, None, None))
+RECOVERY_RULE: Final[PlacementRule] = RecoveryRule(create=True, value="", parent=None, filter=Filter(True, None, None))
 
-_RULES: Mapping[str, type[Rule]] = {rule.name: rule for rule in (ProvidedRule, UserRule, FixedRule, TagRule, TestRule)}
+_RULES: Mapping[str, type[PlacementRule]] = {
+    rule.name: rule for rule in (ProvidedRule, UserRule, FixedRule, TagRule, TestRule)
+}
 
 
-def build_rule(config: RuleConfig, path: str) -> Rule:
+def build_rule(config: RuleConfig, path: str) -> PlacementRule:
     """The rule that a configuration means, with its parents. `path` is where it stands, for messages.
 
     Raises:
@@ -309,7 +311,7 @@ def build_rule(config: RuleConfig, path: str) -> Rule:
     return rule
 
 
-def _build_one(config: RuleConfig, parent: Rule | None, path: str) -> Rule:
+def _build_one(config: RuleConfig, parent: PlacementRule | None, path: str) -> PlacementRule:
     name = config.name.lower()
     if name == RecoveryRule.name:
         raise PlacementConfigError(f"{path}.name", config.name, "the recovery rule is internal, not configured")

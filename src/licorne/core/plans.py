@@ -28,7 +28,7 @@ End = tuple[int, int, str]
 NOTHING_ENDS: End = (-1, 0, "")
 
 
-class Plan(NamedTuple):
+class StartPlan(NamedTuple):
     """The members and their nodes, once everything up to `last` has ended."""
 
     placing: list[tuple[Ask, Node]]
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
         room.minus(self.planned(node))
         return room
 
-    def holds(self, partition: Partition, members: list[Ask]) -> bool:
+    def still_fits(self, partition: Partition, members: list[Ask]) -> bool:
         """Is it still a plan: for the same members, on nodes that may be used and will have the room?"""
         if sorted([ask for ask, _ in self.placing], key=request_order) != sorted(members, key=request_order):
             return False
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
         for node in dict.fromkeys(node for _, node in self.placing):
             if partition.nodes.get(node.id) is not node or node.reservations:
                 return False
-            if not self.room(node).holds(self.planned(node)):
+            if not self.room(node).covers(self.planned(node)):
                 return False
         return True
 
@@ -95,7 +95,7 @@ def _handed_over(alloc: Ask) -> bool:
     return alloc.id in gang.arriving if real is None else real.node is alloc.node
 
 
-def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) -> Plan | None:
+def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) -> StartPlan | None:
     """The earliest start of the gang; None if it finds no room even when everything has ended.
 
     `held` are the nodes that it holds already, which count as open. Predicates are not asked: they know of now only.
@@ -107,7 +107,7 @@ def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) ->
         ((end_of(alloc), alloc) for node in partition.nodes.values() if node.open for alloc in node.allocations),
         key=lambda pair: pair[0],
     )
-    clock = _Clock(partition, [alloc for _, alloc in ends])
+    clock = _ReleaseTimeline(partition, [alloc for _, alloc in ends])
     low, high = 0, len(ends)
     found: list[tuple[Ask, Node]] | None = None
     while True:
@@ -125,10 +125,10 @@ def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) ->
             break
     clock.go(0)
     trial.close()
-    return None if found is None else Plan(found, ends[high - 1][0] if high else NOTHING_ENDS)
+    return None if found is None else StartPlan(found, ends[high - 1][0] if high else NOTHING_ENDS)
 
 
-class _Clock:
+class _ReleaseTimeline:
     """Lets the first so many allocations end on a trial, and come back."""
 
     def __init__(self, partition: Partition, allocations: list[Ask]) -> None:

@@ -26,7 +26,7 @@ from licorne.si.messages import NewAllocation, Output, Released, Termination
 from .incidents import describe
 
 if TYPE_CHECKING:
-    from .manager import Manager
+    from .manager import RegisteredManager
     from .partition import Predicate, PreemptionPredicate
 
 Note = Callable[[str, Exception], None]
@@ -50,13 +50,13 @@ class Plugins:
         self._preempts = overrides(callback, "preemption_predicates")
         self._dumps = overrides(callback, "get_state_dump")
         self._synced: dict[str, int] = {}  # how many outputs have been told, by partition
-        self.manager: Manager | None = None
+        self.manager: RegisteredManager | None = None
 
     def predicate(self) -> Predicate | None:
         """The question that the core asks of a node; None where there is no such plugin."""
-        return self._holds if self.asked else None
+        return self._allows if self.asked else None
 
-    def _holds(self, key: str, node_id: str, allocate: bool) -> bool:
+    def _allows(self, key: str, node_id: str, allocate: bool) -> bool:
         if self.syncs:
             self.sync()
         args = v19.PredicatesArgs(allocation_key=key, node_id=node_id, allocate=allocate)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 from . import evictions
 from .evictions import Eviction
-from .herds import Candidate, Herd, Level, Site
+from .herds import Candidate, LeafCandidates, NodeCandidates, QueueBudget
 from .vectors import Vec
-from .victims import Search, wanted_part
+from .victims import VictimSearch, wanted_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,10 +33,10 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
     lacking = _lacking(ask, node)
     if not any(amount > 0 for amount in lacking.values()):
         return False
-    chosen = Search().find(_candidates(ask, node), [], lacking, lacking.clone(), None)
+    chosen = VictimSearch().find(_candidates(ask, node), [], lacking, lacking.clone(), None)
     if chosen is None:
         if partition.events is not None:
-            partition.events.notices.no_victims(ask)
+            partition.events.request_events.no_victims(ask)
         return False
     missing = {name: amount for name, amount in lacking.named(partition.types).items() if amount > 0}
     victims = [c.alloc for c in chosen]
@@ -50,7 +50,7 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
         f"the ask runs on node {node.id} only, where allocations of no higher priority make room"
         " (docs/spec/preemption.md, section 3)",
     )
-    partition.claims.made(ask, victims, records)
+    partition.claims.add(ask, victims, records)
     partition.claims.placed(ask)
     return True
 
@@ -111,10 +111,10 @@ def _lacking(ask: Ask, node: Node) -> Vec:
 def _candidates(ask: Ask, node: Node) -> list[Candidate]:
     """Who may be evicted on the node."""
     wanted = {d for d, amount in enumerate(ask.shape.amounts.values()) if amount}
-    herd = Herd(Level(ask.app.queue, None, Vec()), [])
-    site = Site(node, 0)
+    leaf_group = LeafCandidates(QueueBudget(ask.app.queue, None, Vec()), [])
+    node_group = NodeCandidates(node, 0)
     return [
-        Candidate(a, herd, site, a.priority)
+        Candidate(a, leaf_group, node_group, a.priority)
         for a in node.allocations
         if a.may_go
         and a.priority <= ask.priority

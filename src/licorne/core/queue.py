@@ -47,7 +47,7 @@ class Queue(Ranked):
     `allocated`, `pending` and `preempting` are sums over the subtree. `limit` is the queue's own max (root: the
     cluster's size), `UNLIMITED` where nothing is said; `guaranteed` holds -1 for a type that is not listed;
     `weights` is what `share` divides by: the guaranteed amount, else the fair maximum, -1 for neither.
-    `asks_pending` counts pending asks below, `active` the applications below that have something to try.
+    `asks_pending` counts pending asks below, `awake_count` the applications below that have something to try.
     `running` and `accepted` are the applications that count against `max_apps` (section 10). `blocked` wait for room here.
     """
 
@@ -61,7 +61,7 @@ class Queue(Ranked):
     pending: Sum
     order: Order
     asks_pending: cython.longlong
-    active: cython.longlong
+    awake_count: cython.longlong
     backoff: cython.longlong
     is_leaf: cython.bint
     by_priority: cython.bint
@@ -70,9 +70,9 @@ class Queue(Ranked):
     tied: list[Queue]  # the children of one rank in the order of their turns, as `in_order` put them
     tied_priority: cython.longlong  # that rank
     tied_share: cython.double
-    turns: cython.Py_ssize_t  # where in `tied` the next turn may be: those before it sleep, or tie no more
+    next_turn: cython.Py_ssize_t  # where in `tied` the next turn may be: those before it sleep, or tie no more
     last_turn: Queue | None  # who had the last turn; None: `tied` may not be as it should be
-    passed: cython.bint  # one that ties stands before that one
+    skipped_sleeping: cython.bint  # one that ties stands before that one
     last_changed: cython.bint  # that one has changed since
     tie_sorts: cython.longlong  # how often `tied` was made
 
@@ -80,7 +80,7 @@ class Queue(Ranked):
     path: str
     children: dict[str, Queue]
     apps: dict[str, Application]
-    serves: cython.bint  # the descent comes to its applications: it is a leaf, and no ancestor is one
+    reachable: cython.bint  # the descent comes to its applications: it is a leaf, and no ancestor is one
     managed: cython.bint
     state: ObjectState
     preempting: Sum
@@ -106,12 +106,12 @@ class Queue(Ranked):
     types: Types
 
     def __init__(self, name: str, parent: Queue | None, is_leaf: bool, managed: bool, types: Types) -> None:
-        self.place = -1
+        self.heap_index = -1
         self.name = name
         self.parent = parent
         self.path = name if parent is None else f"{parent.path}.{name}"
         self.is_leaf = is_leaf
-        self.serves = is_leaf
+        self.reachable = is_leaf
         self.managed = managed
         self.state = ObjectState.ACTIVE
         self.types = types
@@ -134,12 +134,12 @@ class Queue(Ranked):
         self.order = Order()
         self.asks_pending = 0
         self.with_pending = 0
-        self.active = 0
+        self.awake_count = 0
         self.tied = []
         self.tied_priority = 0
         self.tied_share = 0.0
-        self.turns = 0
-        self.passed = False
+        self.next_turn = 0
+        self.skipped_sleeping = False
         self.last_turn = None
         self.last_changed = False
         self.tie_sorts = 0
@@ -196,7 +196,7 @@ class Queue(Ranked):
                 self.weights.v[d] = self.guaranteed.v[d]
         self.reshare()
         self.changed()
-        if self.place >= 0:
+        if self.heap_index >= 0:
             cython.cast(Queue, self.parent).order.mend(self)
         for child in self.children.values():
             child.set_weights(own)
@@ -275,11 +275,11 @@ class Queue(Ranked):
         if (len(items) > 1 and first.same_rank(cython.cast(Queue, items[1]))) or (
             len(items) > 2 and first.same_rank(cython.cast(Queue, items[2]))
         ):
-            return self._settle_tie(first)
+            return self._break_tie(first)
         return first
 
     @cython.cfunc
-    def _settle_tie(self, first: Queue) -> Queue:
+    def _break_tie(self, first: Queue) -> Queue:
         """Who of the children that tie with `first` comes first and has something to try.
 
         The list of those that tie is kept while they take their turns: sorting after each would cost the square of their
@@ -293,25 +293,28 @@ class Queue(Ranked):
             last is None
             or first.share != self.tied_share
             or first.priority != self.tied_priority
-            or (self.last_changed and (last.ties(first) or (self.passed and not any_two_compare(self.standing()))))
+            or (
+                self.last_changed
+                and (last.ties(first) or (self.skipped_sleeping and not any_two_compare(self.still_tied())))
+            )
         ):
             self.tied = self.in_order(first)
             self.tied_share, self.tied_priority = first.share, first.priority
             self.tie_sorts += 1
-            self.turns = 0
-        if self.turns == 0:
-            self.passed = False
-        for i in range(self.turns, len(self.tied)):
+            self.next_turn = 0
+        if self.next_turn == 0:
+            self.skipped_sleeping = False
+        for i in range(self.next_turn, len(self.tied)):
             child = cython.cast(Queue, self.tied[i])
             if child.ties(first):
-                if child.place >= 0:
-                    self.turns, self.last_turn, self.last_changed = i, child, False
+                if child.heap_index >= 0:
+                    self.next_turn, self.last_turn, self.last_changed = i, child, False
                     return child
-                self.passed = True
+                self.skipped_sleeping = True
         raise AssertionError(f"{self.path}: {first.name} is not among the children that tie with it")
 
     @cython.ccall
-    def standing(self) -> list[Any]:
+    def still_tied(self) -> list[Any]:
         """Those of the list of children that tie which do so still."""
         child: Queue
         found: list[Any] = []
@@ -328,7 +331,7 @@ class Queue(Ranked):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def goes_before(self, other: Ranked) -> cython.bint:
+    def precedes(self, other: Ranked) -> cython.bint:
         """The order of siblings to the end, which is no total one."""
         q: Queue = cython.cast(Queue, other)
         return self.pending.above(q.pending) if self.same_rank(q) else self.before(q)

@@ -33,12 +33,12 @@ AGAIN_NS = SECOND_NS
 """A start time that has passed and was not acted on is moved so far from now: to the original's next look."""
 
 
-class Quota(msgspec.Struct, frozen=True):
+class LoweredQuota(msgspec.Struct, frozen=True):
     """What a queue's configuration said: its max, by type, None if it had none; its delay (ns); was it within its max?"""
 
     maximum: dict[str, int] | None
     delay_ns: int
-    kept: bool
+    within_max: bool
 
 
 class QuotaChanges:
@@ -64,7 +64,7 @@ class QuotaChanges:
         """Apply a configuration to the tree, and set, move or drop start times (the table of section 4.1)."""
         tree = self._partition.tree
         before = {
-            queue: Quota(queue.max_config, delay_ns(queue), not over(queue))
+            queue: LoweredQuota(queue.max_config, delay_ns(queue), not over(queue))
             for queue in tree.queues()
             if queue.parent is not None
         }
@@ -72,7 +72,7 @@ class QuotaChanges:
         for queue, old in before.items():
             if not queue.managed:
                 continue
-            if old.kept:
+            if old.within_max:
                 self.starts.pop(queue, None)
             start = self._start_after(queue, old)
             if start is None:
@@ -81,7 +81,7 @@ class QuotaChanges:
                 self.starts[queue] = start
         self._arm()
 
-    def _start_after(self, queue: Queue, old: Quota) -> int | None:
+    def _start_after(self, queue: Queue, old: LoweredQuota) -> int | None:
         start = self.starts.get(queue)
         delay = delay_ns(queue)
         maximum = queue.max_config

@@ -16,7 +16,7 @@ from licorne.si.messages import Termination
 from .nodechanges import remove_foreign
 
 if cython.compiled:
-    from cython.cimports.licorne.core.accounting import Books
+    from cython.cimports.licorne.core.accounting import Accounting
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask
     from cython.cimports.licorne.core.descent import Descent
@@ -26,7 +26,7 @@ else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.messages import Release, Released
 
-    from .accounting import Books
+    from .accounting import Accounting
     from .application import Application
     from .asks import Ask
     from .descent import Descent
@@ -47,7 +47,7 @@ class Releases:
 
     partition: Partition
     applications: dict[str, Application]
-    books: Books
+    accounting: Accounting
     descent: Descent
     lifecycle: Lifecycle
     partition_name: str
@@ -55,7 +55,7 @@ class Releases:
     def __init__(self, partition: Partition, applications: dict[str, Application]) -> None:
         self.partition = partition
         self.applications = applications
-        self.books = partition.books
+        self.accounting = partition.accounting
         self.descent = partition.descent
         self.lifecycle = partition.lifecycle
         self.partition_name = partition.name
@@ -110,9 +110,9 @@ class Releases:
         if app.gang is not None:
             self.partition.replacement.ended(app, alloc, termination)
             return
-        self.books.give_back(app, alloc)
+        self.accounting.remove_allocation(app, alloc)
         if termination is STOPPED_BY_RM or termination is UNKNOWN:
-            self.tell(alloc, STOPPED_BY_RM, "allocation remove as per RM request")
+            self.notify_released(alloc, STOPPED_BY_RM, "allocation remove as per RM request")
         self.lifecycle.emptied(app)
 
     @cython.cfunc
@@ -132,7 +132,7 @@ class Releases:
         self.lifecycle.emptied(app)
 
     @cython.ccall
-    def tell(self, alloc: Ask, termination: Termination, text: str) -> cython.void:
+    def notify_released(self, alloc: Ask, termination: Termination, text: str) -> cython.void:
         """Tell the resource manager that an allocation has ended, or that it must end it."""
         message: Released = Released.__new__(Released)
         message.key = alloc.key

@@ -27,10 +27,10 @@ from .evictions import Outcome
 from .states import ApplicationEvent, ApplicationState
 
 if cython.compiled:
-    from cython.cimports.licorne.core.accounting import Books
+    from cython.cimports.licorne.core.accounting import Accounting
     from cython.cimports.licorne.core.application import Application
     from cython.cimports.licorne.core.asks import Ask, Shape
-    from cython.cimports.licorne.core.gangs import Gang, Gangs, TaskGroup
+    from cython.cimports.licorne.core.gangs import Gangs, PlaceholderGang, TaskGroup
     from cython.cimports.licorne.core.nodeindex import NodeIndex
     from cython.cimports.licorne.core.nodes import Node
     from cython.cimports.licorne.core.parking import Parking
@@ -38,10 +38,10 @@ if cython.compiled:
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
-    from .accounting import Books
+    from .accounting import Accounting
     from .application import Application
     from .asks import Ask, Shape
-    from .gangs import Gang, Gangs, TaskGroup
+    from .gangs import Gangs, PlaceholderGang, TaskGroup
     from .nodeindex import NodeIndex
     from .nodes import Node
     from .parking import Parking
@@ -66,7 +66,7 @@ class Replacement:
     """The replacement pass of one partition, and what becomes of those in flight."""
 
     partition: Partition
-    books: Books
+    accounting: Accounting
     parking: Parking
     index: NodeIndex
     gangs: Gangs
@@ -74,7 +74,7 @@ class Replacement:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.books = partition.books
+        self.accounting = partition.accounting
         self.parking = partition.parking
         self.index = partition.index
         self.gangs = partition.gangs
@@ -88,8 +88,8 @@ class Replacement:
         gangs: Gangs = self.gangs
         app: Application
         made: cython.longlong = 0
-        if self.parking.stirred:
-            self.parking.stirred = False
+        if self.parking.dirty:
+            self.parking.dirty = False
             gangs.due.update(gangs.stuck)
             gangs.stuck.clear()
         if not gangs.due:
@@ -98,7 +98,7 @@ class Replacement:
         if len(apps) > 1:
             apps.sort(key=_arrival)
         for app in apps:
-            if not app.queue.serves:
+            if not app.queue.reachable:
                 continue
             made += self._run_in(app, limit - made)
             if made >= limit:
@@ -111,7 +111,7 @@ class Replacement:
     @cython.cfunc
     def _run_in(self, app: Application, limit: cython.longlong) -> cython.longlong:
         """One application: first all that stay on the placeholder's node, then those that need another one."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         ask: Ask
         place: Ask | None
         node: Node | None
@@ -158,12 +158,12 @@ class Replacement:
         return made
 
     @cython.cfunc
-    def _asks(self, gang: Gang) -> list[Any]:
+    def _asks(self, gang: PlaceholderGang) -> list[Any]:
         """The real asks that wait where there is something to replace, in request order."""
         group: TaskGroup
         found: list[Any] = []
         for group in gang.groups.values():
-            if group.waiting and group.has_place():
+            if group.waiting and group.has_placeholder():
                 found += group.waiting
         return sorted(found, key=request_order)
 
@@ -173,7 +173,7 @@ class Replacement:
         place: Ask
         i: cython.Py_ssize_t
         self.fits = False
-        if not group.has_place():
+        if not group.has_placeholder():
             return None
         i = group.start
         while i < len(group.held):
@@ -181,10 +181,10 @@ class Replacement:
             i += 1
             if place.released or place.preempted:
                 continue
-            if not place.shape.amounts.holds(ask.shape.amounts):
+            if not place.shape.amounts.covers(ask.shape.amounts):
                 place.released = True
-                self.books.asked_to_end += 1
-                self.partition.say_released(place, TIMEOUT, INCOMPATIBLE)
+                self.accounting.asked_to_end += 1
+                self.partition.notify_released(place, TIMEOUT, INCOMPATIBLE)
                 if self.partition.events is not None:
                     self.partition.events.misfit(ask, place)
                 continue
@@ -200,7 +200,7 @@ class Replacement:
             return False
         if not ask.shape.need.matches(node):
             return False
-        return self.partition.predicates is None or self.partition.predicate_holds(ask, node, False)
+        return self.partition.predicates is None or self.partition.predicate_allows(ask, node, False)
 
     @cython.cfunc
     def _other_node(self, ask: Ask, place: Ask) -> Node | None:
@@ -209,31 +209,31 @@ class Replacement:
         node: Node | None = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
             if node is not place.node and shape.need.matches(node) and (not ask.required or ask.required == node.id):
-                if self.partition.predicates is None or self.partition.predicate_holds(ask, node, True):
+                if self.partition.predicates is None or self.partition.predicate_allows(ask, node, True):
                     return node
             node = self.index.find(shape.amounts, shape.need, node)
         return None
 
     @cython.cfunc
-    def _link(self, app: Application, gang: Gang, ask: Ask, place: Ask, node: Node) -> cython.void:
+    def _link(self, app: Application, gang: PlaceholderGang, ask: Ask, place: Ask, node: Node) -> cython.void:
         """Decide it: the placeholder is to be ended, and the real one is in flight until it is."""
         real: Ask = ask
         if self.partition.first_interface:
             real = self.partition.descent.split(ask)
             real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
         else:
-            self.books.unpend(app, ask)
-        self.books.keep_need(real.shape.need)
+            self.accounting.unpend(app, ask)
+        self.accounting.retain_need(real.shape.need)
         real.node = node
         real.bound_ns = self.parking.now
         real.released = True
         place.released = True
-        self.books.asked_to_end += 1
+        self.accounting.asked_to_end += 1
         gang.replacing[place] = real
         gang.arriving[real.id] = place
         if node is not place.node:
             self._on_node(real, node)
-        self.partition.say_released(place, REPLACED, f"replacing allocationKey: {ask.key}")
+        self.partition.notify_released(place, REPLACED, f"replacing allocationKey: {ask.key}")
 
     @cython.cfunc
     def _on_node(self, real: Ask, node: Node) -> cython.void:
@@ -261,7 +261,7 @@ class Replacement:
     @cython.ccall
     def ended(self, app: Application, alloc: Ask, termination: Termination) -> cython.void:
         """The resource manager has ended an allocation of an application with a gang, or confirms that it has."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         real: Ask | None = gang.replacing.get(alloc)
         if real is not None and termination is REPLACED:
             self._confirm(app, gang, alloc, real)
@@ -272,28 +272,28 @@ class Replacement:
     @cython.ccall
     def node_lost(self, app: Application, alloc: Ask, message: str) -> cython.void:
         """The node of an allocation, or of a real one in flight, is gone (section 14)."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         place: Ask | None = gang.arriving.get(alloc.id)
         real: Ask | None = gang.replacing.get(alloc)
         if place is not None and gang.replacing[place] is alloc:
             self._unlink(app, gang, place, alloc)
         elif real is not None and real.node is not alloc.node:
-            self.partition.say_released(alloc, STOPPED_BY_RM, message)
+            self.partition.notify_released(alloc, STOPPED_BY_RM, message)
             self._confirm(app, gang, alloc, real)
         else:
             self._end(app, gang, alloc, real, message)
             self._follow(app, gang, alloc, False)
 
     @cython.cfunc
-    def _end(self, app: Application, gang: Gang, alloc: Ask, real: Ask | None, message: str) -> cython.void:
-        self.books.give_back(app, alloc)
+    def _end(self, app: Application, gang: PlaceholderGang, alloc: Ask, real: Ask | None, message: str) -> cython.void:
+        self.accounting.remove_allocation(app, alloc)
         if message:
-            self.partition.say_released(alloc, STOPPED_BY_RM, message)
+            self.partition.notify_released(alloc, STOPPED_BY_RM, message)
         if real is not None:
             self._unlink(app, gang, alloc, real)
 
     @cython.cfunc
-    def _follow(self, app: Application, gang: Gang, alloc: Ask, timed_out: cython.bint) -> cython.void:
+    def _follow(self, app: Application, gang: PlaceholderGang, alloc: Ask, timed_out: cython.bint) -> cython.void:
         """States: without real asks and allocations the application completes, though placeholders are left."""
         if alloc.placeholder:
             self.gangs.ended(app, alloc, timed_out)
@@ -304,14 +304,14 @@ class Replacement:
         self.partition.lifecycle.emptied(app)
 
     @cython.cfunc
-    def _confirm(self, app: Application, gang: Gang, place: Ask, real: Ask) -> cython.void:
+    def _confirm(self, app: Application, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
         """The placeholder has ended: the real one takes its place everywhere, and is announced."""
         node: Node = cython.cast(Node, real.node)
         group: TaskGroup = gang.groups[place.task_group]
         first: cython.bint = app.allocated.zero()
         del gang.replacing[place]
         del gang.arriving[real.id]
-        self.books.let_go_of_need(real.shape.need)
+        self.accounting.release_need(real.shape.need)
         real.released = False
         real.attempted = True  # now, not when it was matched: if it had to wait again it would not have had its turn
         real.replaced_ns = place.created
@@ -320,8 +320,8 @@ class Replacement:
             self.parking.reserved_stale = True  # unlike the placeholder it may be evicted
         else:
             self._off_node(real)
-            self.books.give_back(app, place)
-            self.books.take(app, real, node)
+            self.accounting.remove_allocation(app, place)
+            self.accounting.add_allocation(app, real, node)
         group.replaced += 1
         gang.gained.plus(place.shape.amounts)
         if app.state is COMPLETING or (not first and app.state is not RESUMING):
@@ -335,8 +335,8 @@ class Replacement:
     @cython.cfunc
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
         """Of the same size, on the same node: no sum but the application's own changes, and nobody is woken."""
-        if self.books.watch is not None:
-            self.books.watch.ending(app, place)
+        if self.accounting.watch is not None:
+            self.accounting.watch.ending(app, place)
         self.partition.timers.cancel(place.deadline)
         del node.allocations[place]
         node.allocations[real] = None
@@ -346,29 +346,29 @@ class Replacement:
         app.allocated.plus(real.shape.amounts)
         if app.queue.fair:
             app.recompute_usage()
-            if app.place >= 0:
+            if app.heap_index >= 0:
                 app.queue.order.mend(app)
 
     @cython.cfunc
-    def _unlink(self, app: Application, gang: Gang, place: Ask, real: Ask) -> cython.void:
+    def _unlink(self, app: Application, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
         """The real one is pending again; its placeholder, if it is still there, only ends."""
         ask: Ask | None = app.asks.get(real.key)
         self._withdraw(gang, place, real)
         if ask is None:
             real.id = real.key
             real.repeats = 1
-            self.books.pend(app, real)
+            self.accounting.pend(app, real)
         else:  # more of it is pending (first interface)
-            self.books.unpend(app, ask)
+            self.accounting.unpend(app, ask)
             ask.repeats += 1
-            self.books.pend(app, ask)
+            self.accounting.pend(app, ask)
 
     @cython.cfunc
-    def _withdraw(self, gang: Gang, place: Ask, real: Ask) -> cython.void:
+    def _withdraw(self, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
         del gang.replacing[place]
         del gang.arriving[real.id]
-        self.books.let_go_of_need(real.shape.need)
-        self.books.asked_to_end += 1  # the placeholder is, and nobody takes its place now
+        self.accounting.release_need(real.shape.need)
+        self.accounting.asked_to_end += 1  # the placeholder is, and nobody takes its place now
         self._off_node(real)
         real.node = None
         real.bound_ns = 0
@@ -378,7 +378,7 @@ class Replacement:
 
     def withdraw(self, app: Application, message: Release) -> None:
         """A release names real ones in flight, or all asks: they are gone, and nothing was announced of them."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         if message.what == "allocation" or (message.what == "both" and message.termination is TIMEOUT):
             return
         for place, real in list(gang.replacing.items()):
@@ -387,36 +387,36 @@ class Replacement:
 
     def placed_outside(self, app: Application, key: str) -> None:
         """The resource manager has placed it itself: it does not wait for the placeholder."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         place: Ask | None = gang.arriving.get(key)
         if place is not None:
             self._withdraw(gang, place, gang.replacing[place])
 
     def abandon(self, app: Application) -> list[Ask]:
         """All that are in flight are gone; which they were."""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         found = list(gang.replacing.items())
         for place, real in found:
             self._forget(gang, place, real)
         return [real for _, real in found]
 
     @cython.cfunc
-    def _forget(self, gang: Gang, place: Ask, real: Ask) -> cython.void:
+    def _forget(self, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
         self._withdraw(gang, place, real)
         if self.partition.events is not None:
             self.partition.events.dropped(real)
 
     def resize(self, app: Application, key: str, amounts: Vec, resource: dict[str, int] | None) -> bool:
         """The ask of this key is in flight: it has other amounts from now on, no limit is asked. Is there one?"""
-        gang: Gang = cython.cast(Gang, app.gang)
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         place: Ask | None = gang.arriving.get(key)
         if place is None:
             return False
         real: Ask = gang.replacing[place]
-        if self.books.describes(real.shape, amounts, resource):
+        if self.accounting.describes(real.shape, amounts, resource):
             return True
         self._off_node(real)
-        real.shape = self.books.shape(amounts, resource, real.shape.need)
+        real.shape = self.accounting.shape(amounts, resource, real.shape.need)
         if real.node is not place.node:
             self._on_node(real, cython.cast(Node, real.node))
         self.partition.claims.review(Outcome.FORCED)

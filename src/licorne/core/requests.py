@@ -14,7 +14,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.asks import Ask
-    from cython.cimports.licorne.core.candidates import Candidates
+    from cython.cimports.licorne.core.candidates import FreedNodes
     from cython.cimports.licorne.core.constants import NO_NODE
     from cython.cimports.licorne.core.minima import Minima
     from cython.cimports.licorne.core.vectors import Vec
@@ -23,7 +23,7 @@ else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
     from .asks import Ask
-    from .candidates import Candidates
+    from .candidates import FreedNodes
     from .constants import NO_NODE
     from .minima import Minima
     from .vectors import Vec
@@ -34,27 +34,27 @@ class AskBlock:
     """Up to 128 pending asks in request order; no live ask in it asks for less than `low`.
 
     They are the `items` from `gone` on: mostly the first leaves, and only leaves its place empty, as those before it did.
-    `waiting` are the minima of those that wait for a node; it may also hold some that were.
+    `waiting_minima` are the minima of those that wait for a node; it may also hold some that were.
     """
 
     items: list[Ask | None]  # None where one is gone
     gone: cython.Py_ssize_t
     low: Vec
-    waiting: Minima
+    waiting_minima: Minima
     live: cython.Py_ssize_t
-    place: cython.Py_ssize_t
+    position: cython.Py_ssize_t
 
     def __init__(self) -> None:
         self.items = []
         self.gone = 0
         self.low = Vec()
-        self.waiting = Minima(False)
+        self.waiting_minima = Minima(False)
         self.live = 0
-        self.place = 0
+        self.position = 0
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def fetch_after(self, i: cython.Py_ssize_t) -> cython.void:
+    def prefetch_after(self, i: cython.Py_ssize_t) -> cython.void:
         """Have the processor fetch from memory what follows the ask at this place: a hint, of which nothing depends.
 
         An ask that came long ago is a chain of addresses, of which it cannot know the next before it has the last: so of
@@ -75,7 +75,7 @@ class AskBlock:
         ask.block = self
         if ask.parked:
             if ask.parked == NO_NODE:
-                self.waiting.add(amounts)
+                self.waiting_minima.add(amounts)
             return
         if self.live == 0:
             self.low.copy_from(amounts)
@@ -92,7 +92,7 @@ class AskBlock:
         """Make the count, the bound and the minima exact."""
         i: cython.Py_ssize_t
         self.live = 0
-        self.waiting.clear()
+        self.waiting_minima.clear()
         for i in range(self.gone, len(self.items)):
             self.count_in(cython.cast(Ask, self.items[i]))
 
@@ -124,7 +124,7 @@ class AskBlock:
 
 @cython.cclass
 class Requests:
-    """The pending asks of one application in request order; `waits` of them, with minima `waiting`, wait for a node."""
+    """The pending asks of one application in request order; `waiting_count` of them, with minima `waiting_minima`, wait for a node."""
 
     blocks: list[AskBlock]
     head: AskBlock | None  # the first of them
@@ -132,8 +132,8 @@ class Requests:
     priority: cython.longlong  # with the next two: no ask comes after one with these
     created: cython.longlong
     seq: cython.longlong
-    waits: cython.Py_ssize_t
-    waiting: Minima
+    waiting_count: cython.Py_ssize_t
+    waiting_minima: Minima
 
     def __init__(self) -> None:
         self.blocks = []
@@ -142,8 +142,8 @@ class Requests:
         self.priority = 0
         self.created = 0
         self.seq = 0
-        self.waits = 0
-        self.waiting = Minima(False)
+        self.waiting_count = 0
+        self.waiting_minima = Minima(False)
 
     @cython.cfunc
     def insert(self, ask: Ask) -> cython.void:
@@ -155,7 +155,7 @@ class Requests:
         if block is None or ask.after(self.priority, self.created, self.seq):  # the common case: it is the last
             if block is None or len(block.items) >= 64:
                 block = AskBlock()
-                block.place = len(self.blocks)
+                block.position = len(self.blocks)
                 self.blocks.append(block)
                 if self.tail is None:
                     self.head = block
@@ -190,10 +190,10 @@ class Requests:
         else:
             del block.items[block.where(ask)]
         if block.gone == len(block.items):
-            del self.blocks[block.place]
-            self._place_from(block.place)
+            del self.blocks[block.position]
+            self._renumber_from(block.position)
         if ask.parked == NO_NODE:
-            self.waits -= 1
+            self.waiting_count -= 1
         elif not ask.parked:
             block.live -= 1
         ask.block = None
@@ -203,26 +203,26 @@ class Requests:
         """Take the ask out of the search. To let it wait for a node is for `Parking.park` alone."""
         block: AskBlock = cython.cast(AskBlock, ask.block)
         if ask.parked == NO_NODE:
-            self.waits -= 1
+            self.waiting_count -= 1
         elif not ask.parked:
             block.live -= 1
         ask.parked = why
         if why == NO_NODE:
-            self.waits += 1
-            block.waiting.add(ask.shape.amounts)
-            self.waiting.add(ask.shape.amounts)
+            self.waiting_count += 1
+            block.waiting_minima.add(ask.shape.amounts)
+            self.waiting_minima.add(ask.shape.amounts)
 
     @cython.ccall
     def unpark(self, ask: Ask) -> cython.void:
         """Let the search see the ask again."""
         if ask.parked:
             if ask.parked == NO_NODE:
-                self.waits -= 1
+                self.waiting_count -= 1
             ask.parked = 0
             cython.cast(AskBlock, ask.block).count_in(ask)
 
     @cython.cfunc
-    def next_fit(self, room: Vec, candidates: Candidates) -> Ask | None:
+    def next_fit(self, room: Vec, freed_nodes: FreedNodes) -> Ask | None:
         """The first ask that fits in the room and is live, or that waits for a node and one of the candidates holds it.
 
         None if there is none. One that waits is returned although it may not fit in the room: see `Parking`.
@@ -238,26 +238,28 @@ class Requests:
         if self.head is not None:
             block = self.head
             ask = cython.cast(Ask, block.items[block.gone])
-            if not ask.parked and room.holds(ask.shape.amounts):  # the common case: it is the very first
+            if not ask.parked and room.covers(ask.shape.amounts):  # the common case: it is the very first
                 if cython.compiled:
-                    block.fetch_after(block.gone)
+                    block.prefetch_after(block.gone)
                 return ask
-        held = self.waits > 0 and len(candidates.nodes) > 0 and self.waiting.reach(candidates.most)
+        held = (
+            self.waiting_count > 0 and len(freed_nodes.nodes) > 0 and self.waiting_minima.any_within(freed_nodes.most)
+        )
         for p in range(len(blocks)):
             block = cython.cast(AskBlock, blocks[p])
-            live = block.live > 0 and room.holds(block.low)
-            waiting = held and block.waiting.reach(candidates.most)
+            live = block.live > 0 and room.covers(block.low)
+            waiting = held and block.waiting_minima.any_within(freed_nodes.most)
             if not live and not waiting:
                 continue
             for i in range(block.gone, len(block.items)):
                 ask = cython.cast(Ask, block.items[i])
                 if cython.compiled:
-                    block.fetch_after(i)
+                    block.prefetch_after(i)
                 if not ask.parked:
-                    if live and room.holds(ask.shape.amounts):
+                    if live and room.covers(ask.shape.amounts):
                         return ask
-                elif waiting and ask.parked == NO_NODE and candidates.most.holds(ask.shape.amounts):
-                    if candidates.hold(ask.shape):
+                elif waiting and ask.parked == NO_NODE and freed_nodes.most.covers(ask.shape.amounts):
+                    if freed_nodes.fit(ask.shape):
                         return ask
             block.recount()
         if held:
@@ -284,9 +286,9 @@ class Requests:
     def _gather(self) -> cython.void:
         """Make the minima of all that waits those of the blocks."""
         p: cython.Py_ssize_t
-        self.waiting.clear()
+        self.waiting_minima.clear()
         for p in range(len(self.blocks)):
-            self.waiting.add_all(cython.cast(AskBlock, self.blocks[p]).waiting)
+            self.waiting_minima.add_all(cython.cast(AskBlock, self.blocks[p]).waiting_minima)
 
     def in_order(self) -> list[Ask]:
         """All pending asks in request order."""
@@ -309,15 +311,15 @@ class Requests:
         del block.items[64:]
         block.recount()
         new.recount()
-        self.blocks.insert(block.place + 1, new)
-        self._place_from(block.place + 1)
+        self.blocks.insert(block.position + 1, new)
+        self._renumber_from(block.position + 1)
 
     @cython.cfunc
-    def _place_from(self, start: cython.Py_ssize_t) -> cython.void:
+    def _renumber_from(self, start: cython.Py_ssize_t) -> cython.void:
         """The blocks from here on are others now: tell them their places, and know the first and the last."""
         i: cython.Py_ssize_t
         for i in range(start, len(self.blocks)):
-            cython.cast(AskBlock, self.blocks[i]).place = i
+            cython.cast(AskBlock, self.blocks[i]).position = i
         self.head = cython.cast(AskBlock, self.blocks[0]) if self.blocks else None
         self.tail = cython.cast(AskBlock, self.blocks[len(self.blocks) - 1]) if self.blocks else None
 
@@ -331,7 +333,7 @@ class Requests:
         for p, b in enumerate(self.blocks):
             block = b
             live = 0
-            assert block.place == p and block.gone < len(block.items), "block of asks"
+            assert block.position == p and block.gone < len(block.items), "block of asks"
             for a in block.items[block.gone :]:
                 assert a is not None, "asks that are gone stand in front"
                 ask = a
@@ -340,14 +342,14 @@ class Requests:
                 last = ask
                 if ask.parked == NO_NODE:
                     waits += 1
-                    assert block.waiting.reach(ask.shape.amounts), f"minima of the block of {ask.key}"
-                    assert self.waiting.reach(ask.shape.amounts), f"minima of the application of {ask.key}"
+                    assert block.waiting_minima.any_within(ask.shape.amounts), f"minima of the block of {ask.key}"
+                    assert self.waiting_minima.any_within(ask.shape.amounts), f"minima of the application of {ask.key}"
                 elif not ask.parked:
                     live += 1
                     for d in range(block.low.n):
                         assert block.low.v[d] <= ask.shape.amounts.at(d), f"bound below ask {ask.key}"
             assert live == block.live, "live asks of a block"
-        assert waits == self.waits, "asks that wait for a node"
+        assert waits == self.waiting_count, "asks that wait for a node"
         assert self.head is (self.blocks[0] if self.blocks else None), "the first block of asks"
         assert self.tail is (self.blocks[len(self.blocks) - 1] if self.blocks else None), "the last block of asks"
         assert last is None or not last.after(self.priority, self.created, self.seq), f"{last.key}: after the last ask"

@@ -41,14 +41,14 @@ class Reservations:
     def __len__(self) -> int:
         return len(self._timers)
 
-    def candidate(self, ask: Ask) -> Node | None:
+    def node_to_reserve(self, ask: Ask) -> Node | None:
         """The node that an ask which fits nowhere should reserve, None if there is none."""
         partition = self._partition
         shape = ask.shape
-        node: Node | None = best_to_reserve(partition.index.ordered(), shape.amounts, shape.need, ask.shunned)
+        node: Node | None = best_to_reserve(partition.index.ordered(), shape.amounts, shape.need, ask.expired_node)
         if node is None:
             return None
-        if partition.predicates is not None and not partition.predicate_holds(ask, node, False):
+        if partition.predicates is not None and not partition.predicate_allows(ask, node, False):
             self._refused[ask] = None
             return None
         return node
@@ -57,7 +57,7 @@ class Reservations:
         """A new call: predicates may say something else now, of reservations and of what is reserved."""
         partition = self._partition
         partition.parking.reserved_stale = True
-        partition.parking.stirred = True
+        partition.parking.dirty = True
         partition.atomic.retry_refused()
         refused = list(self._refused)
         self._refused.clear()
@@ -69,12 +69,12 @@ class Reservations:
         if ask.reserved is not None:
             self.cancel(ask)
         partition = self._partition
-        partition.changes += 1
+        partition.generation += 1
         app: Application = ask.app
         ask.attempted = True
         ask.reserved = node
         ask.reserved_ns = partition.now
-        ask.shunned = None
+        ask.expired_node = None
         node.reservations[ask] = None
         app.reservations[ask.key] = ask
         app.queue.reserved[app] = app.queue.reserved.get(app, 0) + 1
@@ -104,7 +104,7 @@ class Reservations:
         app: Application = ask.app
         node = ask.reserved
         assert node is not None, f"{ask.key}: cancels a reservation that it does not hold"
-        partition.changes += 1
+        partition.generation += 1
         ask.reserved = None
         del node.reservations[ask]
         del app.reservations[ask.key]
@@ -119,7 +119,7 @@ class Reservations:
             self.mend_open(node)
             partition.parking.node_opened(node)
         partition.parking.reserved_stale = True
-        if ask in partition.claims.of:
+        if ask in partition.claims.by_ask:
             assert outcome is not None, f"{ask.key}: loses what it claims for no reason"
             partition.claims.close(ask, outcome)
         if partition.events is not None:
@@ -149,7 +149,7 @@ class Reservations:
             return
         node = ask.reserved
         self.cancel(ask, Outcome.AGE)
-        ask.shunned = node
+        ask.expired_node = node
         self._partition.parking.retry(ask)
 
     # -- the reserved pass (section 7.3) ---------------------------------------------------------------
@@ -178,7 +178,7 @@ class Reservations:
             node = ask.reserved
             if node is None:
                 continue  # it gave up what it claimed, for one before it
-            if ask.required and not node.free.holds(ask.shape.amounts):
+            if ask.required and not node.free.covers(ask.shape.amounts):
                 if not ask.triggered:
                     preemption.make_room_on_required_node(partition, ask, node)
                 continue

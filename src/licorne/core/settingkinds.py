@@ -33,7 +33,7 @@ LEVELS = {
 _LEVEL_NUMBERS = dict(zip(("-1", "0", "1", "2", "3", "4", "5"), (10, 20, 30, 40, 50, 50, 50), strict=True))
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ValueType(msgspec.Struct, frozen=True):
     """A type of value. `read` gives the value of a text, or None where it breaks the `rule`."""
 
     name: str
@@ -77,10 +77,10 @@ def _named_files(text: str) -> dict[str, str] | None:
     return {name.strip(): file.strip() for name, _, file in named}
 
 
-def choice(*words: str) -> Kind:
+def choice(*words: str) -> ValueType:
     """One of these words."""
     listed = f"{', '.join(words[:-1])} or {words[-1]}"
-    return Kind(listed, f"must be {listed}", lambda text: text if text in words else None)
+    return ValueType(listed, f"must be {listed}", lambda text: text if text in words else None)
 
 
 def parse_level(text: str) -> int | None:
@@ -92,19 +92,21 @@ def _any(text: str) -> str:
     return text
 
 
-TEXT = Kind("text", "must be a text", _any)
-PATH = Kind("path", "must be a path", _any)
-FLAG = Kind("true or false", "must be true or false", _flag)
-COUNT = Kind("number", f"must be a whole number from 1 to {MOST}", _count)
-NATURAL = Kind("number", "must be a whole number, 0 or more", _natural)
-INT32 = Kind("number", "must be an integer of 32 bits", _int32)
-SECONDS = Kind("seconds", f"must be more than 0 and at most {MOST}, in seconds, or a duration like 1m30s", _seconds)
-DURATION = Kind("duration", "must be a duration like 2s or 1m30s", parse_duration_ns)
-LIST = Kind("list", "must be a list, with commas between", _list)
-NAMED_FILES = Kind("name=path", "is written NAME=FILE, with commas between several", _named_files)
-LEVEL = Kind("level", "must be debug, info, warn, error, dpanic, panic, fatal, or -1 to 5", parse_level)
+TEXT = ValueType("text", "must be a text", _any)
+PATH = ValueType("path", "must be a path", _any)
+FLAG = ValueType("true or false", "must be true or false", _flag)
+COUNT = ValueType("number", f"must be a whole number from 1 to {MOST}", _count)
+NATURAL = ValueType("number", "must be a whole number, 0 or more", _natural)
+INT32 = ValueType("number", "must be an integer of 32 bits", _int32)
+SECONDS = ValueType(
+    "seconds", f"must be more than 0 and at most {MOST}, in seconds, or a duration like 1m30s", _seconds
+)
+DURATION = ValueType("duration", "must be a duration like 2s or 1m30s", parse_duration_ns)
+LIST = ValueType("list", "must be a list, with commas between", _list)
+NAMED_FILES = ValueType("name=path", "is written NAME=FILE, with commas between several", _named_files)
+LEVEL = ValueType("level", "must be debug, info, warn, error, dpanic, panic, fatal, or -1 to 5", parse_level)
 
 __all__ = [
     "COUNT", "DURATION", "FLAG", "INT32", "LEVEL", "LEVELS", "LIST", "NAMED_FILES", "NATURAL", "PATH", "SECONDS", "TEXT",
-    "Kind", "choice", "parse_level",
+    "ValueType", "choice", "parse_level",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from . import settingkinds as kinds
-from .settingkinds import Kind
+from .settingkinds import ValueType
 from .settings import EVENT_CAPACITY, SettingsError
 
 Applies = Literal["at once", "at registration", "at restart", "no effect here"]
@@ -37,7 +37,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     key: str
-    kind: Kind
+    kind: ValueType
     what: str
     default: str = ""
     applies: Applies = "at restart"
@@ -58,15 +58,15 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 _NOWHERE = "of the Kubernetes resource manager or its admission controller"
 
 
-def _core(key: str, kind: Kind, what: str, default: str = "", applies: Applies = "at registration") -> Setting:
+def _core(key: str, kind: ValueType, what: str, default: str = "", applies: Applies = "at registration") -> Setting:
     return Setting(key=key, kind=kind, what=what, default=default, applies=applies, scheduler=True)
 
 
-def _lenient(key: str, kind: Kind, what: str, default: object) -> Setting:
+def _lenient(key: str, kind: ValueType, what: str, default: object) -> Setting:
     return Setting(key=key, kind=kind, what=what, default=str(default), applies="at once", scheduler=True, lenient=True)
 
 
-def _nowhere(key: str, default: str, kind: Kind = kinds.TEXT) -> Setting:
+def _nowhere(key: str, default: str, kind: ValueType = kinds.TEXT) -> Setting:
     lenient = key.startswith("admissionController.")
     return Setting(key=key, kind=kind, what=_NOWHERE, default=default, applies="no effect here", lenient=lenient)
 

@@ -12,7 +12,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.application import Application
-    from cython.cimports.licorne.core.candidates import Candidates
+    from cython.cimports.licorne.core.candidates import FreedNodes
     from cython.cimports.licorne.core.nodes import Node
     from cython.cimports.licorne.core.queue import Queue
     from cython.cimports.licorne.core.usage import Tracker
@@ -21,7 +21,7 @@ else:
     from licorne._plain import cython  # type: ignore[no-redef]
 
     from .application import Application
-    from .candidates import Candidates
+    from .candidates import FreedNodes
     from .nodes import Node
     from .queue import Queue
     from .usage import Tracker
@@ -29,31 +29,31 @@ else:
 
 
 @cython.cclass
-class Sleepers:
+class SleepingApplications:
     """The applications of one partition, asleep and awake.
 
-    `restless` counts who is awake for another reason than a candidate; who is awake for one may stay so. `freed` are
-    nodes, and `reserved_stale` says that something has happened that may let a reserved ask run. `withheld` are who waits for
+    `active_count` counts who is awake for another reason than a candidate; who is awake for one may stay so. `newly_freed` are
+    nodes, and `reserved_stale` says that something has happened that may let a reserved ask run. `waiting_for_claims` are who waits for
     what others claim (`licorne.core.claims`).
     """
 
-    candidates: Candidates
-    restless: cython.longlong
-    roused: dict[Application, None]  # who is awake for candidates; perhaps some that are restless by now
+    freed_nodes: FreedNodes
+    active_count: cython.longlong
+    woken_by_freed_node: dict[Application, None]  # who is awake for candidates; perhaps some that are restless by now
     waiting: dict[Application, None]  # who is asleep, with asks that wait for a node; perhaps some that were
-    withheld: dict[Application, None]
-    freed: dict[Node, None]  # since the last `settle`
+    waiting_for_claims: dict[Application, None]
+    newly_freed: dict[Node, None]  # since the last `settle`
     reserved_stale: cython.bint
     may_preempt: cython.bint  # a visit in vain tells preemption for guarantees of an application
     wakeups: cython.longlong
 
     def __init__(self) -> None:
-        self.candidates = Candidates()
-        self.restless = 0
-        self.roused = {}
+        self.freed_nodes = FreedNodes()
+        self.active_count = 0
+        self.woken_by_freed_node = {}
         self.waiting = {}
-        self.withheld = {}
-        self.freed = {}
+        self.waiting_for_claims = {}
+        self.newly_freed = {}
         self.reserved_stale = True
         self.may_preempt = False
         self.wakeups = 0
@@ -61,52 +61,52 @@ class Sleepers:
     @cython.ccall
     def wake(self, app: Application) -> cython.void:
         """Put the application, and the queues above it, back into their orders."""
-        self.rouse(app)
-        if app.place >= 0 and not app.restless:
-            app.restless = True
-            self.restless += 1
+        self.wake_for_freed_node(app)
+        if app.heap_index >= 0 and not app.active:
+            app.active = True
+            self.active_count += 1
 
     @cython.cfunc
-    def rouse(self, app: Application) -> cython.void:
+    def wake_for_freed_node(self, app: Application) -> cython.void:
         """The same, but only because of the candidates."""
         leaf: Queue = app.queue
         queue: Queue | None = leaf
-        if app.place >= 0 or app.asks_pending == 0 or not leaf.serves:
+        if app.heap_index >= 0 or app.asks_pending == 0 or not leaf.reachable:
             return
         self.wakeups += 1
-        self.roused[app] = None
+        self.woken_by_freed_node[app] = None
         leaf.order.push(app)
         while queue is not None:
-            queue.active += 1
-            if queue.active == 1 and queue.parent is not None:
+            queue.awake_count += 1
+            if queue.awake_count == 1 and queue.parent is not None:
                 queue.parent.order.push(queue)
-                queue.parent.turns = 0  # it may stand before the one that had the last turn
+                queue.parent.next_turn = 0  # it may stand before the one that had the last turn
             queue = queue.parent
 
     @cython.ccall
     def sleep(self, app: Application) -> cython.void:
         """Take the application out of its queue's order, and queues without active applications out of theirs."""
         queue: Queue | None = app.queue
-        if app.place < 0:
+        if app.heap_index < 0:
             return
-        if app.restless:
-            app.restless = False
-            self.restless -= 1
-        self.roused.pop(app, None)
-        if app.requests.waits:
+        if app.active:
+            app.active = False
+            self.active_count -= 1
+        self.woken_by_freed_node.pop(app, None)
+        if app.requests.waiting_count:
             self.waiting[app] = None
         app.queue.order.drop(app)
         while queue is not None:
-            queue.active -= 1
-            if queue.active == 0 and queue.parent is not None:
+            queue.awake_count -= 1
+            if queue.awake_count == 0 and queue.parent is not None:
                 queue.parent.order.drop(queue)
             queue = queue.parent
 
     def forget(self, app: Application) -> None:
         """The application has gone."""
         self.waiting.pop(app, None)
-        self.roused.pop(app, None)
-        self.withheld.pop(app, None)
+        self.woken_by_freed_node.pop(app, None)
+        self.waiting_for_claims.pop(app, None)
 
     @cython.cfunc
     def block(self, app: Application) -> cython.void:
@@ -187,17 +187,17 @@ class Sleepers:
     def tree_changed(self, root: Queue, apps: Iterable[Application]) -> None:
         """Queues have come, gone or changed, or which of them serve: everything may be tried again."""
         app: Application
-        self.restless = 0
+        self.active_count = 0
         for app in apps:
-            app.restless = app.restless and app.place >= 0
-            self.restless += app.restless
-            if app.place < 0:  # it may be the tree that has put it to sleep, as nobody serves its queue
-                self.roused.pop(app, None)
-                if app.requests.waits:
+            app.active = app.active and app.heap_index >= 0
+            self.active_count += app.active
+            if app.heap_index < 0:  # it may be the tree that has put it to sleep, as nobody serves its queue
+                self.woken_by_freed_node.pop(app, None)
+                if app.requests.waiting_count:
                     self.waiting[app] = None
-        for node in self.candidates.nodes:
-            self.freed[node] = None  # as if it were only now: others may be awake for it than should be
-        self.candidates.clear()
+        for node in self.freed_nodes.nodes:
+            self.newly_freed[node] = None  # as if it were only now: others may be awake for it than should be
+        self.freed_nodes.clear()
         self.wake_tree(root)
 
     def wake_tree(self, queue: Queue) -> None:

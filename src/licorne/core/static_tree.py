@@ -45,7 +45,7 @@ class StaticQueue:
 
 
 class StaticTree:
-    """The queues that a partition's configuration lists; a `QueueTree`."""
+    """The queues that a partition's configuration lists; a `QueueLookup`."""
 
     def __init__(self, partition: PartitionConfig) -> None:
         self._queues: dict[str, StaticQueue] = {}

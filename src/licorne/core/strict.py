@@ -25,7 +25,7 @@ from .nodechanges import amounts_fault
 
 if TYPE_CHECKING:
     from .application import Application
-    from .manager import Manager
+    from .manager import RegisteredManager
     from .partition import Partition
 
 NEW_NODE = (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
@@ -59,7 +59,7 @@ class _Begun:
             self.applications.add((message.partition, message.application_id))
 
 
-def refuse_unknown(manager: Manager, inputs: Sequence[Input]) -> None:
+def refuse_unknown(manager: RegisteredManager, inputs: Sequence[Input]) -> None:
     """Raise `NoEffectError` if one of these messages names what is not there; it says which, and how many more."""
     found: list[str] = []
     begun: _Begun | None = None
@@ -75,7 +75,7 @@ def refuse_unknown(manager: Manager, inputs: Sequence[Input]) -> None:
         raise NoEffectError(f"{found[0]}{more}; nothing of the request was taken in")
 
 
-def _unknown(manager: Manager, message: Input, begun: _Begun) -> str:
+def _unknown(manager: RegisteredManager, message: Input, begun: _Begun) -> str:
     """What a message names that is not there; empty if all of it is."""
     name = message.partition
     if isinstance(message, NodeUpdate):

@@ -33,7 +33,7 @@ class Sum(Vec):
     beyond: dict[int, int] | None
 
     def __init__(self) -> None:
-        self.open(0, 0)
+        self.initialise(0, 0)
         self.beyond = None
 
     @cython.ccall

@@ -16,10 +16,10 @@ MAX_TAG: Final = "namespace.resourcequota"
 GUARANTEED_TAG: Final = "namespace.resourceguaranteed"
 MAX_APPLICATIONS_TAG: Final = "namespace.resourcemaxapps"
 
-_MOST: Final = 2**63 - 1
+INT64_MAX: Final = 2**63 - 1
 
 
-class Quota(NamedTuple):
+class TagQuota(NamedTuple):
     """Resources are None and the number of applications is 0 where no tag says anything usable."""
 
     max: dict[str, int] | None
@@ -27,9 +27,9 @@ class Quota(NamedTuple):
     max_applications: int
 
 
-def quota_of_tags(tags: Mapping[str, str]) -> Quota:
+def quota_of_tags(tags: Mapping[str, str]) -> TagQuota:
     """Read the three tags."""
-    return Quota(
+    return TagQuota(
         max=_resource(tag(tags, MAX_TAG)),
         guaranteed=_resource(tag(tags, GUARANTEED_TAG)),
         max_applications=_count(tag(tags, MAX_APPLICATIONS_TAG)),
@@ -71,7 +71,7 @@ def _resource(text: str) -> dict[str, int] | None:
     amounts: dict[str, int] = {}
     for name, quantity in resources.items():
         value = quantity.get("value", 0) if isinstance(quantity, dict) else None
-        if type(value) is not int or not 0 <= value <= _MOST:
+        if type(value) is not int or not 0 <= value <= INT64_MAX:
             return None
         amounts[name] = value
     return amounts if any(amounts.values()) else None

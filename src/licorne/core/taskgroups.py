@@ -26,7 +26,7 @@ MEMBERS_MAX: Final = 10_000
 _QUANTITY: Final = re.compile(r"([0-9]{1,20})(?:\.([0-9]{0,20}))?(m|k|Ki|[MGTPE]i?|[eE][0-9]{1,2})?")
 
 
-class TaskGroup(NamedTuple):
+class TaskGroupSpec(NamedTuple):
     """So many members must run for the gang to start; `resource` is what each is announced to use."""
 
     name: str
@@ -39,7 +39,7 @@ class TaskGroupsError(ValueError):
 
 
 @lru_cache(maxsize=64)
-def parse_task_groups(text: str) -> tuple[TaskGroup, ...]:
+def parse_task_groups(text: str) -> tuple[TaskGroupSpec, ...]:
     """Read the tag.
 
     Raises:
@@ -70,7 +70,7 @@ def parse_task_groups(text: str) -> tuple[TaskGroup, ...]:
     return groups
 
 
-def sum_of(groups: tuple[TaskGroup, ...]) -> dict[str, int]:
+def sum_of(groups: tuple[TaskGroupSpec, ...]) -> dict[str, int]:
     """What all members together are announced to use."""
     total: dict[str, int] = {}
     for group in groups:
@@ -79,7 +79,7 @@ def sum_of(groups: tuple[TaskGroup, ...]) -> dict[str, int]:
     return total
 
 
-def _group(where: str, item: Any) -> TaskGroup:
+def _group(where: str, item: Any) -> TaskGroupSpec:
     if not isinstance(item, dict):
         raise TaskGroupsError(f"{where}: {_shown(item)}: must be an object")
     name = item.get("name")
@@ -97,7 +97,7 @@ def _group(where: str, item: Any) -> TaskGroup:
             raise TaskGroupsError(f"{where}.minResource: '': a resource must have a name")
         known = "vcore" if kind == "cpu" else kind
         amounts[known] = amounts.get(known, 0) + _amount(f"{where}.minResource.{kind}", quantity, known)
-    return TaskGroup(name, members, amounts)
+    return TaskGroupSpec(name, members, amounts)
 
 
 def _amount(where: str, quantity: Any, kind: str) -> int:

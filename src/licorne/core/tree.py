@@ -13,7 +13,7 @@ and all orders: a reload is rare.
 
 **Leaves and parents.** A reload may turn a leaf into a parent and back (docs/spec/config.md, section 6.3). Applications
 that stand in a parent then, or below a leaf, stay, and are counted, but the descent no longer comes to them:
-`Queue.serves` says so, and `licorne.core.parking` wakes only what a queue serves. They end, or wait for the way back.
+`Queue.reachable` says so, and `licorne.core.parking` wakes only what a queue serves. They end, or wait for the way back.
 
 Shares are divided by weights that depend on the cluster's size and every maximum above. They are recomputed in one
 go by `reweigh`, when the caller wants; until then `stale` is set. What may use a queue, and who is placed where, is
@@ -83,7 +83,7 @@ class Tree:
         for name in queue_types(config):
             self.types.slot(name)
         self._apply(self.root, config)
-        self._serve(self.root, True)
+        self._set_reachable(self.root, True)
         self._reorder()
         self.stale = True
 
@@ -162,7 +162,7 @@ class Tree:
             return existing
         assert not queue.is_leaf, f"{queue.path} is a leaf: nothing can be created below it"
         created = self._create(leaf, queue, is_leaf=True, managed=False)
-        created.serves = not any(ancestor.is_leaf for ancestor in queue.lineage())
+        created.reachable = not any(ancestor.is_leaf for ancestor in queue.lineage())
         if isinstance(queue.template, TemplateConfig) and created.path != RECOVERY_PATH:
             self._use_template(created, queue.template)
         return created
@@ -234,18 +234,18 @@ class Tree:
             self._refresh_below(child)
         _refresh_priority(queue)
 
-    def _serve(self, queue: Queue, reached: bool) -> None:
+    def _set_reachable(self, queue: Queue, reached: bool) -> None:
         """Say which queues the descent serves, and take the applications of others out of their order."""
-        queue.serves = reached and queue.is_leaf
-        if not queue.serves and queue.apps:
+        queue.reachable = reached and queue.is_leaf
+        if not queue.reachable and queue.apps:
             _put_to_sleep(queue)
         for child in queue.children.values():
-            self._serve(child, reached and not queue.is_leaf)
+            self._set_reachable(child, reached and not queue.is_leaf)
 
     def _reorder(self) -> None:
         """Everything that an order compares may have changed, but for shares: these change with `reweigh`."""
         for queue in self._by_path.values():
-            if queue.serves:
+            if queue.reachable:
                 _reorder_applications(queue)
         self.refresh_priorities(self.root)
 
@@ -259,7 +259,7 @@ class Tree:
         removed: list[str] = []
         for queue in reversed(self.queues()):  # a child's path is longer, so it comes first
             if self._removable(queue):
-                assert queue.place < 0, f"{queue.path}: empty, but in an order"
+                assert queue.heap_index < 0, f"{queue.path}: empty, but in an order"
                 if queue.parent is not None:
                     del queue.parent.children[queue.name]
                     queue.parent.children_changed()
@@ -285,16 +285,16 @@ class Tree:
         walked = {queue.path: queue for queue in self.root.walk()}
         assert walked == self._by_path, "queues by path differ from the tree"
         assert self.root.parent is None and not self.root.is_leaf and self.root.managed, "root"
-        self._validate_serves(self.root, True)
+        self._validate_reachable(self.root, True)
         for queue in walked.values():
             _validate_place(queue)
             _validate_sums(queue)
             _validate_orders(queue)
 
-    def _validate_serves(self, queue: Queue, reached: bool) -> None:
-        assert queue.serves == (reached and queue.is_leaf), f"{queue.path}: serves"
+    def _validate_reachable(self, queue: Queue, reached: bool) -> None:
+        assert queue.reachable == (reached and queue.is_leaf), f"{queue.path}: serves"
         for child in queue.children.values():
-            self._validate_serves(child, reached and not queue.is_leaf)
+            self._validate_reachable(child, reached and not queue.is_leaf)
 
 
 def _fire(queue: Queue, event: ObjectEvent) -> None:
@@ -314,19 +314,19 @@ def _drain(queue: Queue) -> None:
 
 def _put_to_sleep(queue: Queue) -> None:
     """Take all applications out of the queue's order, and out of what counts as active above."""
-    awake = [app for app in queue.apps.values() if app.place >= 0]
+    awake = [app for app in queue.apps.values() if app.heap_index >= 0]
     for app in awake:
-        app.place = -1
+        app.heap_index = -1
     for upper in queue.lineage() if awake else ():
-        upper.active -= len(awake)
+        upper.awake_count -= len(awake)
 
 
 def _reorder_applications(leaf: Queue) -> None:
     """Put the applications of a leaf in order anew, when what is compared (policy, guaranteed) has changed."""
     for app in leaf.apps.values():
         app.recompute_usage()
-    if leaf.serves:
-        leaf.order.refill([app for app in leaf.apps.values() if app.place >= 0])
+    if leaf.reachable:
+        leaf.order.refill([app for app in leaf.apps.values() if app.heap_index >= 0])
 
 
 def _refresh_priority(queue: Queue) -> None:
@@ -336,8 +336,8 @@ def _refresh_priority(queue: Queue) -> None:
 
 
 def _reorder_children(queue: Queue) -> None:
-    if not queue.serves:
-        queue.order.refill([child for child in queue.children.values() if child.active > 0])
+    if not queue.reachable:
+        queue.order.refill([child for child in queue.children.values() if child.awake_count > 0])
 
 
 def _validate_place(queue: Queue) -> None:
@@ -346,7 +346,9 @@ def _validate_place(queue: Queue) -> None:
     if queue.parent is not None:
         assert path == f"{queue.parent.path}.{queue.name}", f"{path}: path"
         assert queue.parent.children[queue.name] is queue, f"{path}: not a child of its parent"
-        assert queue.place < 0 or queue.parent.order.items[queue.place] is queue, f"{path}: place among siblings"
+        assert queue.heap_index < 0 or queue.parent.order.items[queue.heap_index] is queue, (
+            f"{path}: place among siblings"
+        )
     for app in queue.apps.values():
         assert app.queue is queue, f"{path}: application {app.id} is in another queue"
     by_name = [queue.children[name] for name in sorted(queue.children)]
@@ -380,8 +382,10 @@ def _validate_sums(queue: Queue) -> None:
 
 def _validate_tie(queue: Queue) -> None:
     """The list of children that tie, where it may be kept, is what sorting them makes."""
-    last, kept = queue.last_turn, queue.standing()
-    if last is None or (queue.last_changed and (last in kept or (queue.passed and not any_two_compare(kept)))):
+    last, kept = queue.last_turn, queue.still_tied()
+    if last is None or (
+        queue.last_changed and (last in kept or (queue.skipped_sleeping and not any_two_compare(kept)))
+    ):
         return
     rank = (queue.tied_priority, queue.tied_share)
     tying = [child for child in queue.children.values() if child.ties(child) and (child.priority, child.share) == rank]
@@ -394,15 +398,17 @@ def _validate_orders(queue: Queue) -> None:
     path = queue.path
     queue.order.validate()
     _validate_tie(queue)
-    if queue.serves:
-        awake = sum(app.place >= 0 for app in queue.apps.values())
+    if queue.reachable:
+        awake = sum(app.heap_index >= 0 for app in queue.apps.values())
         active = awake
     else:
-        assert all(app.place < 0 for app in queue.apps.values()), f"{path}: serves nobody, but an application is awake"
-        active = sum(child.active for child in queue.children.values())
-        awake = sum(child.active > 0 for child in queue.children.values())
+        assert all(app.heap_index < 0 for app in queue.apps.values()), (
+            f"{path}: serves nobody, but an application is awake"
+        )
+        active = sum(child.awake_count for child in queue.children.values())
+        awake = sum(child.awake_count > 0 for child in queue.children.values())
     assert awake == len(queue.order.items), f"{path}: {len(queue.order.items)} in order, {awake} expected"
-    assert active == queue.active, f"{path}: active {queue.active}, sum {active}"
+    assert active == queue.awake_count, f"{path}: active {queue.awake_count}, sum {active}"
     kept = (queue.bag.top, queue.bag.count, queue.bag.rest, queue.priority)
     queue.refresh_priority()
     right = (queue.bag.top, queue.bag.count, queue.bag.rest, queue.priority)

@@ -66,7 +66,7 @@ class Trial:
         placed: list[tuple[Ask, Node]] = []
         for ask, node in plan:
             live = self._partition.nodes.get(node.id) is node and (
-                ask.required or node.takes(ask.shape.amounts, ask.shape.need)
+                ask.required or node.fits(ask.shape.amounts, ask.shape.need)
             )
             if not live or (ask.required and self._required(ask) is None) or not self._allows(ask, node):
                 self.undo(placed)
@@ -132,12 +132,12 @@ class Trial:
         node: Node | None = self._partition.nodes.get(ask.required)
         if node is None or node.reservations or (node.schedulable and not node.open):
             return None
-        if not node.free.holds(ask.shape.amounts) or not ask.shape.need.matches(node):
+        if not node.free.covers(ask.shape.amounts) or not ask.shape.need.matches(node):
             return None
         return node if self._allows(ask, node) else None
 
     def _allows(self, ask: Ask, node: Node) -> bool:
-        if not self._predicates or self._partition.predicate_holds(ask, node, True):
+        if not self._predicates or self._partition.predicate_allows(ask, node, True):
             return True
         self.refused = True
         return False

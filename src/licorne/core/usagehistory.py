@@ -27,7 +27,7 @@ Usage = dict[str, Amounts]
 """By instance type, then by resource type: amount times whole seconds."""
 
 
-class Past:
+class PastUsage:
     """What one application has used.
 
     `since`: from when on allocations that were resized have their size (ns). `left`: how many allocations there were
@@ -57,7 +57,7 @@ class UsageHistory:
         """The allocation is about to end, or to have another size."""
         past = app.past
         if past is None:
-            past = app.past = Past()
+            past = app.past = PastUsage()
         there = len(app.allocations)
         if there != past.left:
             raise_to_used(past.most, app)

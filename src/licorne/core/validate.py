@@ -36,7 +36,7 @@ def validate(partition: Partition) -> None:
     Raises:
         InvariantError: the first contradiction found.
     """
-    for steps in (each(partition), whole(partition)):
+    for steps in (each(partition), check_partition(partition)):
         for _ in steps:
             pass
 
@@ -68,7 +68,7 @@ def each(partition: Partition, *, queues: bool = True) -> Iterator[None]:
         raise InvariantError(f"partition {partition.name}: {error}") from error
 
 
-def whole(partition: Partition) -> Iterator[None]:
+def check_partition(partition: Partition) -> Iterator[None]:
     """Check what the partition as a whole shows, in steps, the longest of which grow with its size.
 
     Raises:
@@ -173,7 +173,9 @@ def _preemption(partition: Partition, app: Application) -> None:
     """Who is a victim is not being ended for another reason; who has preempted and waits has its claim counted."""
     for alloc in app.allocations.values():
         _expect(not (alloc.preempted and alloc.released), 11, f"allocation {alloc.id} is a victim, and released")
-        _expect(alloc.preempted == (alloc in partition.books.victims), 11, f"allocation {alloc.id} among the victims")
+        _expect(
+            alloc.preempted == (alloc in partition.accounting.victims), 11, f"allocation {alloc.id} among the victims"
+        )
 
 
 def _application_state(app: Application) -> None:
@@ -243,7 +245,7 @@ def _waiting(partition: Partition) -> None:
         _expect(shape.waiting == number, 7, "asks waiting with a shape")
     for shape in partition.parking.failed:
         _expect(shape in waiting and shape.failed, 7, "a failed shape nobody waits with")
-    for shape in partition.parking.candidates.strays:
+    for shape in partition.parking.freed_nodes.partly_parked:
         _expect(shape in partition.parking.failed, 7, "a stray shape that has not failed")
     for need in partition.parking.failed_needs:
         _expect(need.waiting > 0 and need.failed.count > 0, 7, "failed amounts that nobody waits with")
@@ -251,8 +253,8 @@ def _waiting(partition: Partition) -> None:
         need = shape.need
         _expect(need.waiting > 0 and partition.needs.knows(need), 7, "constraints without a mark of their own")
         _expect(not need.failed.count or need in partition.parking.failed_needs, 7, "failed amounts, not listed")
-    restless = sum(app.restless for app in partition.applications.values())
-    _expect(partition.parking.restless == restless, 7, "restless applications")
+    active = sum(app.active for app in partition.applications.values())
+    _expect(partition.parking.active_count == active, 7, "restless applications")
     partition.parking.validate(partition.applications.values())
 
 
@@ -263,14 +265,14 @@ def _failed(partition: Partition) -> Iterator[None]:
         yield
         if (
             partition.nodes.get(node.id) is not node
-            or node in parking.freed
-            or node in parking.opened
-            or node in parking.candidates.nodes
+            or node in parking.newly_freed
+            or node in parking.newly_opened
+            or node in parking.freed_nodes.nodes
         ):
             continue
         for shape in parking.failed:
-            _expect(not node.takes(shape.amounts, shape.need), 12, f"node {node.id} has room for a shape that failed")
+            _expect(not node.fits(shape.amounts, shape.need), 12, f"node {node.id} has room for a shape that failed")
         for need in parking.failed_needs:
             for i in range(need.failed.count):
                 amounts = need.failed.row(i)
-                _expect(not node.takes(amounts, need), 12, f"node {node.id} has room for amounts that failed")
+                _expect(not node.fits(amounts, need), 12, f"node {node.id} has room for amounts that failed")

@@ -169,7 +169,7 @@ class Types:
 def new_vec(n: cython.Py_ssize_t, fill: cython.longlong) -> Vec:
     """The same as `Vec(n, fill)`, without the cost of a call from Python."""
     vec: Vec = Vec.__new__(Vec)
-    vec.open(n, fill)
+    vec.initialise(n, fill)
     return vec
 
 
@@ -179,21 +179,21 @@ class Vec:
 
     v: cython.p_longlong
     n: cython.int
-    room: cython.int
+    allocated_length: cython.int
     inside: Annotated[list[int], cython.longlong[4]]
     fill: cython.longlong
 
     def __init__(self, n: cython.Py_ssize_t = 0, fill: cython.longlong = 0) -> None:
-        self.open(n, fill)
+        self.initialise(n, fill)
 
     @cython.cfunc
-    def open(self, n: cython.Py_ssize_t, fill: cython.longlong) -> cython.void:
+    def initialise(self, n: cython.Py_ssize_t, fill: cython.longlong) -> cython.void:
         """Hold n amounts, all `fill`; once, when the vector is made."""
         d: cython.Py_ssize_t
         self.n = n
         self.fill = fill
         if cython.compiled:
-            self.room = max(n, INSIDE)
+            self.allocated_length = max(n, INSIDE)
             if n <= INSIDE:
                 self.v = self.inside
             else:
@@ -217,7 +217,7 @@ class Vec:
         if n <= self.n:
             return
         if cython.compiled:
-            if n > self.room:
+            if n > self.allocated_length:
                 self._move(n)
             for d in range(self.n, n):
                 self.v[d] = self.fill
@@ -235,7 +235,7 @@ class Vec:
             if self.v != self.inside:
                 free(self.v)
             self.v = new
-            self.room = room
+            self.allocated_length = room
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -277,7 +277,7 @@ class Vec:
 
     @cython.ccall
     @cython.exceptval(check=False)
-    def holds(self, ask: Vec) -> cython.bint:
+    def covers(self, ask: Vec) -> cython.bint:
         """Does the ask fit in here, a negative amount here being 0 (FitIn; with fill UNLIMITED: FitInMaxUndef)?"""
         d: cython.Py_ssize_t
         n: cython.Py_ssize_t = min(ask.n, self.n)

@@ -12,50 +12,50 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .timers import Timer, Timers
 
-WATCHES_KEPT = 1_000
+RETRIES_KEPT = 1_000
 """With more leaves than this, and twice those that are needed, those that have nothing pending are forgotten."""
 
 
-class Check(msgspec.Struct, frozen=True):
+class FailedSearch(msgspec.Struct, frozen=True):
     """A search for victims that found none: when it ran, the partition's count of changes then, and why it failed."""
 
     at_ns: int
-    changes: int
+    generation: int
     why: str
 
 
-class Watch:
+class LeafRetry:
     """A leaf with asks that may preempt, and the moment at which the first of them may try."""
 
     def __init__(self, leaf: Queue) -> None:
         self.leaf = leaf
-        self.checks: dict[Ask, Check] = {}
+        self.failed_searches: dict[Ask, FailedSearch] = {}
         self.pause_ns = 0
         self.timer: Timer | None = None
         self.due_ns = 0
 
 
-class Watches:
+class LeafRetries:
     """The watches of one partition, by leaf."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._by_leaf: dict[Queue, Watch] = {}
-        self._max = WATCHES_KEPT
+        self._by_leaf: dict[Queue, LeafRetry] = {}
+        self._max = RETRIES_KEPT
 
-    def find(self, leaf: Queue) -> Watch | None:
+    def find(self, leaf: Queue) -> LeafRetry | None:
         """That of this leaf, None if it has none."""
         return self._by_leaf.get(leaf)
 
-    def of(self, leaf: Queue) -> Watch:
+    def of(self, leaf: Queue) -> LeafRetry:
         """That of this leaf, which is made if it has none."""
-        watch = self._by_leaf.get(leaf)
-        if watch is None:
+        retry = self._by_leaf.get(leaf)
+        if retry is None:
             if len(self._by_leaf) >= self._max:
                 self.drop(lambda queue: not queue.asks_pending)
-                self._max = max(WATCHES_KEPT, 2 * len(self._by_leaf))
-            watch = self._by_leaf[leaf] = Watch(leaf)
-        return watch
+                self._max = max(RETRIES_KEPT, 2 * len(self._by_leaf))
+            retry = self._by_leaf[leaf] = LeafRetry(leaf)
+        return retry
 
     def drop(self, unneeded: Callable[[Queue], bool]) -> list[Queue]:
         """Forget those of these leaves, with their deadlines; which they were."""

@@ -22,7 +22,7 @@ from typing import Any
 from licorne.config import Report, check
 from licorne.core.api import SchedulerAPI
 from licorne.core.cluster import Cluster
-from licorne.core.manager import Manager
+from licorne.core.manager import RegisteredManager
 from licorne.core.nodechanges import full_name
 from licorne.core.partition import Partition
 
@@ -90,7 +90,7 @@ class Backend:
         """The state, to be read between two steps of the scheduler."""
         return self.api.cluster
 
-    def managers(self) -> list[Manager]:
+    def managers(self) -> list[RegisteredManager]:
         """The registered resource managers by id."""
         known = self.cluster.managers
         return [known[rm_id] for rm_id in sorted(known)]

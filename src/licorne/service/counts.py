@@ -70,7 +70,7 @@ class Counts:
         self.ended: dict[QueueKey, dict[str, int]] = {}  # applications by final state
         self.shown: Shown = {}
 
-    def told(self, rm_id: str, outputs: Sequence[Output]) -> None:
+    def count_outputs(self, rm_id: str, outputs: Sequence[Output]) -> None:
         """Count what a resource manager is told."""
         new = Counter(map(type, outputs))[NewAllocation]
         if new == len(outputs):

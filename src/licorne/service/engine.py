@@ -52,7 +52,7 @@ class Engine:
         self.decided = 0
         """Allocations made."""
         self.slices = 0
-        self._resting: dict[Session, None] = {}
+        self._yielding: dict[Session, None] = {}
         self._asleep_since = 0.0  # 0: it works
         self._left_at = 0.0  # when the last slice ended, if it left something; 0 if not
 
@@ -102,14 +102,14 @@ class Engine:
         if self.monitor is not None:
             self.monitor.cycle(took, made)
         if made < limit:
-            resting, self._resting = self._resting, {}
-            self._sessions.rest(resting, resting=False)
+            resting, self._yielding = self._yielding, {}
+            self._sessions.yield_turn(resting, yielding=False)
             self._left_at = ended if resting else 0.0
             return bool(resting)
         self._left_at = ended
         if len(self._sessions.by_id) > 1:
-            self._resting |= told
-            self._sessions.rest(told, resting=True)
+            self._yielding |= told
+            self._sessions.yield_turn(told, yielding=True)
         wanted = limit * self.settings.slice_s / max(took, 1e-6)
         self._limit = max(LEAST, min(int(wanted), 2 * limit, self.settings.batch))
         return True

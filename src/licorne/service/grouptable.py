@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from licorne.config.nodes import MAX_BYTES, Node, compose
+from licorne.config.nodes import MAX_BYTES, YamlNode, compose
 from licorne.config.problems import Notes
 from licorne.config.values import behind, is_null
 
@@ -117,7 +117,7 @@ def read_table(text: str, name: str = "table") -> Users:
     return users
 
 
-def _groups(name: str, user: Node, value: Node) -> tuple[str, ...]:
+def _groups(name: str, user: YamlNode, value: YamlNode) -> tuple[str, ...]:
     if is_null(value):
         return ()
     if value.kind != "sequence":
@@ -130,11 +130,11 @@ def _groups(name: str, user: Node, value: Node) -> tuple[str, ...]:
     return tuple(groups)
 
 
-def _short(node: Node) -> str:
+def _short(node: YamlNode) -> str:
     return repr(node.text[:80])
 
 
-def _fault(name: str, node: Node, message: str) -> SettingError:
+def _fault(name: str, node: YamlNode, message: str) -> SettingError:
     return SettingError(f"group table {name}:{node.line}:{node.column}: {message}")
 
 

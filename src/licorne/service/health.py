@@ -132,7 +132,7 @@ def _invariants(backend: Backend, partition: Partition, found: _Found) -> Iterat
         small = len(partition.nodes) + len(partition.applications) + asks <= WHOLE_MAX
         yield from validate.each(partition, queues=small)
         if small:
-            yield from validate.whole(partition)
+            yield from validate.check_partition(partition)
         else:
             found.unchecked.append(full_name(partition))
     except validate.InvariantError as error:

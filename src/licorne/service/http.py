@@ -21,7 +21,7 @@ JOINED_MAX = 64 << 10
 """Bytes of a body from which on it is not copied behind its head."""
 
 
-class Connection(h11.Connection):
+class HttpConnection(h11.Connection):
     """What h11 knows of a connection; it keeps the head of an answer until the next bytes are sent."""
 
     def __init__(self, head_bytes: int) -> None:
@@ -108,7 +108,7 @@ class Protocol(H11Protocol):
     def __init__(self, *given: Any, all_connections: Connections, **named: Any) -> None:
         super().__init__(*given, **named)
         assert self.config.h11_max_incomplete_event_size is not None
-        self.conn: Connection = Connection(self.config.h11_max_incomplete_event_size)
+        self.conn: HttpConnection = HttpConnection(self.config.h11_max_incomplete_event_size)
         self.app_state = {**self.app_state, CUT: self.cut}
         self.address = ""
         self._all = all_connections
@@ -220,4 +220,4 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-__all__ = ["CUT", "JOINED_MAX", "Connection", "Connections", "Protocol"]
+__all__ = ["CUT", "JOINED_MAX", "Connections", "HttpConnection", "Protocol"]

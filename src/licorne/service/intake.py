@@ -43,7 +43,7 @@ _REQUESTS: dict[Kind, type[Message]] = {
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def whole(kind: Kind, data: bytes) -> tuple[str, Translation]:
+def read_whole(kind: Kind, data: bytes) -> tuple[str, Translation]:
     """A request in the core's terms, and whose it is; all at once.
 
     Raises:
@@ -61,9 +61,9 @@ def whole(kind: Kind, data: bytes) -> tuple[str, Translation]:
 
 
 async def read(kind: Kind, data: bytes) -> tuple[str, Translation]:
-    """As `whole`, a little at a time where it is long."""
+    """As `read_whole`, a little at a time where it is long."""
     if len(data) <= WHOLE_BYTES[kind]:
-        return whole(kind, data)
+        return read_whole(kind, data)
     made: tuple[str, Translation] | None = None
     async for step in paced(steps(kind, data)):
         made = step
@@ -72,7 +72,7 @@ async def read(kind: Kind, data: bytes) -> tuple[str, Translation]:
 
 
 def steps(kind: Kind, data: bytes) -> Iterator[tuple[str, Translation] | None]:
-    """The steps of reading a request; the last one has what `whole` gives. Raises as it does."""
+    """The steps of reading a request; the last one has what `read_whole` gives. Raises as it does."""
     request = _REQUESTS[kind].__name__
     rm_id = ""
     found: list[tuple[int, Translation]] = []
@@ -87,11 +87,13 @@ def steps(kind: Kind, data: bytes) -> Iterator[tuple[str, Translation] | None]:
             _read_part(kind, request, part)
             yield None
         try:
-            whole(kind, data[odd.at :])  # what is malformed is so from here on, and need not be read from its start
+            read_whole(
+                kind, data[odd.at :]
+            )  # what is malformed is so from here on, and need not be read from its start
         except WireError as error:
             if not error.path.startswith(tuple(f"{request}.{asks}[" for asks in ASKS)):
                 raise moved(error, request, odd.at, odd.counts) from None
-        rm_id, one = whole(kind, data)
+        rm_id, one = read_whole(kind, data)
         found = [(0, one)]
     result = Translation()
     for _, one in sorted(found, key=itemgetter(0)):
@@ -103,7 +105,7 @@ def steps(kind: Kind, data: bytes) -> Iterator[tuple[str, Translation] | None]:
 
 def _read_part(kind: Kind, request: str, part: Part) -> tuple[str, Translation]:
     try:
-        rm_id, found = whole(kind, part.data)
+        rm_id, found = read_whole(kind, part.data)
     except WireError as error:
         raise moved(error, request, part.offset, {part.name: part.first}) from None
     if part.first:
@@ -117,7 +119,7 @@ def _read_part(kind: Kind, request: str, part: Part) -> tuple[str, Translation]:
 # -- taking in -----------------------------------------------------------------------------------------------
 
 
-class Intake:
+class RequestIntake:
     """Takes requests in.
 
     Parameters:
@@ -202,4 +204,4 @@ def portions(translation: Translation, size: Sequence[int] = (INPUTS,)) -> Itera
         at = end
 
 
-__all__ = ["Intake", "portions", "read", "steps", "whole"]
+__all__ = ["RequestIntake", "portions", "read", "read_whole", "steps"]

@@ -22,7 +22,7 @@ from .pace import paced
 
 if TYPE_CHECKING:
     from licorne.core.cluster import Cluster
-    from licorne.core.manager import Manager
+    from licorne.core.manager import RegisteredManager
 
 THRESHOLDS = (2_000, 5, 1 << 30)
 """New objects before the young are looked through, how often that happens before those that survived are; and never all."""
@@ -77,13 +77,13 @@ class Memory:
             gc.set_threshold(*before)
             gc.unfreeze()
 
-    def gone(self, manager: Manager) -> None:
+    def gone(self, manager: RegisteredManager) -> None:
         """This resource manager is gone from the cluster, or another of its id is in its place."""
         task = asyncio.create_task(self._take_apart(manager))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    async def _take_apart(self, manager: Manager) -> None:
+    async def _take_apart(self, manager: RegisteredManager) -> None:
         async for number in paced(taken_apart(manager)):
             self._garbage += number
 
@@ -115,7 +115,7 @@ class Memory:
         )
 
 
-def taken_apart(manager: Manager) -> Iterator[int]:
+def taken_apart(manager: RegisteredManager) -> Iterator[int]:
     """Free the allocations of a resource manager that is gone; how many objects are left to the collector, in steps.
 
     An allocation leaves its node and its application in one step: who still looks at the state finds it nowhere, or in both.

@@ -93,9 +93,9 @@ class Monitor:
 
     # -- what the host tells ---------------------------------------------------------------------------
 
-    def told(self, rm_id: str, outputs: Sequence[Output]) -> None:
+    def on_outputs(self, rm_id: str, outputs: Sequence[Output]) -> None:
         """The scheduler has told a resource manager this."""
-        self.counts.told(rm_id, outputs)
+        self.counts.count_outputs(rm_id, outputs)
 
     def cycle(self, seconds: float, made: int) -> None:
         """A call of `schedule` took so long and made so many allocations."""

@@ -69,7 +69,7 @@ def record(event: Event) -> EventRecord:
     )
 
 
-class Past:
+class PastEvents:
     """Events that follow each other, made while they are read; each iteration begins anew."""
 
     def __init__(self, records: list[Record], skipped: int, count: int) -> None:
@@ -84,13 +84,13 @@ class Past:
         return islice(expand(self._records), self._skipped, self._skipped + self._count)
 
 
-NOTHING = Past([], 0, 0)
+NOTHING = PastEvents([], 0, 0)
 
 
 class Listener:
     """One stream's buffer. What is asked for of the past does not count as slowness, until it is taken."""
 
-    def __init__(self, history: Past) -> None:
+    def __init__(self, history: PastEvents) -> None:
         self.cut = False
         """Nothing more comes: it was too slow, or there is another `reason`."""
         self.reason = ""
@@ -122,7 +122,7 @@ class Listener:
         self.reason = self.reason or reason
         self._news.set()
 
-    async def take(self) -> Iterator[Event]:
+    async def drain(self) -> Iterator[Event]:
         """What is new; waits for it. Empty when the stream is cut."""
         await self._news.wait()
         self._news.clear()
@@ -134,7 +134,7 @@ class Listener:
         return _both(history, records)
 
 
-def _both(history: Past, records: list[Record]) -> Iterator[Event]:
+def _both(history: PastEvents, records: list[Record]) -> Iterator[Event]:
     yield from history
     yield from expand(records)
 
@@ -192,14 +192,14 @@ class EventRing:
         """The oldest ID that is kept."""
         return max(self._floor, self._next - self._capacity)
 
-    def batch(self, start: int, count: int) -> tuple[Past | None, int, int]:
+    def batch(self, start: int, count: int) -> tuple[PastEvents | None, int, int]:
         """(events from this ID on, lowest ID, highest ID); None where the ID is outside of the range."""
         lowest, highest = self.lowest, max(self._next - 1, 0)
         if not lowest <= start < self._next:
             return None, lowest, highest
         return self._past(start, min(start + count, self._next)), lowest, highest
 
-    def _past(self, start: int, stop: int) -> Past:
+    def _past(self, start: int, stop: int) -> PastEvents:
         """The events from one ID up to another, both of which are there."""
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, stop - 1)
@@ -209,7 +209,7 @@ class EventRing:
         while records[at].count <= skipped:
             skipped -= records[at].count
             at += 1
-        return Past(records[at:], skipped, stop - start)
+        return PastEvents(records[at:], skipped, stop - start)
 
     def listen(self, host: str, count: int) -> Listener:
         """Follow the events from now on, after the last `count` of the past."""
@@ -228,4 +228,4 @@ class EventRing:
         self.listeners.pop(listener, None)
 
 
-__all__ = ["CAPACITY", "STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "Past", "record"]
+__all__ = ["CAPACITY", "STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "PastEvents", "record"]

@@ -74,7 +74,7 @@ class Service:
             policy_groups=policy_groups,
             settings=scheduler_settings,
             clock=clock,
-            on_output=self._told,
+            on_output=self._on_outputs,
             on_incident=self._passed_over,
             other_settings=True,
         )
@@ -102,10 +102,10 @@ class Service:
         self.failed = asyncio.Event()
         """Set when the scheduler can decide no more, which would be a bug."""
 
-    def _told(self, rm_id: str, outputs: list[Any]) -> None:
+    def _on_outputs(self, rm_id: str, outputs: list[Any]) -> None:
         if self.monitor is not None:
-            self.monitor.told(rm_id, outputs)
-        self.sessions.told(rm_id, outputs)
+            self.monitor.on_outputs(rm_id, outputs)
+        self.sessions.deliver(rm_id, outputs)
 
     def _passed_over(self, incident: Incident) -> None:
         """The scheduler takes something in a registration for a slip. What, is not logged: it quotes what was sent."""

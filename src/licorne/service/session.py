@@ -54,7 +54,7 @@ class Session:
         opened: int,
         *,
         buffer_bytes: int,
-        hold: Callable[[Session], None],
+        on_pause: Callable[[Session], None],
         log: Log,
     ) -> None:
         self.rm_id = request.rm_id
@@ -68,7 +68,7 @@ class Session:
         self.boxes: dict[Kind, deque[bytes]] = {kind: deque() for kinds in KINDS.values() for kind in kinds}
         self.buffered = 0  # bytes in all boxes
         self.full = False
-        self.resting = False  # it had its turn, others are to have theirs
+        self.yielding = False  # it had its turn, others are to have theirs
         self.taking: dict[Kind, asyncio.Task[None]] = {}  # long requests that are being taken in
         self.readable = asyncio.Event()
         self.readable.set()
@@ -77,12 +77,12 @@ class Session:
         self.messages_in = 0
         self.messages_out = 0
         self._buffer_bytes = buffer_bytes
-        self._hold = hold
+        self._on_pause = on_pause
 
     @property
-    def held(self) -> bool:
+    def paused(self) -> bool:
         """Is nothing to be decided for it?"""
-        return self.full or self.resting or bool(self.taking) or self.state is not State.RUNNING
+        return self.full or self.yielding or bool(self.taking) or self.state is not State.RUNNING
 
     def tell(self, kind: Kind, data: bytes) -> None:
         """Put a message in the box of its kind."""
@@ -92,7 +92,7 @@ class Session:
         if self.buffered > self._buffer_bytes and not self.full:
             self.full = True
             self.readable.clear()
-            self._hold(self)
+            self._on_pause(self)
         stream = self.streams.get(kind)
         if stream is not None:
             stream.wake()
@@ -103,7 +103,7 @@ class Session:
         if self.full and self.buffered <= self._buffer_bytes // 2:
             self.full = False
             self.readable.set()
-            self._hold(self)
+            self._on_pause(self)
 
     def end_streams(self, end: Callable[[Stream], End]) -> None:
         """End all of its streams; each for the reason that `end` gives."""

@@ -15,14 +15,14 @@ import grpc
 
 from licorne.config import ConfigError
 from licorne.core.api import RegistrationError, SchedulerAPI
-from licorne.core.manager import Manager
+from licorne.core.manager import RegisteredManager
 from licorne.si import WireError, adapt_first, adapt_v19, first, v19, wire
 from licorne.si.messages import Output
 from licorne.si.rpc import RESYNC, Kind
 
 from .bounds import enforce
 from .groups import Resolver
-from .intake import Intake, read
+from .intake import RequestIntake, read
 from .log import Log
 from .session import Dialect, Session, State
 from .settings import ServiceSettings
@@ -51,9 +51,9 @@ class Sessions:
         """Set when there may be something to decide."""
         self.told_lately: dict[Session, None] = {}
         """Who was told something, since the engine looked last."""
-        self.gone: Callable[[Manager], None] = lambda _: None
+        self.gone: Callable[[RegisteredManager], None] = lambda _: None
         """Told of what a resource manager had, when it is forgotten."""
-        self._intake = Intake(api, self._current, self._settle, self._failed)
+        self._intake = RequestIntake(api, self._current, self._settle, self._failed)
         self._count = 0
         self._epoch = time.time_ns()
 
@@ -102,7 +102,7 @@ class Sessions:
             f"{self._epoch}-{opened}",
             opened,
             buffer_bytes=self.settings.buffer_bytes,
-            hold=self._hold,
+            on_pause=self._update_pause,
             log=self.log,
         )
         session.again = old is not None
@@ -254,7 +254,7 @@ class Sessions:
         session.log.exception("a request failed", kind=kind)  # noqa: LOG004  it is called by who handles it
         self.stop(session, "an internal error", resync=True)
 
-    def told(self, rm_id: str, outputs: list[Output]) -> None:
+    def deliver(self, rm_id: str, outputs: list[Output]) -> None:
         """The core has something to tell: put it where the streams find it."""
         session = self.by_id.get(rm_id)
         if session is None:
@@ -308,7 +308,7 @@ class Sessions:
         self._settle(session)
         self._expire_later(session)
 
-    def _hold(self, session: Session) -> None:
+    def _update_pause(self, session: Session) -> None:
         """What waits for it is too much, or no longer."""
         if self.by_id.get(session.rm_id) is not session:
             return
@@ -339,16 +339,16 @@ class Sessions:
         what = "without a stream" if session.state is State.REGISTERED else "paused"
         self.stop(session, f"{what} for {self.settings.rm_timeout_s:g} s", resync=True)
 
-    def rest(self, sessions: Iterable[Session], *, resting: bool) -> None:
+    def yield_turn(self, sessions: Iterable[Session], *, yielding: bool) -> None:
         """Hold decisions for these back, so that others have their turn; or no longer."""
         for session in sessions:
             if self.by_id.get(session.rm_id) is session:
-                session.resting = resting
+                session.yielding = yielding
                 self._settle(session)
 
     def _settle(self, session: Session) -> None:
         """Tell the core whether to decide for it."""
-        self.api.pause(session.rm_id, paused=session.held)
+        self.api.pause(session.rm_id, paused=session.paused)
         self.wake.set()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from licorne.core.usagehistory import Past
+from licorne.core.usagehistory import PastUsage
 
 from .log import Log
 
@@ -30,7 +30,7 @@ def tell_usage(log: Log, partition: Partition, app: Application) -> None:
 
 def summary(rm_id: str, app: Application) -> str:
     """The line; times are in milliseconds since 1970, usage is amount times seconds by instance type of the node."""
-    past: Past = app.past or Past()
+    past: PastUsage = app.past or PastUsage()
     fields = {
         "ApplicationID": _printable(app.id),
         "SubmissionTime": app.submitted // 1_000_000,

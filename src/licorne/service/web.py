@@ -24,7 +24,7 @@ from .guesses import Guesses
 from .http import Connections, Protocol
 from .log import Log
 from .monitor import Monitor
-from .rest import Access, Limits, make_app
+from .rest import Access, RequestLimits, make_app
 from .rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 from .ring import CAPACITY
 from .security import Security, SecurityError, grpc_address
@@ -81,7 +81,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
 
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
     access: Access = Access()
-    limits: Limits = Limits()
+    limits: RequestLimits = RequestLimits()
     old_queue_names: bool = False
 
     def check(self, security: Security) -> None:
@@ -244,7 +244,7 @@ class WebServer:
         self._server = None
 
 
-def _limits(web: Web, settings: WebSettings) -> Limits:
+def _limits(web: Web, settings: WebSettings) -> RequestLimits:
     return msgspec.structs.replace(
         web.limits, batch=settings.batch, streams=settings.streams, streams_per_host=settings.streams_per_host
     )

@@ -115,7 +115,7 @@ def each_ask(
     order of their declaration and with exact types, and gives the input that they mean, or raises `Fault`.
     """
 
-    def careful(index: int, value: object) -> messages.Allocation | None:
+    def slow_path(index: int, value: object) -> messages.Allocation | None:
         try:
             return read_one(*astuple(plain(value, message)))
         except Fault as fault:
@@ -123,7 +123,7 @@ def each_ask(
             translation.outputs.append(refused_allocation(value, reason))
             return None
 
-    translation.inputs += read_many(readable(translation, name, values), partitions, careful)
+    translation.inputs += read_many(readable(translation, name, values), partitions, slow_path)
 
 
 def each_ask_on_wire(
@@ -143,7 +143,7 @@ def each_ask_on_wire(
         WireError: one of them is no such message; the path begins with the name of the `request`.
     """
 
-    def careful(index: int, start: int, end: int) -> messages.Allocation | None:
+    def slow_path(index: int, start: int, end: int) -> messages.Allocation | None:
         value = decode_part(message, data, start, end, f"{request}.{name}[{index}]")
         try:
             return read_one(*astuple(plain(value, message)))
@@ -151,7 +151,7 @@ def each_ask_on_wire(
             translation.outputs.append(refused_allocation(value, str(fault.inside(f"{name}[{index}]"))))
             return None
 
-    translation.inputs += read_many(data, lengths, partitions, careful)
+    translation.inputs += read_many(data, lengths, partitions, slow_path)
 
 
 # -- in: messages that are alike in both dialects --------------------------------------------------------

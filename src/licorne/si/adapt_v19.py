@@ -122,7 +122,7 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
 def _releases(result: Translation, releases: object, partitions: ShortPartitions) -> None:
     name = "releases.allocationsToRelease"
 
-    def careful(index: int, value: object) -> messages.Release | None:
+    def slow_path(index: int, value: object) -> messages.Release | None:
         try:
             return _release(plain(_known_type(value), v19.AllocationRelease), partitions)
         except Fault as fault:
@@ -130,7 +130,7 @@ def _releases(result: Translation, releases: object, partitions: ShortPartitions
             return None
 
     listed = getattr(releases, "allocations_to_release", releases)
-    result.inputs += read_releases_v19(readable(result, name, listed), partitions, careful)
+    result.inputs += read_releases_v19(readable(result, name, listed), partitions, slow_path)
 
 
 def _known_type(value: object) -> object:

@@ -39,9 +39,9 @@ else:
     from licorne.si.allocations import Allocation, Release
     from licorne.si.partitions import ShortPartitions, names_for
 
-Careful = Callable[[int, Any], "Allocation | None"]
+SlowPath = Callable[[int, Any], "Allocation | None"]
 """Reads one item, given with its index, in any case; None if it refused it and said so."""
-CarefulRelease = Callable[[int, Any], "Release | None"]
+SlowPathRelease = Callable[[int, Any], "Release | None"]
 """The same for a release; None if it is left out, which was noted."""
 
 _TERMINATIONS = sorted(Termination)
@@ -51,14 +51,14 @@ INT32_LEAST = cython.declare(cython.longlong, -(1 << 31))
 INT32_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
 
 
-def read_v19(values: Sequence[Any], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
+def read_v19(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
     """Asks and allocations of the 1.9 interface; `partitions` knows, or finds out, the short names of partitions."""
-    return _read(values, AllocationV19, V19, partitions, careful)
+    return _read(values, AllocationV19, V19, partitions, slow_path)
 
 
-def read_first(values: Sequence[Any], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
+def read_first(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
     """Asks of the first interface; `partitions` knows, or finds out, the short names of partitions."""
-    return _read(values, AllocationAsk, FIRST, partitions, careful)
+    return _read(values, AllocationAsk, FIRST, partitions, slow_path)
 
 
 V19 = cython.declare(cython.int, 0)
@@ -73,7 +73,7 @@ _SOME_FIRST = AllocationAsk(allocation_key=_SOME_KEY, resource_ask=_SOME_RESOURC
 
 
 @cython.cfunc
-def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, careful: Any) -> list[Allocation]:
+def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, slow_path: Any) -> list[Allocation]:
     made: list[Allocation] = []
     index: cython.Py_ssize_t
     name: object = None  # the last name of a partition; mostly all are the same object
@@ -87,11 +87,11 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, care
     for index, value in enumerate(values):
         ask: Allocation | None = None
         if key and resource and index + FIRST_AHEAD < len(cython.cast(list, values)):
-            _fetch_ahead(values, index, of, key, resource)
+            _prefetch(values, index, of, key, resource)
         if type(value) is of:
             ask = _ask_v19(astuple(value)) if dialect == V19 else _ask_first(astuple(value))
         if ask is None:
-            ask = careful(index, value)
+            ask = slow_path(index, value)
         else:
             if ask.partition is not name:
                 name = ask.partition
@@ -107,7 +107,7 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, care
 
 @cython.cfunc
 @cython.exceptval(check=False)
-def _fetch_ahead(
+def _prefetch(
     values: list[Any], index: cython.Py_ssize_t, of: object, key: cython.Py_ssize_t, resource: cython.Py_ssize_t
 ) -> cython.void:
     """Have the processor fetch the next messages from memory, while the one at `index` is read.
@@ -255,14 +255,14 @@ def read_ends_v19(request: object) -> list[Any] | None:
     return made
 
 
-def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, careful: CarefulRelease) -> list[Release]:
+def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPathRelease) -> list[Release]:
     """Releases of the 1.9 interface."""
     made: list[Release] = []
     index: cython.Py_ssize_t
     for index, value in enumerate(values):
         release: Release | None = _release_v19(value, partitions)
         if release is None:
-            release = careful(index, value)
+            release = slow_path(index, value)
         if release is not None:
             made.append(release)
     return made

@@ -72,7 +72,7 @@ else:
     )
     from licorne.si.wire_read import as_signed
 
-Careful = Callable[[int, int, int], "Allocation | None"]
+SlowPath = Callable[[int, int, int], "Allocation | None"]
 """Reads the ask of this index, start and end, whatever it holds; None if it refused it and said so."""
 
 # Where in the memory of a request what is remembered: texts, resources, tags; the last text of a field of which there
@@ -89,18 +89,18 @@ MEMORY = cython.declare(cython.int, 272)
 IRREGULAR = cython.declare(cython.Py_ssize_t, -2)  # no place in the bytes: what should end there is not regular
 
 
-def read_v19(data: bytes, lengths: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
+def read_v19(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
     """Asks and allocations of the 1.9 interface; `lengths` says where the length of each stands, which is before it."""
-    return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), lengths, False, careful)
+    return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), lengths, False, slow_path)
 
 
-def read_first(data: bytes, lengths: list[int], partitions: ShortPartitions, careful: Careful) -> list[Allocation]:
+def read_first(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
     """Asks of the first interface; `lengths` says where the length of each stands, which is before it."""
-    return _read(AskReader(data, wire_roles.FIRST, wire_roles.FIRST_INNER, partitions), lengths, True, careful)
+    return _read(AskReader(data, wire_roles.FIRST, wire_roles.FIRST_INNER, partitions), lengths, True, slow_path)
 
 
 @cython.cfunc
-def _read(reader: AskReader, lengths: list[int], first_interface: cython.bint, careful: Any) -> list[Allocation]:
+def _read(reader: AskReader, lengths: list[int], first_interface: cython.bint, slow_path: Any) -> list[Allocation]:
     made: list[Allocation] = []
     index: cython.Py_ssize_t
     for index in range(len(lengths)):
@@ -114,9 +114,9 @@ def _read(reader: AskReader, lengths: list[int], first_interface: cython.bint, c
         ask: Allocation | None = new
         try:
             if not reader.ask(new, start, end) or (first_interface and not _finish_first(new)):
-                ask = careful(index, start, end)
+                ask = slow_path(index, start, end)
         except UnicodeDecodeError:
-            ask = careful(index, start, end)
+            ask = slow_path(index, start, end)
         if ask is not None:
             made.append(ask)
     return made
@@ -164,7 +164,7 @@ class AskReader:
     at: cython.Py_ssize_t
     stop: cython.Py_ssize_t
     number: cython.ulonglong
-    luck: cython.int
+    cache_credit: cython.int
     known: list[Any]
     starts: Annotated[list[int], cython.Py_ssize_t[272]]
     ends: Annotated[list[int], cython.Py_ssize_t[272]]
@@ -178,7 +178,7 @@ class AskReader:
         self.short = partitions[""]
         self.at = self.stop = 0
         self.number = 0
-        self.luck = 64  # of resources: without any, none is looked up
+        self.cache_credit = 64  # of resources: without any, none is looked up
         self.known = [None] * MEMORY
         if not cython.compiled:
             self.starts, self.ends = [0] * MEMORY, [0] * MEMORY
@@ -345,13 +345,13 @@ class AskReader:
         start: cython.Py_ssize_t = self.at
         if start == end:
             return {}
-        if self.luck == 0:
+        if self.cache_credit == 0:
             return self.read_resource(end)
         place: cython.int = self.place(start, end, RESOURCES, 64)
         if self.remembers(place, start, end):
-            self.luck += 1
+            self.cache_credit += 1
             return cython.cast(dict, self.known[place])
-        self.luck -= 1
+        self.cache_credit -= 1
         found = self.read_resource(end)
         if found is not None:
             self.remember(place, start, end, found)

@@ -233,20 +233,22 @@ class Writer:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def begin(self, at: cython.Py_ssize_t, tag: cython.int, room: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def begin(self, at: cython.Py_ssize_t, tag: cython.int, length_bytes: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Begin a message, with so much room for its length; its content begins where this ends."""
         if self.size - at < NUMBER_MOST:
             self.make_room(at, NUMBER_MOST)
         self.out[at] = tag
-        return at + 1 + room
+        return at + 1 + length_bytes
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def finish(self, body: cython.Py_ssize_t, end: cython.Py_ssize_t, room: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def finish(
+        self, body: cython.Py_ssize_t, end: cython.Py_ssize_t, length_bytes: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
         """End the message whose content is from `body` to `end`, behind this room; where it ends now."""
         length: cython.Py_ssize_t = end - body
-        more: cython.Py_ssize_t = _length(length) - room
-        at: cython.Py_ssize_t = body - room
+        more: cython.Py_ssize_t = _length(length) - length_bytes
+        at: cython.Py_ssize_t = body - length_bytes
         if more:
             if self.size - end < NUMBER_MOST:
                 self.make_room(end, NUMBER_MOST)

@@ -91,7 +91,7 @@ class Slot:
     repeated: cython.bint
     present: cython.bint  # written whenever it is not None
     members: dict[int, Any] | None
-    plan: Plan | None
+    plan: MessagePlan | None
     others: tuple[str, ...]
 
     def __init__(self, field: Field, siblings: tuple[Field, ...]) -> None:
@@ -115,7 +115,7 @@ class Slot:
 
 
 @cython.cclass
-class Plan:
+class MessagePlan:
     """A message as it is read and written: its fields by tag and in the order of their numbers."""
 
     message: Any
@@ -142,20 +142,20 @@ def _is_nested(slot: Slot) -> bool:
     return slot.kind in (AMOUNTS, QUANTITIES) or (slot.kind == MESSAGE and not slot.repeated)
 
 
-_PLANS: dict[type[Message], Plan] = {}
+_PLANS: dict[type[Message], MessagePlan] = {}
 
 
-def plan_of(message: type[Message]) -> Plan:
+def plan_of(message: type[Message]) -> MessagePlan:
     """The plan of a message, made once."""
     plan = _PLANS.get(message)
     if plan is None:
-        plan = _PLANS[message] = Plan(message)
+        plan = _PLANS[message] = MessagePlan(message)
     return plan
 
 
 def tag_of(message: type[Message], attribute: str) -> int:
     """What stands before the value of a field: its number and wire type, in one byte as with all fields asked for."""
-    plan: Plan = plan_of(message)
+    plan: MessagePlan = plan_of(message)
     (tag,) = [_tag_of(slot) for slot in plan.ordered if slot.attribute == attribute]
     assert tag < 128
     return tag

@@ -32,7 +32,7 @@ if cython.compiled:
         STRING,
         VARINT,
     )
-    from cython.cimports.licorne.si.wire_plan import Plan, Slot
+    from cython.cimports.licorne.si.wire_plan import MessagePlan, Slot
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.wire_constants import (
@@ -53,7 +53,7 @@ else:
         STRING,
         VARINT,
     )
-    from licorne.si.wire_plan import Plan, Slot
+    from licorne.si.wire_plan import MessagePlan, Slot
 
 M = TypeVar("M", bound=Message)
 
@@ -66,7 +66,7 @@ BITS_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 
 @cython.cclass
-class Reader:
+class WireReader:
     """Bytes, and how far they are read. Each method gets the end of what it may read, and raises behind it."""
 
     data: bytes
@@ -179,7 +179,7 @@ def as_signed(value: cython.ulonglong, bits: cython.int) -> cython.longlong:
 
 @cython.cfunc
 def _read_message(
-    reader: Reader, plan: Plan, values: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
+    reader: WireReader, plan: MessagePlan, values: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
 ) -> cython.void:
     """Read the fields of a message into `values`, on top of what an earlier occurrence has left there."""
     tag: cython.uint
@@ -204,7 +204,7 @@ def _read_message(
 
 @cython.cfunc
 def _read_field(
-    reader: Reader, slot: Slot, values: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
+    reader: WireReader, slot: Slot, values: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
 ) -> cython.void:
     value: Any
     number: cython.ulonglong
@@ -233,11 +233,11 @@ def _read_field(
             return
         elif slot.repeated:
             inner: dict[str, Any] = {}
-            _read_message(reader, cython.cast(Plan, slot.plan), inner, stop, depth + 1)
-            value = _build(cython.cast(Plan, slot.plan), inner)
+            _read_message(reader, cython.cast(MessagePlan, slot.plan), inner, stop, depth + 1)
+            value = _build(cython.cast(MessagePlan, slot.plan), inner)
         else:
             value = values.setdefault(slot.attribute, {})
-            _read_message(reader, cython.cast(Plan, slot.plan), value, stop, depth + 1)
+            _read_message(reader, cython.cast(MessagePlan, slot.plan), value, stop, depth + 1)
     if slot.repeated:
         values.setdefault(slot.attribute, []).append(value)
         return
@@ -248,7 +248,7 @@ def _read_field(
 
 @cython.cfunc
 def _read_entry(
-    reader: Reader, slot: Slot, entries: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
+    reader: WireReader, slot: Slot, entries: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
 ) -> cython.void:
     """An entry of a map is a message of two fields, key and value; the last entry of a key stands."""
     key: str = ""
@@ -271,14 +271,14 @@ def _read_entry(
 
 
 @cython.cfunc
-def _build(plan: Plan, values: dict[str, Any]) -> object:
+def _build(plan: MessagePlan, values: dict[str, Any]) -> object:
     """Make the message of what was read."""
     slot: Slot
     for slot in plan.nested:
         found = values.get(slot.attribute)
         if found is None:
             continue
-        inner = cython.cast(Plan, slot.plan)
+        inner = cython.cast(MessagePlan, slot.plan)
         if slot.kind == MESSAGE:
             values[slot.attribute] = _build(inner, found)
         elif slot.kind == AMOUNTS:
@@ -296,7 +296,7 @@ def decode(message: type[M], data: bytes) -> M:
     Raises:
         WireError: they are none.
     """
-    return _decoded(message, Reader(data), len(data), 0, message.__name__)  # type: ignore[return-value]
+    return _decoded(message, WireReader(data), len(data), 0, message.__name__)  # type: ignore[return-value]
 
 
 def decode_apart(message: type[M], data: bytes, attribute: str) -> tuple[M, list[int]]:
@@ -305,8 +305,8 @@ def decode_apart(message: type[M], data: bytes, attribute: str) -> tuple[M, list
     Raises:
         WireError: the rest is no such message. Those set apart are not looked into.
     """
-    plan: Plan = plan_of(message)
-    reader: Reader = Reader(data)
+    plan: MessagePlan = plan_of(message)
+    reader: WireReader = WireReader(data)
     (reader.apart,) = [slot for slot in plan.ordered if slot.attribute == attribute]
     made = _decoded(message, reader, len(data), 0, message.__name__)
     return made, reader.lengths  # type: ignore[return-value]
@@ -315,14 +315,16 @@ def decode_apart(message: type[M], data: bytes, attribute: str) -> tuple[M, list
 def decode_part(message: type[M], data: bytes, start: int, end: int, path: str) -> M:
     """The message that a part of the bytes is, for those who found it by `decode_apart`; `path` is for errors."""
     assert 0 <= start <= end <= len(data)
-    reader: Reader = Reader(data)
+    reader: WireReader = WireReader(data)
     reader.at = start
     return _decoded(message, reader, end, 1, path)  # type: ignore[return-value]
 
 
 @cython.cfunc
-def _decoded(message: type[Message], reader: Reader, end: cython.Py_ssize_t, depth: cython.int, path: str) -> object:
-    plan: Plan = plan_of(message)
+def _decoded(
+    message: type[Message], reader: WireReader, end: cython.Py_ssize_t, depth: cython.int, path: str
+) -> object:
+    plan: MessagePlan = plan_of(message)
     values: dict[str, Any] = {}
     try:
         _read_message(reader, plan, values, end, depth)

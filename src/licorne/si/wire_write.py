@@ -23,7 +23,7 @@ if cython.compiled:
         RESOURCE_ENTRY,
         STRING,
     )
-    from cython.cimports.licorne.si.wire_plan import Plan, Slot
+    from cython.cimports.licorne.si.wire_plan import MessagePlan, Slot
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.wire_constants import (
@@ -39,7 +39,7 @@ else:
         RESOURCE_ENTRY,
         STRING,
     )
-    from licorne.si.wire_plan import Plan, Slot
+    from licorne.si.wire_plan import MessagePlan, Slot
 
 
 def encode(message: Message) -> bytes:
@@ -57,7 +57,7 @@ def encode(message: Message) -> bytes:
 
 
 @cython.cfunc
-def _write_message(out: bytearray, plan: Plan, message: object) -> cython.void:
+def _write_message(out: bytearray, plan: MessagePlan, message: object) -> cython.void:
     slot: Slot
     for slot in plan.ordered:
         value = getattr(message, slot.attribute)
@@ -89,7 +89,7 @@ def _write_field(out: bytearray, slot: Slot, value: object) -> cython.void:
         if content or always:
             _write_text(out, slot.tag, content)
     elif slot.kind == MESSAGE:
-        plan: Plan = cython.cast(Plan, slot.plan)
+        plan: MessagePlan = cython.cast(MessagePlan, slot.plan)
         if type(value) is not plan.message:
             raise Fault(value, f"must be {plan.name}")
         part = bytearray()

@@ -39,7 +39,7 @@ IDLE_S = 1.0
 """No more idle cycles are begun after so many seconds."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class BenchRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run: allocations made, and seconds in all, until all asks were handed in, and from then on.
 
     `idle_cycle_us` is the median of calls that found nothing to do, with `pending` asks waiting. `cpu_s`, of it
@@ -90,7 +90,7 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
     reservations: bool
     python: str
     processors: int
-    runs: list[Run]
+    runs: list[BenchRun]
 
 
 class Blocked(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +112,7 @@ def measure(
     repeat: int = 1,
     reservations: bool = False,
     boundary: BoundaryName = "objects",
-    told: Callable[[Run], None] | None = None,
+    told: Callable[[BenchRun], None] | None = None,
 ) -> BenchResult:
     """Run a workload of version 1 as often as wanted, each time in a new scheduler.
 
@@ -156,7 +156,7 @@ class _Bench:
         self.boundary = boundary
         self.reservations = reservations
         self.feed = feed_of(workload, boundary)
-        self.runs: list[Run] = []
+        self.runs: list[BenchRun] = []
         self.peak_rss_bytes = 0
 
     def run(self) -> None:
@@ -184,7 +184,7 @@ class _Bench:
         for decision in session.decisions():
             sha.update(decision_lines((decision,)).encode())
         self.runs.append(
-            Run(
+            BenchRun(
                 allocations=session.made,
                 pending=self.feed.asks - session.made,
                 seconds=seconds,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from licorne.service.groups import GroupSettings
 from licorne.service.log import Levels
-from licorne.service.rest import Access, Limits
+from licorne.service.rest import Access, RequestLimits
 from licorne.service.security import Security
 from licorne.service.settings import ServiceSettings, SettingError
 from licorne.service.web import Web
@@ -64,7 +64,7 @@ def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
     return Web(
         addresses=addresses,
         access=access,
-        limits=Limits(request_s=values.get("licorne.request-time"), body_bytes=values.get("licorne.max-body")),
+        limits=RequestLimits(request_s=values.get("licorne.request-time"), body_bytes=values.get("licorne.max-body")),
         old_queue_names=values.get("licorne.old-queue-metrics"),
     )
 

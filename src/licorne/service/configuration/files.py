@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from licorne.config.nodes import MAX_BYTES, Node, compose
+from licorne.config.nodes import MAX_BYTES, YamlNode, compose
 from licorne.config.problems import Notes
 from licorne.config.values import behind
 from licorne.service.regular import NoFileError, regular_bytes
@@ -110,7 +110,7 @@ def read_settings_file(path: Path) -> list[Entry]:
     return found
 
 
-def _pairs(path: Path, node: Node) -> Iterator[tuple[Node, Node]]:
+def _pairs(path: Path, node: YamlNode) -> Iterator[tuple[YamlNode, YamlNode]]:
     """The keys and values of a mapping; nothing is one without any."""
     node = behind(node)
     if node.kind == "scalar" and node.plain and node.text in ("", "null", "~"):
@@ -127,7 +127,7 @@ def _pairs(path: Path, node: Node) -> Iterator[tuple[Node, Node]]:
         yield key, behind(value)
 
 
-def _entry(path: Path, key: Node, value: Node) -> Entry:
+def _entry(path: Path, key: YamlNode, value: YamlNode) -> Entry:
     origin = f"{path}:{key.line}"
     if value.kind == "scalar":
         return Entry(key.text, value.text, origin)
@@ -137,7 +137,7 @@ def _entry(path: Path, key: Node, value: Node) -> Entry:
     raise _fault(path, value, f"{key.text[:100]}: must be a text{block}")
 
 
-def _unpacked(path: Path, key: Node, value: Node) -> Entry:
+def _unpacked(path: Path, key: YamlNode, value: YamlNode) -> Entry:
     name = key.text.removesuffix(".gz")
     try:
         packed = base64.b64decode("".join(value.text.split()), validate=True)
@@ -178,7 +178,7 @@ def _folder(path: Path) -> list[Entry]:
     return plain + packed
 
 
-def _fault(path: Path, node: Node, rule: str) -> SettingError:
+def _fault(path: Path, node: YamlNode, rule: str) -> SettingError:
     return SettingError(f"{path}:{node.line}:{node.column}: {rule}")
 
 

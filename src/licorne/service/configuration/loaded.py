@@ -21,7 +21,7 @@ from licorne.service.settings import SettingError
 
 from .files import Mark, mark, read_bounded
 from .queues import EVERYBODY, Source
-from .values import Given, Value, Values, read_values
+from .values import Given, SettingValue, Values, read_values
 
 
 class Read(Protocol):
@@ -115,7 +115,7 @@ def _read(given: Given) -> Values:
 
 def _kept(new: Values, old: Values) -> tuple[Values, list[str]]:
     """The new values, but the old ones of what takes effect at restart; and which of these have changed."""
-    merged: dict[str, Value] = dict(new.by_key)
+    merged: dict[str, SettingValue] = dict(new.by_key)
     changed = []
     for key, value in old.by_key.items():
         if value.setting.applies == "at restart":

@@ -9,7 +9,7 @@ import msgspec
 from .loaded import Loaded
 from .queues import EVERYBODY
 from .table import SETTINGS
-from .values import Value
+from .values import SettingValue
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ def shown(loaded: Loaded) -> list[Shown]:
     return [_shown(value) for setting in SETTINGS for value in values if value.setting is setting]
 
 
-def _shown(value: Value) -> Shown:
+def _shown(value: SettingValue) -> Shown:
     text = "set" if value.setting.secret else value.text
     return Shown(value.key, text, value.origin, value.setting.applies)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from licorne.core import settingkinds as kinds
 from licorne.core import settingtable
-from licorne.core.settingkinds import Kind
+from licorne.core.settingkinds import ValueType
 from licorne.core.settingtable import ENVIRONMENT, OWN, Applies, Names, Setting
 from licorne.service.settings import ServiceSettings
 from licorne.si.rpc import DEFAULT_ADDRESS
@@ -23,7 +23,7 @@ DISABLE_RESERVATION = "DISABLE_RESERVATION"
 _D = ServiceSettings()
 
 
-def _own(name: str, kind: Kind, what: str, default: object = "", applies: Applies = "at restart") -> Setting:
+def _own(name: str, kind: ValueType, what: str, default: object = "", applies: Applies = "at restart") -> Setting:
     text = f"{default:g}" if isinstance(default, float) else str(default)
     return Setting(key=OWN + name, kind=kind, what=what, default=text, applies=applies, option=name)
 

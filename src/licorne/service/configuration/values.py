@@ -34,7 +34,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
 
 
-class Value(msgspec.Struct, frozen=True):
+class SettingValue(msgspec.Struct, frozen=True):
     """What a setting is: its key, its text and what that means, and where it comes from. `given`: not the default."""
 
     setting: Setting
@@ -48,7 +48,7 @@ class Value(msgspec.Struct, frozen=True):
 class Values:
     """The values of all settings by key; those that stand for many keys only where they were given."""
 
-    def __init__(self, values: Mapping[str, Value], warnings: Iterable[str] = ()) -> None:
+    def __init__(self, values: Mapping[str, SettingValue], warnings: Iterable[str] = ()) -> None:
         self.by_key = dict(values)
         self.warnings = list(warnings)
         """What was said and does not count, in words for a log."""
@@ -57,7 +57,7 @@ class Values:
         """What a setting means."""
         return self.by_key[key].parsed
 
-    def many(self, before: str, after: str = "") -> dict[str, Value]:
+    def many(self, before: str, after: str = "") -> dict[str, SettingValue]:
         """The values of a setting that stands for many keys, by what is between `before` and `after`."""
         pattern = next(
             one for one in SETTINGS if "<" in one.key and one.key.startswith(before) and one.key.endswith(after)
@@ -134,17 +134,19 @@ def _place(entry: Entry) -> str:
     return entry.origin.removeprefix("option ").removeprefix("environment ")
 
 
-def _default(setting: Setting) -> Value:
-    return Value(setting, setting.key, setting.default, setting.kind.read(setting.default), "default", given=False)
+def _default(setting: Setting) -> SettingValue:
+    return SettingValue(
+        setting, setting.key, setting.default, setting.kind.read(setting.default), "default", given=False
+    )
 
 
-def _parsed(setting: Setting, entry: Entry) -> Value | None:
+def _parsed(setting: Setting, entry: Entry) -> SettingValue | None:
     """The value; an empty text means the default."""
     if not entry.text and not setting.secret:
         default = _default(setting) if "<" not in setting.key else None
         return None if default is None else msgspec.structs.replace(default, origin=entry.origin)
     parsed = setting.kind.read(entry.text)
-    return None if parsed is None else Value(setting, entry.key, entry.text, parsed, entry.origin)
+    return None if parsed is None else SettingValue(setting, entry.key, entry.text, parsed, entry.origin)
 
 
 def _of_environment(environment: Mapping[str, str], warnings: list[str]) -> list[Entry]:
@@ -168,4 +170,4 @@ def _of_environment(environment: Mapping[str, str], warnings: list[str]) -> list
     return found
 
 
-__all__ = ["Given", "Value", "Values", "read_values"]
+__all__ = ["Given", "SettingValue", "Values", "read_values"]

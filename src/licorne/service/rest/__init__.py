@@ -12,7 +12,7 @@ openapi     the OpenAPI document; `page`: the same to read
 
 from __future__ import annotations
 
-from licorne.service.rest.access import Access, Limits
+from licorne.service.rest.access import Access, RequestLimits
 from licorne.service.rest.app import make_app
 
-__all__ = ["Access", "Limits", "make_app"]
+__all__ = ["Access", "RequestLimits", "make_app"]

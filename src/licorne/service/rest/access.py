@@ -49,7 +49,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             refuse(403, "This token may only read")
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a request may take.
 
     `body_bytes`: the longest body, which is a configuration: 10,000 queues with their quotas take 0.8 MB; `request_s`: the time until an answer begins; `path_chars`: the longest path and query;
@@ -70,4 +70,4 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     keep_s: float = 2.0
 
 
-__all__ = ["Access", "Limits", "Role"]
+__all__ = ["Access", "RequestLimits", "Role"]

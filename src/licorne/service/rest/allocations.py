@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from licorne.core.application import Application
     from licorne.core.asks import Ask
     from licorne.core.partition import Partition
-    from licorne.core.usagehistory import Past, Usage
+    from licorne.core.usagehistory import PastUsage, Usage
 
 NEVER_STARTED_MS = -62_135_596_800_000
 """The start of an application that never started, as the original has it: the year 1."""
@@ -121,7 +121,7 @@ def _moment(at_ns: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
-def _resource_history(past: Past | None) -> objects.ResourceHistory:
+def _resource_history(past: PastUsage | None) -> objects.ResourceHistory:
     if past is None:
         return objects.ResourceHistory()
     return objects.ResourceHistory(

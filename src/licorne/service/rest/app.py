@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from licorne.service.guesses import Guesses
 from licorne.service.monitor import Monitor
 
-from .access import Access, Limits
+from .access import Access, RequestLimits
 from .answers import cors, failure, redirect, wants_gzip
 from .endpoints import ENDPOINTS
 from .errors import RestError
@@ -38,7 +38,7 @@ def make_app(
     monitor: Monitor,
     *,
     access: Access | None = None,
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
     guesses: Guesses | None = None,
     old_queue_names: bool = False,
     on_error: OnError = ignore,
@@ -53,11 +53,11 @@ def make_app(
         old_queue_names: whether metrics have also the names of releases up to 1.3.
         on_error: told of an endpoint's failure (path, exception), which is a bug; the client sees a plain 500.
     """
-    handlers = Handlers(monitor, limits or Limits(), old_queue_names=old_queue_names)
-    return RestApp(handlers, Application(handlers, access or Access(), guesses or Guesses(), on_error))
+    handlers = Handlers(monitor, limits or RequestLimits(), old_queue_names=old_queue_names)
+    return RestApp(handlers, Dispatcher(handlers, access or Access(), guesses or Guesses(), on_error))
 
 
-class Application:
+class Dispatcher:
     """Answers requests."""
 
     def __init__(self, handlers: Handlers, access: Access, guesses: Guesses, on_error: OnError) -> None:
@@ -153,12 +153,12 @@ class RestApp:
         self._gzip = GZipMiddleware(app, minimum_size=GZIP_MIN, compresslevel=1)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RequestLimits:
         """What a request may take; may be replaced at any time."""
         return self._handlers.limits
 
     @limits.setter
-    def limits(self, limits: Limits) -> None:
+    def limits(self, limits: RequestLimits) -> None:
         self._handlers.limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -204,4 +204,4 @@ async def _lifespan(receive: Receive, send: Send) -> None:
             return
 
 
-__all__ = ["Application", "RestApp", "make_app"]
+__all__ = ["Dispatcher", "RestApp", "make_app"]

@@ -30,7 +30,7 @@ from licorne.config.raw import (
 from licorne.config.reader import read
 from licorne.config.resources import Quantities
 from licorne.config.structure import check_config, partition_name
-from licorne.core.manager import Manager
+from licorne.core.manager import RegisteredManager
 
 from . import objects
 from .amounts import plain
@@ -67,7 +67,7 @@ def _problem(found: Problem) -> objects.Problem:
     )
 
 
-def running(manager: Manager | None, extra: Mapping[str, str]) -> Map:
+def running(manager: RegisteredManager | None, extra: Mapping[str, str]) -> Map:
     """The configuration of a resource manager, with the keys of the JSON form; without one, what is always there."""
     if manager is None:
         return dict(DEADLOCK)

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from licorne.config.limits import GROUP_NAME, USER_NAME
 from licorne.core.application import Application
-from licorne.core.manager import Manager
+from licorne.core.manager import RegisteredManager
 from licorne.core.partition import Partition
 from licorne.core.placement_rules import INVALID_QUEUE_NAME, legal_queue_name
 from licorne.core.queue import Queue
@@ -30,7 +30,7 @@ from licorne.service.ring import record
 
 from . import allocations, errors, objects, views
 from . import config as configs
-from .access import Limits
+from .access import RequestLimits
 from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
 from .errors import refuse
 from .numbers import parse_uint
@@ -55,7 +55,7 @@ _HOST = re.compile(r"[^\x21-\x7e]")
 class Handlers:
     """The endpoints' answers, for one scheduler."""
 
-    def __init__(self, monitor: Monitor, limits: Limits, *, old_queue_names: bool) -> None:
+    def __init__(self, monitor: Monitor, limits: RequestLimits, *, old_queue_names: bool) -> None:
         self.monitor = monitor
         self.backend = monitor.backend
         self.limits = limits
@@ -106,7 +106,7 @@ class Handlers:
         found = partition.tree.find(path.lower())
         return partition, found or refuse(404, errors.QUEUE_NOT_FOUND)
 
-    def manager(self, call: Call) -> Manager | None:
+    def manager(self, call: Call) -> RegisteredManager | None:
         """The resource manager that the query names, else the first; None if there is none."""
         managers = self.backend.managers()
         wanted = call.query("rm")
@@ -292,7 +292,7 @@ class Handlers:
         text = await COMMON.run(partial(configs.as_yaml, shown))
         return Response(text, headers={"Content-Type": "application/x-yaml; charset=UTF-8"})
 
-    async def _running(self, manager: Manager | None) -> configs.Map:
+    async def _running(self, manager: RegisteredManager | None) -> configs.Map:
         if manager is None:
             return configs.running(None, {})
         extra = dict(self.backend.api.extra_config(manager.rm_id))
@@ -340,7 +340,7 @@ class Handlers:
             return json_response(objects.ConfigVerdict(allowed=False, reason=fault, warnings=found.warnings), 409)
         return json_response(found)
 
-    def _apply(self, manager: Manager, text: str) -> str:
+    def _apply(self, manager: RegisteredManager, text: str) -> str:
         if self.backend.cluster.managers.get(manager.rm_id) is not manager:
             return "the resource manager has registered again meanwhile"
         try:

@@ -57,7 +57,7 @@ class StreamResponse(Response):
 
     async def _follow(self, send: Send, gone: asyncio.Task[None]) -> None:
         while not gone.done():
-            news = asyncio.create_task(self._listener.take())
+            news = asyncio.create_task(self._listener.drain())
             try:
                 await asyncio.wait({news, gone}, return_when=asyncio.FIRST_COMPLETED)
                 if not news.done():

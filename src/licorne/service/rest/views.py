@@ -72,7 +72,7 @@ def partition(backend: Backend, found: Partition) -> objects.Partition:
 
 def partition_state(found: Partition) -> tuple[object, ...]:
     """Where it is equal, nothing has happened to the partition: all that it holds is the same, but for why asks wait."""
-    return weakref.ref(found), found.changes, found.descent.visits
+    return weakref.ref(found), found.generation, found.descent.visits
 
 
 def application_counts(found: Partition) -> dict[str, int]:
