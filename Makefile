@@ -87,6 +87,7 @@ check: $(VENV)/dev  ## Check style, types, imports and format
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/lint-imports --no-cache --config .importlinter-runtime
 
 format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
 	$(BIN)/ruff check --fix

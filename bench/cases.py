@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from licorne.sim.boundary import BoundaryName
+from licorne.measure.boundary import BoundaryName
 from licorne.sim.generate import Options
 
 Kind = Literal["speed", "blocked", "churn", "contest"]

@@ -23,7 +23,7 @@ from bench.results import CaseResult, Pair, PeerRun, judged
 from bench.run import ROOT, BenchError, apart, task_of
 from bench.worker import prepared
 from licorne._machine import warm_memory
-from licorne.sim.bench import WARM_BYTES_PER_ASK, BenchResult
+from licorne.measure.bench import WARM_BYTES_PER_ASK, BenchResult
 from licorne.sim.generate import write
 
 SOURCE = ROOT / "bench" / "peer"

@@ -15,10 +15,10 @@ import licorne
 from bench.cases import Case, Target
 from bench.ratio import Ratio, Spread, spread
 from licorne._machine import Meter, cpu_model
-from licorne.sim.bench import BenchResult, Blocked
-from licorne.sim.churn import ChurnResult
-from licorne.sim.contest import ContestResult
-from licorne.sim.footprint import Footprint
+from licorne.measure.bench import BenchResult, Blocked
+from licorne.measure.churn import ChurnResult
+from licorne.measure.contest import ContestResult
+from licorne.measure.footprint import Footprint
 
 FOLDER = Path(__file__).resolve().parent / "results"
 BUSY_CORES = 0.1

@@ -14,10 +14,10 @@ import msgspec
 from bench.cases import Case
 from bench.results import CaseResult, judged, main_run
 from bench.worker import Task, What
-from licorne.sim.bench import BenchResult, Blocked
-from licorne.sim.churn import ChurnResult
-from licorne.sim.contest import ContestResult
-from licorne.sim.footprint import Footprint
+from licorne.measure.bench import BenchResult, Blocked
+from licorne.measure.churn import ChurnResult
+from licorne.measure.contest import ContestResult
+from licorne.measure.footprint import Footprint
 
 ROOT = Path(__file__).resolve().parent.parent
 Kind = TypeVar("Kind", BenchResult, Blocked, ChurnResult, ContestResult, Footprint)

@@ -14,12 +14,12 @@ from typing import Literal
 import msgspec
 
 from licorne import RegistrationError
-from licorne.sim.bench import BenchResult, Blocked, measure, measure_blocked
-from licorne.sim.boundary import BoundaryName
-from licorne.sim.churn import ChurnResult, churn
+from licorne.measure.bench import BenchResult, Blocked, measure, measure_blocked
+from licorne.measure.boundary import BoundaryName
+from licorne.measure.churn import ChurnResult, churn
+from licorne.measure.contest import ContestResult, measure_contest
+from licorne.measure.footprint import Footprint, footprint
 from licorne.sim.contended import contended
-from licorne.sim.contest import ContestResult, measure_contest
-from licorne.sim.footprint import Footprint, footprint
 from licorne.sim.generate import Options, Size, benchmark
 from licorne.sim.workload import Workload, WorkloadError, read_workload
 

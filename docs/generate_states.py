@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from licorne.core.states import tables_as_markdown
+from licorne.core.base.states import tables_as_markdown
 
 if __name__ == "__main__":
     Path(__file__).with_name("states.md").write_text(tables_as_markdown(), encoding="utf-8")

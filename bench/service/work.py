@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bench.worker import prepared
+from licorne.measure.boundary import allocation_requests, application_request, node_request
 from licorne.si import v19
 from licorne.si.wire import encode
-from licorne.sim.boundary import allocation_requests, application_request, node_request
 from licorne.sim.generate import Options, Size
 
 

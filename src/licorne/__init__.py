@@ -15,10 +15,10 @@ from licorne import _default, _interpreted, _log
 if TYPE_CHECKING:
     from licorne.core.api import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
     from licorne.core.arguments import RequestError
+    from licorne.core.base.settings import SettingsError
     from licorne.core.incidents import Incident
-    from licorne.core.settings import SettingsError
+    from licorne.core.inspection.validate import InvariantError
     from licorne.core.strict import NoEffectError
-    from licorne.core.validate import InvariantError
     from licorne.si.callback import ResourceManagerCallback
 
 __version__ = "0.1.0"
@@ -40,14 +40,14 @@ __all__ = [
 _WHERE = {
     "ConfigurationError": "licorne.core.api",
     "Incident": "licorne.core.incidents",
-    "InvariantError": "licorne.core.validate",
+    "InvariantError": "licorne.core.inspection.validate",
     "NoEffectError": "licorne.core.strict",
     "NotRegisteredError": "licorne.core.api",
     "RegistrationError": "licorne.core.api",
     "RequestError": "licorne.core.arguments",
     "ResourceManagerCallback": "licorne.si.callback",
     "SchedulerAPI": "licorne.core.api",
-    "SettingsError": "licorne.core.settings",
+    "SettingsError": "licorne.core.base.settings",
 }
 
 _interpreted.install()  # before the core is imported: it decides which form of it is loaded

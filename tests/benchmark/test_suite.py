@@ -19,11 +19,11 @@ from bench.results import CaseResult, Machine, Pair, PeerRun, Report, Verdict, j
 from bench.worker import Task, perform
 from rich.console import Console
 
-from licorne.sim.bench import BenchResult
-from licorne.sim.boundary import FEEDS, BoundaryName
+from licorne.measure.bench import BenchResult
+from licorne.measure.boundary import FEEDS, BoundaryName
+from licorne.measure.contest import measure_contest
+from licorne.measure.footprint import Footprint
 from licorne.sim.contended import contended
-from licorne.sim.contest import measure_contest
-from licorne.sim.footprint import Footprint
 from licorne.sim.generate import Options, Size
 
 ROOT = Path(__file__).resolve().parents[2]

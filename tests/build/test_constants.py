@@ -32,10 +32,10 @@ RANGES = {
 BOUNDS = {(1 << 63) - 1, (1 << 62) - 1}
 """What stands for "unlimited", and the largest sum: of other numbers it cannot be told whether they are copies."""
 NO_COPIES = {
-    "core/nodeblock.py": "all bits of a number but its sign",
-    "core/tags.py": "the largest integer of 64 bits, as in an annotation's text",
-    "core/states.py": "the last moment there is",
-    "core/uuids.py": "bits of a UUID",
+    "core/nodes/block.py": "all bits of a number but its sign",
+    "core/base/tags.py": "the largest integer of 64 bits, as in an annotation's text",
+    "core/base/states.py": "the last moment there is",
+    "core/base/uuids.py": "bits of a UUID",
 }
 
 
@@ -69,7 +69,7 @@ def test_no_module_declares_a_constant_that_another_has() -> None:
     for name, file in [*declared(), *((name, module) for module, names in shared_names().items() for name in names)]:
         places[name].append(file)
     assert {name: files for name, files in places.items() if len(files) > 1} == {
-        "BITS_64": ["core/uuids.py", "licorne.si.wire_constants"]
+        "BITS_64": ["core/base/uuids.py", "licorne.si.wire_constants"]
     }
     assert len(places) > 100
 

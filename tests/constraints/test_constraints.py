@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from licorne.core.constraints import (
+from licorne.core.nodes.constraints import (
     MAX_TEXT_LENGTH,
     NO_CONSTRAINTS,
     ConstraintError,

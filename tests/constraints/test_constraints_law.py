@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.core.constraints import ConstraintError, NodeLabels, parse_constraints
+from licorne.core.nodes.constraints import ConstraintError, NodeLabels, parse_constraints
 
 KEYS = st.sampled_from(["a", "b", "zone"])
 VALUES = st.sampled_from(["", "x", "y", "-3", "0", "2", "10", "1e3"])

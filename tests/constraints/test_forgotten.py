@@ -6,8 +6,8 @@ import json
 
 from core.bench import Bench, config
 from gangs.gang import Gangs
-from licorne.core.needs import CHARACTERS_MAX
-from licorne.core.nodes import SHARED
+from licorne.core.nodes.needs import CHARACTERS_MAX
+from licorne.core.nodes.node import SHARED
 from licorne.si.messages import Allocation, NodeAction, Release
 
 

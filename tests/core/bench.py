@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne.core.application import Application
-from licorne.core.explain import Reason
+from licorne.core.inspection.explain import Reason
 from licorne.core.partition import Partition
+from licorne.core.queues.application import Application
 from licorne.si import first, messages, v19
 from licorne.si.messages import (
     AddApplication,

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne import core
-from licorne.core.application import Application
+from licorne.core.amounts.vectors import Types, Vec
 from licorne.core.constants import SUM_MAX, UNLIMITED
-from licorne.core.queue import Queue
-from licorne.core.vectors import Types, Vec
+from licorne.core.queues.application import Application
+from licorne.core.queues.queue import Queue
 
 Amounts = dict[str, int]
 

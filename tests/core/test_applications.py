@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.bench import Bench, config, parent
-from licorne.core.placement_rules import INVALID_QUEUE_NAME
-from licorne.core.states import ObjectState
+from licorne.core.base.states import ObjectState
+from licorne.core.placement.rules import INVALID_QUEUE_NAME
 from licorne.si.messages import AddApplication, Allocation, NodeAction
 
 NO_RULE = "failed to place application y: application rejected: no placement rule matched"

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.config.model import LimitConfig, QueueConfig
-from licorne.core.application import Application
-from licorne.core.limits import Limits
-from licorne.core.tree import Tree
-from licorne.core.vectors import Types, Vec
+from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.queues.application import Application
+from licorne.core.queues.limits import Limits
+from licorne.core.queues.tree import Tree
 
 
 def limit(users: str = "", groups: str = "", apps: int = 0, **resources: int) -> LimitConfig:

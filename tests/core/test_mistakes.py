@@ -19,7 +19,7 @@ from licorne import (
     SchedulerAPI,
     SettingsError,
 )
-from licorne.core.settingtable import SETTINGS
+from licorne.core.base.setting_table import SETTINGS
 from licorne.si import WireError, first, v19, wire
 from licorne.si._schema import Message, fields
 from licorne.si.messages import AddApplication, Allocation

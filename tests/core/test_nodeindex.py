@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.bench import Bench, config
-from licorne.core.constraints import NodeLabels
-from licorne.core.nodeindex import NodeIndex
-from licorne.core.nodes import Node, ScorePolicy, first_need
-from licorne.core.sums import Sum
-from licorne.core.vectors import Types, Vec
+from licorne.core.amounts.sums import Sum
+from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.nodes.constraints import NodeLabels
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.node import Node, ScorePolicy, first_need
 
 TYPES = Types()
 VCORE, MEMORY, GPU = (TYPES.slot(name) for name in ("vcore", "memory", "gpu"))

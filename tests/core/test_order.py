@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.tree_bench import Bench, queue, root
 from licorne import core
-from licorne.core.order import Order, Ranked
+from licorne.core.base.order import Order, Ranked
 
 
 class Number(Ranked):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from core.bench import Bench, config
-from licorne.core.explain import RequiredNode
+from licorne.core.inspection.explain import RequiredNode
 from licorne.si.messages import NodeAction, Termination
 
 MINUTE = 60

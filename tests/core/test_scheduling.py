@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.bench import SECOND_NS, Bench, config, limit, parent
-from licorne.core.explain import Backoff
+from licorne.core.inspection.explain import Backoff
 
 
 def bench(text: str, *nodes: int, **settings: str) -> Bench:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench import Bench, config
+from licorne.core.amounts.sums import Sum
+from licorne.core.amounts.vectors import Types
 from licorne.core.constants import SUM_MAX
-from licorne.core.sums import Sum
-from licorne.core.validate import InvariantError
-from licorne.core.vectors import Types
+from licorne.core.inspection.validate import InvariantError
 from licorne.si import messages
 
 TYPES = Types()

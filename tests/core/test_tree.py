@@ -13,10 +13,10 @@ import pytest
 from core.tree_bench import PROPERTIES, Bench, queue, root
 from licorne.config.model import QueueConfig, TemplateConfig
 from licorne.config.properties import QueueProperties
+from licorne.core.amounts.vectors import Types
 from licorne.core.constants import NO_PRIORITY, UNLIMITED
-from licorne.core.placement_rules import RECOVERY_PATH
-from licorne.core.tree import Tree
-from licorne.core.vectors import Types
+from licorne.core.placement.rules import RECOVERY_PATH
+from licorne.core.queues.tree import Tree
 
 MAX, GUARANTEED, MAX_APPS = "namespace.resourcequota", "namespace.resourceguaranteed", "namespace.resourcemaxapps"
 

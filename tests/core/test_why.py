@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from core.bench import SECOND_NS, START_S, Bench, config, limit, parent
-from licorne.core.explain import (
+from licorne.core.inspection.explain import (
     Backoff,
     MaxApplications,
     Nodes,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from licorne.config.model import QueueConfig
-from licorne.core.accounting import Accounting
-from licorne.core.application import Application
-from licorne.core.asks import Ask, Shape
+from licorne.core.amounts.vectors import Types
+from licorne.core.base.timers import Timers
 from licorne.core.constants import UNLIMITED
-from licorne.core.nodeindex import NodeIndex
-from licorne.core.nodes import ScorePolicy, first_need
-from licorne.core.parking import Parking
-from licorne.core.queue import Queue
-from licorne.core.timers import Timers
-from licorne.core.tree import Tree
-from licorne.core.vectors import Types
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.node import ScorePolicy, first_need
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask, Shape
+from licorne.core.queues.queue import Queue
+from licorne.core.queues.tree import Tree
+from licorne.core.waiting.accounting import Accounting
+from licorne.core.waiting.parking import Parking
 
 PROPERTIES = {
     "application.sort.policy": "fair",

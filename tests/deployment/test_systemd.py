@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deployment.places import DEPLOY, here, program, tool, unit
-from licorne.service.notify import READY, STOPPING, WATCHDOG, notify, watchdog_s
+from licorne.daemon.notify import READY, STOPPING, WATCHDOG, notify, watchdog_s
 
 TEXT = (DEPLOY / "licorne.service").read_text(encoding="utf-8")
 SERVICE = unit(TEXT)["Service"]

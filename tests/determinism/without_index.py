@@ -8,9 +8,9 @@ from __future__ import annotations
 from operator import attrgetter
 
 from licorne import cli, core
-from licorne.core.nodeindex import NodeIndex
-from licorne.core.nodes import Need, Node
-from licorne.core.vectors import Vec
+from licorne.core.amounts.vectors import Vec
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.node import Need, Node
 
 
 def find(index: NodeIndex, ask: Vec, need: Need, after: Node | None) -> Node | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.bench import Bench, config
-from licorne.core.gangs import TaskGroup
+from licorne.core.gangs.placeholders import TaskGroup
 from licorne.si.messages import AddApplication, Allocation, Termination
 
 REPLACED = Termination.PLACEHOLDER_REPLACED

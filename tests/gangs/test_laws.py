@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from core.bench import config
 from gangs.gang import REPLACED, TIMEOUT, Gangs
-from licorne.core import compiled, gangs, gangtimeout, replacement
-from licorne.core.states import ApplicationState
-from licorne.core.validate import InvariantError
+from licorne.core import compiled
+from licorne.core.base.states import ApplicationState
+from licorne.core.gangs import placeholders, replacement, timeout
+from licorne.core.inspection.validate import InvariantError
 from licorne.si.messages import NewAllocation, NodeAction, Released, Termination, UpdatedApplication
 
 number = st.integers(0, 7)
@@ -280,16 +281,16 @@ def _while_accepted(sound: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "an ended placeholder is not counted": (gangs.Gangs, "ended", _uncounted),
-    "real asks are not woken": (gangs.Gangs, "settle", _nothing),
-    "a dropped placeholder is not counted": (gangs.Gangs, "dropped", _nothing),
-    "the clock never runs": (gangs.Gangs, "_start_clock", _nothing),
-    "late placeholders have no clock": (gangs.Gangs, "_start_clock", _while_accepted),
-    "a hard gang is left alone": (gangtimeout, "_fail", _nothing),
-    "pending placeholders stay": (gangtimeout, "_drop_pending", _nothing),
+    "an ended placeholder is not counted": (placeholders.Gangs, "ended", _uncounted),
+    "real asks are not woken": (placeholders.Gangs, "settle", _nothing),
+    "a dropped placeholder is not counted": (placeholders.Gangs, "dropped", _nothing),
+    "the clock never runs": (placeholders.Gangs, "_start_clock", _nothing),
+    "late placeholders have no clock": (placeholders.Gangs, "_start_clock", _while_accepted),
+    "a hard gang is left alone": (timeout, "_fail", _nothing),
+    "pending placeholders stay": (timeout, "_drop_pending", _nothing),
     "one in flight stays on a node": (replacement.Replacement, "_off_node", _nothing),
     "one in flight is forgotten": (replacement.Replacement, "_unlink", _nothing),
-    "a placeholder is taken for gone": (gangs.TaskGroup, "has_placeholder", _no),
+    "a placeholder is taken for gone": (placeholders.TaskGroup, "has_placeholder", _no),
     "those in flight survive a failure": (replacement.Replacement, "abandon", lambda _: lambda *_: []),
     "a release of one in flight is ignored": (replacement.Replacement, "withdraw", _nothing),
     "one that was resized comes again": (replacement.Replacement, "resize", _no),

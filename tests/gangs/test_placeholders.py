@@ -11,7 +11,7 @@ import pytest
 
 from core.bench import config, parent
 from gangs.gang import TIMEOUT, Gangs
-from licorne.core.explain import Placeholder
+from licorne.core.inspection.explain import Placeholder
 from licorne.si.messages import NodeAction, Termination
 
 TAKES = "released {} PLACEHOLDER_REPLACED: replacing allocationKey: {}"

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gangs_atomic.laws import KINDS, lived, start_of_gang
-from licorne.core import atomic, backfill, plans, trial
-from licorne.core.accounting import Accounting
+from licorne.core.gangs import atomic, backfill, plans, trial
+from licorne.core.waiting.accounting import Accounting
 
 FAULTS: dict[str, Callable[[], None]] = {}
 RUNS = 60

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.bench import Bench, config
-from licorne.core.backfill import Hold
-from licorne.core.explain import Gang
+from licorne.core.gangs.backfill import Hold
+from licorne.core.inspection.explain import Gang
 from licorne.si.messages import AddApplication, Allocation, Termination
 
 TAG = "yunikorn.apache.org/task-groups"

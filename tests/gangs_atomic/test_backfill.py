@@ -6,7 +6,7 @@ import pytest
 
 from core.bench import config
 from gangs_atomic.helpers import GangBench, task_groups
-from licorne.core.explain import Nodes
+from licorne.core.inspection.explain import Nodes
 from licorne.si.messages import NodeAction
 
 Work = tuple[int, int, int]  # node, vcore, seconds it may run; 0: for ever

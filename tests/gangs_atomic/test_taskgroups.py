@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.bench import config, parent
 from gangs_atomic.helpers import GangBench, task_groups
-from licorne.core.taskgroups import TaskGroupsError, parse_task_groups, sum_of
+from licorne.core.gangs.task_groups import TaskGroupsError, parse_task_groups, sum_of
 
 AMOUNTS = [
     # resource, quantity, what an ask would say

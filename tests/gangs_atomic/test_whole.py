@@ -6,7 +6,7 @@ import pytest
 
 from core.bench import config, limit, parent
 from gangs_atomic.helpers import GangBench, task_groups
-from licorne.core.explain import Gang, MaxApplications, QueueQuota
+from licorne.core.inspection.explain import Gang, MaxApplications, QueueQuota
 from licorne.si.messages import NodeAction
 
 # nodes, members, where they come: in request order first, then the largest first, then each where it leaves least

@@ -21,7 +21,7 @@ from bench.soak.world import World
 
 from growth.census import census, grown
 from licorne import core
-from licorne.core.guaranteed import Guaranteed
+from licorne.core.preemption.guaranteed import Guaranteed
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = str(Path(core.__file__).parent)

@@ -40,7 +40,7 @@ def holds_a_table(value: ast.expr | None) -> bool:
 
 def tables() -> Iterator[str]:
     """The name of class and attribute, with a dot between them, for each attribute that is a table from the start."""
-    for path in sorted(CORE.glob("*.py")):
+    for path in sorted(CORE.rglob("*.py")):
         for cls in ast.parse(path.read_text(encoding="utf-8")).body:
             if not isinstance(cls, ast.ClassDef) or cls.name in SHORT_LIVED:
                 continue
@@ -61,7 +61,7 @@ def test_every_table_has_an_owner_who_shrinks_it() -> None:
     found = set(tables()) - FIXED
     assert found - listed == set(), "tables that are not in docs/limits.md"
     attributes = {name.partition(".")[2] for name in listed}
-    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(CORE.glob("*.py")))
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(CORE.rglob("*.py")))
     assert {name for name in attributes if not re.search(rf"\b{name}\b", code)} == set(), (
         "tables that are not in the code"
     )

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from licorne.measure.boundary import RM_ID, ObjectFeed, ObjectSession
+from licorne.measure.churn import release_of, urgent
 from licorne.si import v19
-from licorne.sim.boundary import RM_ID, ObjectFeed, ObjectSession
-from licorne.sim.churn import release_of, urgent
 from licorne.sim.generate import Options, Size, benchmark
 
 Counts = dict[str, int]

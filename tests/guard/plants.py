@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from licorne.core.nodeindex import NodeIndex
-from licorne.core.nodes import ScorePolicy
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.node import ScorePolicy
 
 Settings = dict[str, str]
 

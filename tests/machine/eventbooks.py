@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from licorne.core.eventruns import Record, expand
+from licorne.core.events.runs import Record, expand
 from licorne.si.events import Event
 from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from licorne.core.evictions import Eviction
 from licorne.core.partition import Partition
+from licorne.core.preemption.evictions import Eviction
 from machine.amounts import fits, plus
 
 

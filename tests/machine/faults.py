@@ -11,20 +11,23 @@ import uuid
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from licorne.core import deadlines, gangtimeout, guaranteed, lifecycle, nodechanges
-from licorne.core.accounting import Accounting
-from licorne.core.application import Application
+from licorne.core.base.states import ApplicationEvent, ApplicationState
+from licorne.core.base.uuids import Uuids
 from licorne.core.cluster import Cluster
 from licorne.core.constants import UNLIMITED
-from licorne.core.descent import Descent
-from licorne.core.gangs import Gangs
-from licorne.core.herds import QueueBudget
-from licorne.core.lifecycle import Lifecycle
-from licorne.core.parking import Parking
+from licorne.core.gangs import timeout
+from licorne.core.gangs.placeholders import Gangs
+from licorne.core.inputs import lifecycle, node_changes
+from licorne.core.inputs.lifecycle import Lifecycle
 from licorne.core.partition import Partition
-from licorne.core.reservations import Reservations
-from licorne.core.states import ApplicationEvent, ApplicationState
-from licorne.core.uuids import Uuids
+from licorne.core.preemption import guaranteed
+from licorne.core.preemption.candidates import QueueBudget
+from licorne.core.queues.application import Application
+from licorne.core.scheduling import deadlines
+from licorne.core.scheduling.descent import Descent
+from licorne.core.scheduling.reservations import Reservations
+from licorne.core.waiting.accounting import Accounting
+from licorne.core.waiting.parking import Parking
 
 
 class Fault(NamedTuple):
@@ -219,15 +222,15 @@ FAULTS: dict[str, Fault] = {
     "4 quota": Fault(Descent, "headroom", _no_quota, "invariant 4"),
     "5 limits": Fault(Descent, "headroom", _no_limits, "invariant 5"),
     "5 usage": Fault(Accounting, "_return_use", _users_keep_what_ended, "user .* (used|in use)"),
-    "6 orphan": Fault(nodechanges, "remove_node", _one_is_forgotten_with_the_node, "invariant [67]"),
+    "6 orphan": Fault(node_changes, "remove_node", _one_is_forgotten_with_the_node, "invariant [67]"),
     "7 asks": Fault(Partition, "drop_ask", _the_wrong_ask_is_dropped, "invariant 7"),
     "8 states": Fault(lifecycle, "next_state", _starts_without_being_accepted, "invariant 8"),
     "8 running": Fault(Lifecycle, "_count_running", _runs_for_ever, "invariant 8"),
     "9 node": Fault(Reservations, "cancel", _node_stays_reserved, "invariant 9"),
     "9 ask": Fault(Partition, "drop_ask", _reservation_outlives_its_ask, "invariant 9"),
     "7 placeholders": Fault(Gangs, "arrived", _placeholders_are_not_counted, "invariant 7"),
-    "10 hard": Fault(gangtimeout, "_fail", lambda _: lambda _partition, _app: None, "invariant 10"),
-    "10 soft": Fault(gangtimeout, "time_over", _soft_waits_for_ever, "invariant 10"),
+    "10 hard": Fault(timeout, "_fail", lambda _: lambda _partition, _app: None, "invariant 10"),
+    "10 soft": Fault(timeout, "time_over", _soft_waits_for_ever, "invariant 10"),
     "11 victims": Fault(guaranteed, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
     "11 guarantee": Fault(QueueBudget, "recompute", _no_guarantee, "invariant 11: .* is left with"),
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "(invariant 12|nothing wakes it)"),

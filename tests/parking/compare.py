@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 from licorne.core.constants import UNLIMITED
-from licorne.core.validate import InvariantError, validate
+from licorne.core.inspection.validate import InvariantError, validate
 from licorne.si.messages import NewAllocation, Released, Termination
 from parking import leftovers
 from parking.scenarios import RM, Scenario

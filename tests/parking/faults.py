@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from licorne.core.constants import NO_NODE
-from licorne.core.parking import Parking
-from licorne.core.requests import AskBlock
-from licorne.core.sleepers import SleepingApplications
+from licorne.core.queues.requests import AskBlock
+from licorne.core.waiting.parking import Parking
+from licorne.core.waiting.sleepers import SleepingApplications
 
 ENOUGH = 2000
 """A fault that is not caught in so many scenarios is not caught."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from licorne.core.states import ApplicationState
+from licorne.core.base.states import ApplicationState
 
 Amounts = dict[str, int]
 

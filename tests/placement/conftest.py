@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from licorne.config.model import NodeSortConfig, PartitionConfig, QueueConfig, RuleConfig
-from licorne.core.placement import Placement, PlacementRequest, Placer, is_forced
-from licorne.core.static_tree import StaticTree
+from licorne.core.placement.placer import Placement, PlacementRequest, Placer, is_forced
+from licorne.core.placement.static_tree import StaticTree
 
 
 def _queue(name: str, path: str, queues: Mapping[str, str]) -> QueueConfig:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from licorne.config.model import FilterConfig, RuleConfig
-from licorne.core.placement import Placement
+from licorne.core.placement.placer import Placement
 
 Place = Callable[..., Placement]
 

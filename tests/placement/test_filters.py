@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from licorne.config import load
 from licorne.config.model import FilterConfig
-from licorne.core.filters import Filter
-from licorne.core.placement import PlacementRequest, Placer
-from licorne.core.static_tree import StaticTree
+from licorne.core.placement.filters import Filter
+from licorne.core.placement.placer import PlacementRequest, Placer
+from licorne.core.placement.static_tree import StaticTree
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne.config.model import FilterConfig, RuleConfig
-from licorne.core.placement import (
+from licorne.core.placement.placer import (
     MAX_LEVELS,
     Placement,
     PlacementConfigError,
@@ -21,8 +21,8 @@ from licorne.core.placement import (
     creation_fault,
     is_forced,
 )
-from licorne.core.placement_rules import INVALID_QUEUE_NAME, legal_queue_name
-from licorne.core.static_tree import StaticTree
+from licorne.core.placement.rules import INVALID_QUEUE_NAME, legal_queue_name
+from licorne.core.placement.static_tree import StaticTree
 
 Place = Callable[..., Placement]
 MakeTree = Callable[[Mapping[str, str]], StaticTree]

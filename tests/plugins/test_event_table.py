@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.bench import Bench, config, limit, partition, partitions
-from licorne.core import notices
+from licorne.core.events import notices
 from licorne.si import v19
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate, Release
 from plugins.listener import Listener, heard, listening

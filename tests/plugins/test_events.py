@@ -6,7 +6,7 @@ import pytest
 
 from core.bench import SECOND_NS, START_S, Bench, config, parent, partition, partitions
 from licorne import ResourceManagerCallback
-from licorne.core.eventrecords import EventStore
+from licorne.core.events.records import EventStore
 from licorne.si.events import MESSAGE_MAX, Event, first_records, v19_records
 from licorne.si.messages import NodeAction, Termination
 from licorne.si.v19 import ChangeDetail, ChangeType, EventRecord, EventType

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from core.bench import SECOND_NS, START_S, Bench, config
-from licorne.core.story import (
+from licorne.core.inspection.story import (
     AllocationStory,
     Ended,
     EnteredState,

@@ -12,7 +12,7 @@ import random
 
 from core.bench import Bench, config, limit, parent
 from licorne.config import ConfigError, load
-from licorne.core.evictions import Outcome
+from licorne.core.preemption.evictions import Outcome
 from licorne.si.messages import NewAllocation, NodeAction, Release, Released, Termination
 
 PREEMPTED = Termination.PREEMPTED_BY_SCHEDULER

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from licorne.core.claims import Claims
-from licorne.core.descent import Descent
-from licorne.core.validate import InvariantError
+from licorne.core.inspection.validate import InvariantError
+from licorne.core.preemption.claims import Claims
+from licorne.core.scheduling.descent import Descent
 from preemption.clusters import lived
 
 ENOUGH = 300

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from licorne.core import compiled
-from licorne.core.guaranteed import Guaranteed
-from licorne.core.guarantees import PlannedUsage
-from licorne.core.picture import PreemptionSnapshot
+from licorne.core.preemption.guaranteed import Guaranteed
+from licorne.core.preemption.guarantees import PlannedUsage
+from licorne.core.preemption.snapshot import PreemptionSnapshot
 from reference import preempting
 from reference.compare import DisagreementError, run
 from reference.contests import Contest

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from core.bench import Bench, config, limit, parent
-from licorne.core.evictions import Outcome
-from licorne.core.explain import Claimed, Preemption, QueueQuota
+from licorne.core.inspection.explain import Claimed, Preemption, QueueQuota
+from licorne.core.preemption.evictions import Outcome
 from licorne.si.messages import Allocation, NodeAction
 from preemption.test_examples import confirm, quota, victims
 

@@ -12,10 +12,10 @@ import pytest
 from core.bench import Bench, config, parent
 from licorne import ResourceManagerCallback
 from licorne.core import compiled
-from licorne.core.evictions import Eviction
-from licorne.core.explain import Preemption
-from licorne.core.guarantees import PlannedUsage
-from licorne.core.story import allocation_story
+from licorne.core.inspection.explain import Preemption
+from licorne.core.inspection.story import allocation_story
+from licorne.core.preemption.evictions import Eviction
+from licorne.core.preemption.guarantees import PlannedUsage
 from licorne.si import v19
 from licorne.si.messages import NodeAction, Termination
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core.bench import Bench, config
-from licorne.core.queue import Queue
+from licorne.core.queues.queue import Queue
 
 ON = "preemption: {quotapreemptionenabled: true}"
 RULE = "preempting allocations to enforce new max quota for queue : "

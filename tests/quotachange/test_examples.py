@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.bench import Bench
-from licorne.core.story import allocation_story
+from licorne.core.inspection.story import allocation_story
 from licorne.si.messages import Termination
 from quotachange.quotas import RULE, cluster, fill, left, queue, text, victims
 

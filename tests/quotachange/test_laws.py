@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.bench import Bench
-from licorne.core import leafchoice, quotacut
-from licorne.core.queue import Queue
+from licorne.core.preemption import leaf_victims, quota_cut
+from licorne.core.queues.queue import Queue
 from licorne.si.messages import Termination
 from quotachange.quotas import at, cluster, fill, queue, text, victims
 
@@ -160,10 +160,10 @@ def _one_victim_more(sound: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FAULTS = {
-    "guarantees are forgotten": (quotacut, "_spare", _no_guarantees),
-    "one victim too many": (quotacut, "choose", _one_victim_more),
+    "guarantees are forgotten": (quota_cut, "_spare", _no_guarantees),
+    "one victim too many": (quota_cut, "choose", _one_victim_more),
     "victims that don't fit": (
-        leafchoice.VictimGroup,
+        leaf_victims.VictimGroup,
         "max_count",
         lambda _sound: lambda self, _rest: len(self.members),
     ),

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from licorne.core import leafchoice
-from licorne.core.asks import Ask, Shape
-from licorne.core.leafchoice import choose
-from licorne.core.needs import Needs
-from licorne.core.nodeindex import NodeIndex
-from licorne.core.nodes import ScorePolicy
-from licorne.core.vectors import Types
+from licorne.core.amounts.vectors import Types
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.needs import Needs
+from licorne.core.nodes.node import ScorePolicy
+from licorne.core.preemption import leaf_victims
+from licorne.core.preemption.leaf_victims import choose
+from licorne.core.queues.ask import Ask, Shape
 from quotachange.exact import Pod, best, serves, worth
 
 NAMES = ("vcore", "memory", "gpu")
@@ -94,5 +94,5 @@ def test_whatever_the_size_the_set_serves(seed: int) -> None:
 )
 def test_planted_faults_show(broken: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in broken.items():
-        monkeypatch.setattr(leafchoice, name, value)
+        monkeypatch.setattr(leaf_victims, name, value)
     assert compared(range(100), 8)[0] < 95

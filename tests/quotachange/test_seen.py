@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from licorne.core.partition import Partition
-from licorne.core.quotastart import QuotaChanges
+from licorne.core.preemption.quota_start import QuotaChanges
 from plugins.listener import heard, listening
 from quotachange.quotas import cluster, fill, queue, text
 

@@ -10,23 +10,25 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from licorne.core import deadlines, leafchoice, nodechanges, quotacut
-from licorne.core.accounting import Accounting
-from licorne.core.asks import Ask
-from licorne.core.atomic import AtomicGang
 from licorne.core.constants import UNLIMITED
-from licorne.core.descent import Descent
-from licorne.core.herds import QueueBudget
-from licorne.core.lifecycle import Lifecycle
-from licorne.core.limits import Limits
-from licorne.core.nodes import ScorePolicy
-from licorne.core.parking import Parking
-from licorne.core.plans import short_of, sum_of_members
-from licorne.core.queue import Queue
-from licorne.core.quotastart import QuotaChanges
-from licorne.core.replacement import Replacement
-from licorne.core.reservations import Reservations
-from licorne.core.tree import Tree
+from licorne.core.gangs.atomic import AtomicGang
+from licorne.core.gangs.plans import short_of, sum_of_members
+from licorne.core.gangs.replacement import Replacement
+from licorne.core.inputs import node_changes
+from licorne.core.inputs.lifecycle import Lifecycle
+from licorne.core.nodes.node import ScorePolicy
+from licorne.core.preemption import leaf_victims, quota_cut
+from licorne.core.preemption.candidates import QueueBudget
+from licorne.core.preemption.quota_start import QuotaChanges
+from licorne.core.queues.ask import Ask
+from licorne.core.queues.limits import Limits
+from licorne.core.queues.queue import Queue
+from licorne.core.queues.tree import Tree
+from licorne.core.scheduling import deadlines
+from licorne.core.scheduling.descent import Descent
+from licorne.core.scheduling.reservations import Reservations
+from licorne.core.waiting.accounting import Accounting
+from licorne.core.waiting.parking import Parking
 from reference.clusters import Scenario
 from reference.contests import Contest
 
@@ -172,7 +174,7 @@ def _without_delay(sound: Any) -> Any:
 
 def _distances(queue: Any) -> dict[int, int]:
     """What the original counts: also what a queue has not got of its guarantee."""
-    most = quotacut.used(queue)
+    most = quota_cut.used(queue)
     if not queue.guaranteed_config:
         return dict(enumerate(most))
     least = enumerate(queue.guaranteed.values())
@@ -223,16 +225,16 @@ FAULTS: dict[str, Fault] = {
     "queues that tie go by name": Fault(Queue, "in_order", _queues_tie_by_name_alone),
     "a tie is kept when it has changed": Fault(Queue, "changed", _nothing),
     "asks that tie go backwards": Fault(Ask, "before", _youngest_of_equals_first),
-    "nodes that tie go by arrival": Fault(nodechanges, "_create", _nodes_tie_by_arrival),
+    "nodes that tie go by arrival": Fault(node_changes, "_create", _nodes_tie_by_arrival),
     "scores without foreign allocations": Fault(ScorePolicy, "score", _score_without_others),
     "drained nodes are used": Fault(Reservations, "mend_open", _drained_nodes_reserved),
     "slots count at the leaf alone": Fault(Descent, "accept", _slots_of_the_leaf_alone),
     "who ends leaves two places": Fault(Lifecycle, "_count_running", _two_places_for_one),
     "a running application may be another": Fault(Lifecycle, "_leave_accepted", _nothing),
     "a lowered quota counts at once": Fault(QuotaChanges, "_start_after", _without_delay),
-    "who refuses goes first": Fault(leafchoice, "is_reluctant", lambda sound: lambda alloc: not sound(alloc)),
-    "a lowered quota breaks guarantees": Fault(quotacut, "_spare", lambda _: lambda _queue: {}),
-    "what lacks counts as above": Fault(quotacut, "_surplus", lambda _: _distances),
+    "who refuses goes first": Fault(leaf_victims, "is_reluctant", lambda sound: lambda alloc: not sound(alloc)),
+    "a lowered quota breaks guarantees": Fault(quota_cut, "_spare", lambda _: lambda _queue: {}),
+    "what lacks counts as above": Fault(quota_cut, "_surplus", lambda _: _distances),
     "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from licorne.service.log import make_log
+from licorne.daemon.log import make_log
 from licorne.si.messages import (
     AddApplication,
     Allocation,

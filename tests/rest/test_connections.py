@@ -18,11 +18,11 @@ from typing import Any
 import httpx
 import pytest
 
+from licorne.daemon.log import Levels, Log
+from licorne.daemon.process_log import process_log
 from licorne.service import Security, Service, Web
-from licorne.service.http import Connections
-from licorne.service.log import Levels, Log
-from licorne.service.processlog import process_log
-from licorne.service.web import HEADER_BYTES
+from licorne.web.http import Connections
+from licorne.web.server import HEADER_BYTES
 from service.peers import eventually, service
 from service.processes import serving
 from service.test_serve import wait_for

@@ -8,11 +8,11 @@ import sys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.core.eventruns import AskRun
-from licorne.service.ring import EventRing
+from licorne.core.events.runs import AskRun
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.events import Event
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Release, RemoveApplication
+from licorne.web.event_ring import EventRing
 from rest.world import World
 
 APPS = st.sampled_from(["x", "y", "none"])

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from licorne.service.rest import RequestLimits
-from licorne.service.ring import STREAM_BUFFER
 from licorne.si.messages import Allocation, Release
+from licorne.web.event_ring import STREAM_BUFFER
+from licorne.web.rest import RequestLimits
 from rest.world import World, busy, run
 
 BATCH = "/ws/v1/events/batch"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from licorne.service import health, monitor
 from licorne.si.messages import NodeAction, NodeUpdate
+from licorne.web import health, monitor
 from rest.world import World, busy, run
 from service.peers import eventually
 

@@ -8,7 +8,7 @@ import h11
 import pytest
 
 from licorne.service import Web
-from licorne.service.http import JOINED_MAX, HttpConnection
+from licorne.web.http import JOINED_MAX, HttpConnection
 from service.peers import service
 
 GET = b"GET /ws/v1/clusters HTTP/1.1\r\nHost: here\r\n\r\n"

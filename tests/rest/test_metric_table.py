@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from licorne.core.states import ApplicationEvent
-from licorne.service import metrics
+from licorne.core.base.states import ApplicationEvent
+from licorne.web.figures import metrics
 from rest.world import World, busy, run
 
 ANY = None

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from licorne.service import metrics, queuefigures
-from licorne.service.metrictexts import QUEUE_CONTAINER_HELP
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
+from licorne.web.figures import metrics, queue_figures
+from licorne.web.figures.metric_texts import QUEUE_CONTAINER_HELP
 from rest.world import World, busy, run
 
 SCHEDULER = "yunikorn_scheduler_"
@@ -192,7 +192,7 @@ def test_what_was_shown_of_a_queue_is_zero_when_it_is_gone() -> None:
 
 
 def test_of_what_is_gone_only_so_much_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queuefigures, "ZEROS_MAX", 3)
+    monkeypatch.setattr(queue_figures, "ZEROS_MAX", 3)
     world = World().register().application("x", "root.other")
     for number in range(8):
         world.ask(f"k{number}", "x", **{f"type{number}": 1})

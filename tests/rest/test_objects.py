@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from licorne.service.rest.amounts import duration, percent
+from licorne.web.rest.amounts import duration, percent
 from rest.world import SECOND_NS, START_NS, World, busy
 
 P = "/ws/v1/partition/default"

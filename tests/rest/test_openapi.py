@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.service.rest.endpoints import ENDPOINTS
+from licorne.web.rest.endpoints import ENDPOINTS
 from rest.world import CONFIG, World, busy, run
 
 EXAMPLES = int(os.environ.get("LICORNE_REST_REQUESTS", "400"))

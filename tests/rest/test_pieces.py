@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from licorne.service.rest import allocations, shared, views
-from licorne.service.rest.answers import encode
-from licorne.service.rest.shared import Pieces
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
+from licorne.web.rest import allocations, shared, views
+from licorne.web.rest.answers import encode
+from licorne.web.rest.shared import Pieces
 from rest.world import CONFIG, World, busy, run
 
 NODES = "/ws/v1/partition/default/nodes"

@@ -19,8 +19,8 @@ import pytest
 
 import licorne.cli
 from licorne.service import Security, SecurityError, Service, Web
-from licorne.service.rest import Access
-from licorne.service.web import HEADER_BYTES, web_settings
+from licorne.web.rest import Access
+from licorne.web.server import HEADER_BYTES, web_settings
 from service.peers import Peer, eventually, service
 from service.processes import serving
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from licorne.service.rest import shared
-from licorne.service.rest.shared import Shared
+from licorne.web.rest import shared
+from licorne.web.rest.shared import Shared
 from rest.world import busy, run
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import pytest
 
+from licorne.daemon.security import grpc_address, is_local
 from licorne.service import Security, SecurityError, Service, ServiceSettings, SettingError
-from licorne.service.security import grpc_address, is_local
 from licorne.service.session import State
 from licorne.service.sessions import pieces
 from licorne.si import adapt_v19, v19

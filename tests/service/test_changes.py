@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 import msgspec
 
+from licorne.daemon.log import Levels
 from licorne.service import Service, Web, make_log
 from licorne.service.configuration import Changes, Given, building, load_all
 from licorne.service.configuration.queues import Groups
-from licorne.service.log import Levels
 from service.peers import Peer, eventually
 from service.processes import serving
 

@@ -19,8 +19,9 @@ import pytest
 
 import licorne.cli
 from licorne.config import ConfigError, Configuration, check, load
-from licorne.service import Web, checkprocess, checks
-from licorne.service.checks import Checks
+from licorne.service import Web
+from licorne.service.checking import check_process, checks
+from licorne.service.checking.checks import Checks
 from licorne.service.settings import MIB
 from service.peers import Peer, eventually, service
 from service.processes import Serving, resident_kb, serving
@@ -78,7 +79,7 @@ def test_a_process_of_a_large_service_is_not_taken_for_a_large_one() -> None:
         assert len(found._idle) == 1
         found.close()
 
-    held = bytearray(checkprocess.RETIRE_BYTES)
+    held = bytearray(check_process.RETIRE_BYTES)
     held[:: os.sysconf("SC_PAGE_SIZE")] = b"x" * -(-len(held) // os.sysconf("SC_PAGE_SIZE"))  # touched
     asyncio.run(story())
 
@@ -142,7 +143,7 @@ def test_without_a_process_it_is_checked_in_a_thread(monkeypatch: pytest.MonkeyP
 
 
 def test_memory_of_a_check_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = "import licorne.service.checkprocess as c; c.MEMORY_BYTES = 48 << 20; c.main()"
+    lines = "import licorne.service.checking.check_process as c; c.MEMORY_BYTES = 48 << 20; c.main()"
     monkeypatch.setattr(checks, "_COMMAND", lines)
 
     async def story() -> None:
@@ -277,7 +278,7 @@ def test_a_configuration_that_becomes_a_pipe_stops_nothing(tmp_path: Path) -> No
 STUCK = """
 import sys, time
 import licorne.service.configuration.changes as changes
-import licorne.service.signals as signals
+import licorne.daemon.signals as signals
 import licorne.cli
 signals.ENDS_IN_S = 1.0
 signals.signals.__wrapped__.__kwdefaults__["ends_in_s"] = 1.0

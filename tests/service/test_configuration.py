@@ -17,7 +17,7 @@ from licorne.service.configuration import SETTINGS, Given, building, load_all, s
 from licorne.service.configuration.queues import EVERYBODY, Groups
 from licorne.service.configuration.table import find
 from licorne.service.configuration.values import Values, read_values
-from licorne.service.web import WebSettings, web_settings
+from licorne.web.server import WebSettings, web_settings
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, queues: [{name: %s}]}]}]\n"
 

@@ -12,9 +12,10 @@ import grpc
 import httpx
 import pytest
 
-from licorne.service import Security, Web, guesses, make_log
-from licorne.service.guesses import FREE, Guesses
-from licorne.service.rest import Access
+from licorne.daemon import guesses
+from licorne.daemon.guesses import FREE, Guesses
+from licorne.service import Security, Web, make_log
+from licorne.web.rest import Access
 from service.peers import Peer, service
 
 

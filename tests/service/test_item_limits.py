@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from licorne.config import ConfigError, load
-from licorne.core.settingkinds import parse_level
+from licorne.core.base.setting_kinds import parse_level
+from licorne.daemon.log import Levels, level_of, named, no_log
 from licorne.service import ServiceSettings, Web, make_log
 from licorne.service.bounds import enforce
-from licorne.service.log import Levels, level_of, named, no_log
-from licorne.service.queuetexts import count_queues, read_counted
+from licorne.service.checking.queue_texts import count_queues, read_counted
 from licorne.si import adapt_first, adapt_v19, first, v19, wire
 from licorne.si._common import AddApplicationRequest, UserGroupInformation
 from licorne.si.adapt import Translation

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from licorne.service import Web
-from licorne.service.courtesy import Waiting
-from licorne.service.lag import LAG_BUCKETS_S, TICK_S, LoopLag, Waits
+from licorne.web.courtesy import Waiting
+from licorne.web.figures.lag import LAG_BUCKETS_S, TICK_S, LoopLag, Waits
 from service.peers import Peer, eventually, service
 
 

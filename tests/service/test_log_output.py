@@ -19,10 +19,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from licorne.service import logwriter, make_log
-from licorne.service.log import Levels, dropped_of
-from licorne.service.logwriter import LogWriter
-from licorne.service.processlog import Bridge, process_log
+from licorne.daemon import log_writer
+from licorne.daemon.log import Levels, dropped_of
+from licorne.daemon.log_writer import LogWriter
+from licorne.daemon.process_log import Bridge, process_log
+from licorne.service import make_log
 from service.peers import Peer
 from service.test_serve import wait_for
 
@@ -44,7 +45,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_who_writes_never_waits_and_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logwriter, "WAITING_CHARS", 10_000)
+    monkeypatch.setattr(log_writer, "WAITING_CHARS", 10_000)
     with pipe() as (reading, writing):
         writer = LogWriter(writing, missing)
         lines = [f"{number:08d}\n" for number in range(5_000)]
@@ -71,7 +72,7 @@ def test_who_writes_never_waits_and_what_is_too_much_is_counted(monkeypatch: pyt
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_a_full_disk_is_told_of_when_it_has_room_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(logwriter, "RETRY_S", 0.01)
+    monkeypatch.setattr(log_writer, "RETRY_S", 0.01)
     target = os.open("/dev/full", os.O_WRONLY)
     writer = LogWriter(target, missing)
     for number in range(3):
@@ -87,7 +88,7 @@ def test_a_full_disk_is_told_of_when_it_has_room_again(monkeypatch: pytest.Monke
 
 
 def test_a_line_that_was_cut_is_brought_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logwriter, "RETRY_S", 0.01)
+    monkeypatch.setattr(log_writer, "RETRY_S", 0.01)
     written, room = bytearray(), [7]
 
     def write(_descriptor: int, data: bytes) -> int:

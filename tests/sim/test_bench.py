@@ -10,13 +10,13 @@ import pytest
 
 from licorne._machine import Meter, cpu_model, forget_peak, peak_rss_bytes, rss_bytes, warm_memory
 from licorne.core import calls
+from licorne.measure.bench import measure, measure_blocked
+from licorne.measure.boundary import FEEDS, BoundaryName, ByteSession, feed_of
+from licorne.measure.churn import churn
+from licorne.measure.footprint import footprint
 from licorne.si import first, v19
 from licorne.si._schema import Message
 from licorne.si.wire import decode
-from licorne.sim.bench import measure, measure_blocked
-from licorne.sim.boundary import FEEDS, BoundaryName, ByteSession, feed_of
-from licorne.sim.churn import churn
-from licorne.sim.footprint import footprint
 from licorne.sim.generate import Options, Size, benchmark
 from licorne.sim.lines import Ask, Node
 from licorne.sim.runner import simulate

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from licorne.config import load
+from licorne.measure.contest import measure_contest
 from licorne.sim.contended import CONTENDED, RUNNING_ON_A_NODE, contended
-from licorne.sim.contest import measure_contest
 from licorne.sim.generate import Options, Size, write
 from licorne.sim.lines import App, Ask, Node
 from licorne.sim.runner import simulate

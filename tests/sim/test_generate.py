@@ -10,9 +10,9 @@ from typing import TypeVar
 import pytest
 
 from licorne.config import load
-from licorne.core.constraints import NodeConstraints, NodeLabels, parse_constraints
+from licorne.core.nodes.constraints import NodeConstraints, NodeLabels, parse_constraints
+from licorne.measure.bench import measure
 from licorne.si.constants import TAG_NODE_CONSTRAINTS
-from licorne.sim.bench import measure
 from licorne.sim.generate import CASES, GI, Options, Size, benchmark, write
 from licorne.sim.lines import App, Ask, Line, Node
 from licorne.sim.week import GPU, week

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.core import explain
+from licorne.core.inspection import explain
 from licorne.sim import reasons
 from licorne.sim.generate import Options, benchmark
 from licorne.sim.runner import simulate

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.core.rejections import naming
+from licorne.core.base.rejections import naming
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
 from licorne.sim.workload import Workload, WorkloadError, parse_workload

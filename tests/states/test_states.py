@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne.core import states
-from licorne.core.states import ApplicationEvent, ApplicationState, ObjectEvent, ObjectState, next_state
+from licorne.core.base import states
+from licorne.core.base.states import ApplicationEvent, ApplicationState, ObjectEvent, ObjectState, next_state
 
 SHORT_EVENTS = {event.value.removesuffix("Application"): event for event in ApplicationEvent}
 

@@ -11,7 +11,7 @@ import pytest
 
 from core.bench import Bench
 from licorne.core.constants import NO_PRIORITY
-from licorne.core.priorities import PriorityBag
+from licorne.core.queues.priorities import PriorityBag
 from tenants.acts import ACTS, leave, one_cycle, world
 
 CYCLES = 20

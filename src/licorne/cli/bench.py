@@ -10,8 +10,8 @@ from cyclopts import Parameter, validators
 from licorne import RegistrationError
 from licorne.cli.common import CommandError, print_json
 from licorne.cli.progress import progress_bar
-from licorne.sim.bench import BenchResult, measure
-from licorne.sim.boundary import BoundaryName
+from licorne.measure.bench import BenchResult, measure
+from licorne.measure.boundary import BoundaryName
 from licorne.sim.contended import CONTENDED
 from licorne.sim.generate import CASES, Options, benchmark
 from licorne.sim.workload import Workload, WorkloadError, read_workload

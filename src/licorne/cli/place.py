@@ -15,9 +15,9 @@ from cyclopts import Parameter
 from licorne.cli.common import CommandError, pairs, print_json, read_text
 from licorne.config import ConfigError, load
 from licorne.config.model import PartitionConfig
-from licorne.core.admission import identity
-from licorne.core.placement import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep, is_forced
-from licorne.core.static_tree import StaticTree
+from licorne.core.inputs.admission import identity
+from licorne.core.placement.placer import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep, is_forced
+from licorne.core.placement.static_tree import StaticTree
 
 Texts = Annotated[tuple[str, ...], Parameter(negative="")]
 Flag = Annotated[bool, Parameter(negative="")]

@@ -23,14 +23,14 @@ os.environ.setdefault(
 )  # read when gRPC is first imported; its own lines are no part of the log
 
 from licorne.cli.demo import Demo
-from licorne.core import settingkinds as kinds
+from licorne.core.base import setting_kinds as kinds
+from licorne.daemon.log import Levels, Log
+from licorne.daemon.notify import READY, STOPPING, notify, stay_alive
+from licorne.daemon.process_log import process_log
+from licorne.daemon.signals import signals
 from licorne.service import SecurityError, Service, SettingError
 from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Setting, building, load_all, show
 from licorne.service.configuration.queues import Groups
-from licorne.service.log import Levels, Log
-from licorne.service.notify import READY, STOPPING, notify, stay_alive
-from licorne.service.processlog import process_log
-from licorne.service.signals import signals
 
 SWITCH_S = 0.001
 """How long a thread that reads a configuration may keep the loop waiting at a time."""

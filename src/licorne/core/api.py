@@ -21,18 +21,18 @@ from functools import partial
 from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
+from licorne.core.base.setting_table import check_settings, unknown_settings
+from licorne.core.base.settings import SettingsError
 from licorne.si import first, v19
 from licorne.si.callback import ResourceManagerCallback
 
-from . import dump
 from .arguments import RequestError, check_callables, check_callback, check_text, checked
 from .calls import REENTERED, Calls, Clock, Moment, NotRegisteredError, OnOutput
 from .connection import ManagerConnection
 from .incidents import Handler, Incident
+from .inspection import dump
 from .partition import PlacementConfigError
 from .plugins import Plugins
-from .settings import SettingsError
-from .settingtable import check_settings, unknown_settings
 from .strict import NoEffectError
 
 PolicyGroups = MutableMapping[str, tuple[str, Mapping[str, str]]]
@@ -301,7 +301,7 @@ class SchedulerAPI(Calls):
         self.cluster.validate()
 
     def state_dump(self) -> dict[str, Any]:
-        """All of the state, in a form that JSON can hold and in a fixed order (`licorne.core.dump`).
+        """All of the state, in a form that JSON can hold and in a fixed order (`licorne.core.inspection.dump`).
 
         What a resource manager adds (plugin `get_state_dump`, 1.9) is `rmDiagnostics` of its entry.
         """

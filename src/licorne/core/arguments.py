@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from licorne.core.base.states import TIME_MAX_NS
 from licorne.si._check import Fault, plain, shown, text
 from licorne.si._schema import Message
 from licorne.si.callback import ResourceManagerCallback
-
-from .states import TIME_MAX_NS
 
 METHODS = tuple(name for name in vars(ResourceManagerCallback) if not name.startswith("_"))
 """What a callback may offer."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import cython
 
+from licorne.core.base.states import TIME_MAX_NS
 from licorne.si import adapt_first, adapt_v19, first, v19, wire
 from licorne.si.adapt import Translation
 from licorne.si.messages import Input, Output
@@ -18,7 +19,6 @@ from .arguments import refuse_limit, refuse_mistyped, refuse_request, refuse_tim
 from .constants import UNLIMITED
 from .incidents import Handler, Incidents
 from .plugins import Plugins
-from .states import TIME_MAX_NS
 from .strict import refuse_unknown
 
 if cython.compiled:

@@ -15,6 +15,14 @@ import cython
 
 from licorne.config import Configuration, load
 from licorne.config.model import PartitionConfig
+from licorne.core.base.rejections import naming, refused_allocation, refused_application, refused_node
+from licorne.core.base.settings import Settings, read_settings
+from licorne.core.base.states import ApplicationEvent, ApplicationState
+from licorne.core.events.records import Recorder, schedulable
+from licorne.core.inputs.admission import add_application, end_application, remove_application
+from licorne.core.inputs.node_changes import change_node
+from licorne.core.inspection.usage_history import UsageHistory
+from licorne.core.inspection.validate import validate
 from licorne.si.events import Event
 from licorne.si.messages import (
     AddApplication,
@@ -29,16 +37,8 @@ from licorne.si.messages import (
 )
 from licorne.si.partitions import qualified_partition, short_partition
 
-from .admission import add_application, end_application, remove_application
 from .arguments import refuse_input
-from .eventrecords import Recorder, schedulable
-from .nodechanges import change_node
 from .partition import Predicate, PreemptionPredicate
-from .rejections import naming, refused_allocation, refused_application, refused_node
-from .settings import Settings, read_settings
-from .states import ApplicationEvent, ApplicationState
-from .usagehistory import UsageHistory
-from .validate import validate
 
 if cython.compiled:
     from cython.cimports.licorne.core.manager import RegisteredManager
@@ -48,7 +48,7 @@ else:
     from .partition import Partition
 
 if TYPE_CHECKING:
-    from .application import Application
+    from licorne.core.queues.application import Application
 
 
 @cython.cclass
@@ -83,7 +83,7 @@ class Cluster:
         self._usage_watched = False
 
     def watch_usage(self) -> None:
-        """From now on applications remember what they have used (`licorne.core.usagehistory`)."""
+        """From now on applications remember what they have used (`licorne.core.inspection.usage_history`)."""
         self._usage_watched = True
         for partition in self.partitions():
             partition.accounting.watch = UsageHistory(partition)

@@ -30,8 +30,10 @@ LIVE: cython.int = 0
 NO_NODE: cython.int = 1  # its shape fits no node; woken by an event on a node, or by its age (a reservation)
 REFUSED: cython.int = 2  # a predicate said no; tried again at the next call, for its answer may change unseen
 AWAITS_NODE: cython.int = 3  # its required node has no room, or is not there; woken by an event on that node
-AWAITS_PLACEHOLDER: cython.int = 4  # placeholders of its task group live; woken by their end (`licorne.core.gangs`)
-AWAITS_GANG: cython.int = 5  # its application starts as a whole (`licorne.core.atomic`), and has not yet
+AWAITS_PLACEHOLDER: cython.int = (
+    4  # placeholders of its task group live; woken by their end (`licorne.core.gangs.placeholders`)
+)
+AWAITS_GANG: cython.int = 5  # its application starts as a whole (`licorne.core.gangs.atomic`), and has not yet
 
 # What `Types.read` finds in an ask's map of amounts. READ: all is well.
 READ: cython.int = 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import cython
 
 from licorne.config import Configuration
+from licorne.core.base.settings import Settings
+from licorne.core.events.partition_events import PartitionEvents
+from licorne.core.events.records import EventStore, Recorder
 from licorne.si.messages import Output
 
-from .eventrecords import EventStore, Recorder
-from .events import PartitionEvents
 from .partition import Predicate, PreemptionPredicate
-from .settings import Settings
 
 if cython.compiled:
     from cython.cimports.licorne.core.partition import Partition

@@ -31,50 +31,51 @@ from collections.abc import Callable, Iterator
 import cython
 
 from licorne.config.model import PartitionConfig
+from licorne.core.amounts.sums import Sum
+from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.base.rejections import REJECTED_MAX, Rejection
+from licorne.core.base.settings import Settings
+from licorne.core.base.states import TIME_MAX_NS, ObjectState
+from licorne.core.base.timers import Timers
+from licorne.core.events.partition_events import PartitionEvents
+from licorne.core.gangs.atomic import AtomicGangs
+from licorne.core.gangs.placeholders import Gangs
+from licorne.core.gangs.replacement import Replacement
+from licorne.core.inputs.admission import leave_queue
+from licorne.core.inputs.lifecycle import Lifecycle
+from licorne.core.inputs.node_changes import Foreign
+from licorne.core.inputs.numbering import Numbering
+from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.needs import Needs
+from licorne.core.nodes.node import Node, ScorePolicy
+from licorne.core.placement.placer import PlacementConfigError, Placer
+from licorne.core.preemption.claims import Claims
+from licorne.core.preemption.evictions import EVICTIONS_MAX, Eviction, Outcome
+from licorne.core.preemption.guaranteed import Guaranteed
+from licorne.core.preemption.quota_start import QuotaChanges
+from licorne.core.queues.application import Application
+from licorne.core.queues.ask import Ask
+from licorne.core.queues.cleaner import Cleaner
+from licorne.core.queues.limits import Limits
+from licorne.core.queues.tree import Tree
+from licorne.core.scheduling.reservations import Reservations
+from licorne.core.waiting.accounting import Accounting
 from licorne.si.messages import Output, Termination, WaitingForResources
 
-from . import deadlines, explain, outstanding
-from .accounting import Accounting
-from .admission import leave_queue
-from .application import Application
-from .asks import Ask
-from .atomic import AtomicGangs
-from .claims import Claims
-from .cleaner import Cleaner
 from .constants import UNLIMITED
-from .events import PartitionEvents
-from .evictions import EVICTIONS_MAX, Eviction, Outcome
-from .gangs import Gangs
-from .guaranteed import Guaranteed
-from .lifecycle import Lifecycle
-from .limits import Limits
-from .needs import Needs
-from .nodechanges import Foreign
-from .nodeindex import NodeIndex
-from .nodes import Node, ScorePolicy
-from .numbering import Numbering
-from .placement import PlacementConfigError, Placer
-from .quotastart import QuotaChanges
-from .rejections import REJECTED_MAX, Rejection
-from .replacement import Replacement
-from .reservations import Reservations
-from .settings import Settings
-from .states import TIME_MAX_NS, ObjectState
-from .sums import Sum
-from .timers import Timers
-from .tree import Tree
-from .vectors import Types, Vec
+from .inspection import explain
+from .scheduling import deadlines, outstanding
 
 if cython.compiled:
-    from cython.cimports.licorne.core.descent import Descent
-    from cython.cimports.licorne.core.intake import Intake
-    from cython.cimports.licorne.core.parking import Parking
-    from cython.cimports.licorne.core.releases import Releases
+    from cython.cimports.licorne.core.inputs.intake import Intake
+    from cython.cimports.licorne.core.inputs.releases import Releases
+    from cython.cimports.licorne.core.scheduling.descent import Descent
+    from cython.cimports.licorne.core.waiting.parking import Parking
 else:
-    from .descent import Descent
-    from .intake import Intake
-    from .parking import Parking
-    from .releases import Releases
+    from licorne.core.inputs.intake import Intake
+    from licorne.core.inputs.releases import Releases
+    from licorne.core.scheduling.descent import Descent
+    from licorne.core.waiting.parking import Parking
 
 STOPPED = ObjectState.STOPPED  # members of an enumeration are slow to get at where they are defined
 
@@ -408,7 +409,7 @@ class Partition:
         }
 
     def waiting(self) -> Iterator[tuple[str, str, list[explain.Reason]]]:
-        """For each pending ask: its key, its application's id, and why it waits (`licorne.core.explain`)."""
+        """For each pending ask: its key, its application's id, and why it waits (`licorne.core.inspection.explain`)."""
         return explain.waiting(self)
 
 

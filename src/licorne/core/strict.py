@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from licorne.core.amounts.faults import amounts_fault
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import (
     AddApplication,
@@ -21,10 +22,9 @@ from licorne.si.messages import (
     Release,
 )
 
-from .nodechanges import amounts_fault
-
 if TYPE_CHECKING:
-    from .application import Application
+    from licorne.core.queues.application import Application
+
     from .manager import RegisteredManager
     from .partition import Partition
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from licorne.daemon.pace import paced
 from licorne.si._check import Fault
 from licorne.si.adapt import Translation
 from licorne.si.constants import NODE_PARTITION
@@ -24,7 +25,6 @@ from licorne.si.messages import (
 )
 from licorne.si.reading import within
 
-from .pace import paced
 from .settings import ServiceSettings
 
 

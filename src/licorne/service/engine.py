@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 
 from licorne.core.api import SchedulerAPI
+from licorne.daemon.log import Log
+from licorne.web.courtesy import TURNS
+from licorne.web.monitor import Monitor
 
-from .courtesy import TURNS
-from .log import Log
-from .monitor import Monitor
 from .session import Session
 from .sessions import Sessions
 from .settings import ServiceSettings

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from licorne.daemon.pace import SLICE_S, paced
 from licorne.si import WireError, adapt_first, adapt_v19, first, v19, wire
 from licorne.si.adapt import Translation
 from licorne.si.messages import AddApplication, NodeUpdate
 from licorne.si.parts import ASKS, Part, UndividedError, moved, moved_text, parts
-
-from .pace import SLICE_S, paced
 
 if TYPE_CHECKING:
     from licorne.core.api import SchedulerAPI

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .pace import paced
+from licorne.daemon.pace import paced
 
 if TYPE_CHECKING:
     from licorne.core.cluster import Cluster

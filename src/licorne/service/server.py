@@ -17,23 +17,23 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
+from licorne.daemon.guesses import Guesses
+from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
+from licorne.daemon.security import Security, SecurityError, TokenCheck, grpc_address
+from licorne.service.checking.checks import Checks
+from licorne.service.checking.prepared import Prepared
+from licorne.service.groups.resolver import GroupSettings, Resolver
 from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_ID, SERVICE, Kind
+from licorne.web.backend import Backend
+from licorne.web.monitor import Monitor
+from licorne.web.server import Web, WebServer, web_settings
 
-from .backend import Backend
-from .checks import Checks
 from .engine import Engine, steady_clock
-from .groups import GroupSettings, Resolver
-from .guesses import Guesses
-from .log import Log, dropped_of, level_of, named, no_log
 from .memory import Memory
-from .monitor import Monitor
-from .prepared import Prepared
 from .proto import si_v1_pb2
-from .security import Security, SecurityError, TokenCheck, grpc_address
 from .sessions import Refused, Sessions, registered_text
 from .settings import ServiceSettings
 from .streams import End, Stream
-from .web import Web, WebServer, web_settings
 
 
 class Service:

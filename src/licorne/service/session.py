@@ -21,10 +21,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Literal
 
+from licorne.daemon.log import Log
 from licorne.si import v19
 from licorne.si.rpc import Kind
 
-from .log import Log
 from .streams import End, Stream
 
 Dialect = Literal["first", "1.9"]

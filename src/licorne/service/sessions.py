@@ -16,14 +16,14 @@ import grpc
 from licorne.config import ConfigError
 from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.core.manager import RegisteredManager
+from licorne.daemon.log import Log
+from licorne.service.groups.resolver import Resolver
 from licorne.si import WireError, adapt_first, adapt_v19, first, v19, wire
 from licorne.si.messages import Output
 from licorne.si.rpc import RESYNC, Kind
 
 from .bounds import enforce
-from .groups import Resolver
 from .intake import RequestIntake, read
-from .log import Log
 from .session import Dialect, Session, State
 from .settings import ServiceSettings
 from .streams import End, Stream

@@ -34,7 +34,7 @@ class Event(msgspec.Struct, gc=False):
     """
 
     count: ClassVar[int] = 1
-    """As of the records that stand for several events (`licorne.core.eventruns`)."""
+    """As of the records that stand for several events (`licorne.core.events.runs`)."""
     type: EventType
     object_id: str
     time_ns: int

@@ -1,4 +1,4 @@
-"""Puts into words why an ask waits; the reasons themselves are data, and the core's (`licorne.core.explain`).
+"""Puts into words why an ask waits; the reasons themselves are data, and the core's (`licorne.core.inspection.explain`).
 
 Only what many asks have in common is said (the queue or user, and the kind of thing that is missing), so that equal
 reasons can be counted. Amounts and numbers of nodes differ from ask to ask, and are left to whoever looks at one.
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from licorne.core import explain
 from licorne.core.constants import AWAITS_PLACEHOLDER
+from licorne.core.inspection import explain
 from licorne.core.partition import Partition
 
 LOOKS_MAX = 1_000_000

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from licorne import RegistrationError, SchedulerAPI, SettingsError
 from licorne.config import ConfigError, load
+from licorne.core.base.setting_table import check_settings
+from licorne.core.base.settings import read_settings
 from licorne.core.partition import Partition
-from licorne.core.settings import read_settings
-from licorne.core.settingtable import check_settings
 from licorne.si import v19
 from licorne.sim.workload import Workload, WorkloadError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from licorne.sim.measure import Gauge, Share
 
 if TYPE_CHECKING:
-    from licorne.core.queue import Queue
+    from licorne.core.queues.queue import Queue
 
 
 class Use:

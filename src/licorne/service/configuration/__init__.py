@@ -1,7 +1,7 @@
 """What `licorne serve` may be told, where each value comes from, and what happens when it changes.
 
 table       every setting: its key, option, type, default, and when a change takes effect; the single truth of these,
-            with `licorne.core.settingtable`, where those stand that any program may give the scheduler
+            with `licorne.core.base.setting_table`, where those stand that any program may give the scheduler
 files       the settings file: flat keys, a ConfigMap of Kubernetes, or a folder with a file for each key
 values      the values of all sources, the strongest of each key, with their origins
 queues      the queue configurations, and which resource manager gets which

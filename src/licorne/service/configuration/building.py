@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from licorne.service.groups import GroupSettings
-from licorne.service.log import Levels
-from licorne.service.rest import Access, RequestLimits
-from licorne.service.security import Security
+from licorne.daemon.log import Levels
+from licorne.daemon.security import Security
+from licorne.service.groups.resolver import GroupSettings
 from licorne.service.settings import ServiceSettings, SettingError
-from licorne.service.web import Web
+from licorne.web.rest import Access, RequestLimits
+from licorne.web.server import Web
 
 from .files import read_bounded
 from .values import Values

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from licorne.core.api import ConfigurationError
-from licorne.service.log import Levels, Log, named
-from licorne.service.lookups import Threads
+from licorne.daemon.log import Levels, Log, named
+from licorne.daemon.lookups import Threads
 from licorne.si import v19
 
 from . import building

@@ -18,7 +18,7 @@ import msgspec
 from licorne.config.nodes import MAX_BYTES, YamlNode, compose
 from licorne.config.problems import Notes
 from licorne.config.values import behind
-from licorne.service.regular import NoFileError, regular_bytes
+from licorne.daemon.regular import NoFileError, regular_bytes
 from licorne.service.settings import SettingError
 
 _MANIFEST = frozenset(("apiVersion", "kind", "metadata", "data", "binaryData", "immutable"))

@@ -15,8 +15,8 @@ from typing import Protocol
 import msgspec
 
 from licorne.config import ConfigError, Configuration
-from licorne.core.settings import SettingsError, read_settings
-from licorne.service.queuetexts import read_queues
+from licorne.core.base.settings import SettingsError, read_settings
+from licorne.service.checking.queue_texts import read_queues
 from licorne.service.settings import SettingError
 
 from .files import Mark, mark, read_bounded
@@ -25,7 +25,7 @@ from .values import Given, SettingValue, Values, read_values
 
 
 class Read(Protocol):
-    """Makes a configuration of a text: see `licorne.service.queuetexts.read_queues`."""
+    """Makes a configuration of a text: see `licorne.service.checking.queue_texts.read_queues`."""
 
     def __call__(self, text: str, most: int, *, file: str) -> Configuration:
         """What the text means; raises ConfigError."""

@@ -1,6 +1,6 @@
 """Every setting of `licorne serve`: its own, and those that any program may give the scheduler, each once.
 
-The latter stand in `licorne.core.settingtable`, where the library finds them too; the service's own begin with `licorne.`.
+The latter stand in `licorne.core.base.setting_table`, where the library finds them too; the service's own begin with `licorne.`.
 All that is said of a setting anywhere comes from these two. A key with `<name>` in it stands for any number of keys.
 
 In the environment a key is in capitals, with `_` between its words, behind `LICORNE_`: `event.maxStreams` is
@@ -10,10 +10,10 @@ its own, or is given by `--setting KEY=VALUE`.
 
 from __future__ import annotations
 
-from licorne.core import settingkinds as kinds
-from licorne.core import settingtable
-from licorne.core.settingkinds import ValueType
-from licorne.core.settingtable import ENVIRONMENT, OWN, Applies, Names, Setting
+from licorne.core.base import setting_kinds as kinds
+from licorne.core.base import setting_table
+from licorne.core.base.setting_kinds import ValueType
+from licorne.core.base.setting_table import ENVIRONMENT, OWN, Applies, Names, Setting
 from licorne.service.settings import ServiceSettings
 from licorne.si.rpc import DEFAULT_ADDRESS
 
@@ -78,7 +78,7 @@ SETTINGS: tuple[Setting, ...] = (
     _own("insecure", kinds.FLAG, "Listen beyond loopback without protection.", "false"),
     _own("old-queue-metrics", kinds.FLAG, "Metrics of queues also by their names before release 1.4.", "false"),
     _own("log-format", kinds.choice("text", "json"), "One line of text, or one JSON object, for each event.", "text"),
-    *settingtable.SETTINGS,
+    *setting_table.SETTINGS,
 )
 BY_ENVIRONMENT = {setting.environment: setting for setting in SETTINGS if setting.environment}
 _NAMES = Names(SETTINGS, "`licorne serve --print-config` lists all")

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from licorne.core.settingkinds import FLAG
+from licorne.core.base.setting_kinds import FLAG
 from licorne.service.settings import SettingError
 
 from .files import Entry, read_settings_file

@@ -1,0 +1,15 @@
+"""Which amounts a message may hold."""
+
+from __future__ import annotations
+
+from licorne.core.constants import SUM_MAX
+
+
+def amounts_fault(amounts: dict[str, int] | None) -> str:
+    """Say why these cannot be amounts of resources; empty if they can."""
+    for name, amount in (amounts or {}).items():
+        if amount < 0:
+            return f"negative quantity {amount} of {name}"
+        if amount > SUM_MAX:
+            return f"quantity {amount} of {name} is larger than {SUM_MAX}"
+    return ""

@@ -1,0 +1,216 @@
+"""The settings that a program may give the scheduler: its own, and those of the original's ConfigMap, each once.
+
+Keys are flat, and keep the names of the original's ConfigMap (docs/spec/config.md, section 12) where they are of it.
+Some are read by the scheduler (`licorne.core.base.settings`), some by a service around it (`licorne.service.configuration`,
+which adds settings of its own), and some by nobody here: a platform hands its whole ConfigMap to the scheduler. What
+stands in no row is a slip, and is refused: an experiment with a misspelt setting would measure the default. A key with
+`<name>` in it stands for any number of keys.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from . import setting_kinds as kinds
+from .setting_kinds import ValueType
+from .settings import EVENT_CAPACITY, SettingsError
+
+Applies = Literal["at once", "at registration", "at restart", "no effect here"]
+"""When a change takes effect: at once, with the next registration of each resource manager, when the service starts
+anew; or the setting has no meaning here."""
+OWN = "licorne."
+"""How the keys of `licorne serve` begin, which are none of the scheduler's."""
+ENVIRONMENT = "LICORNE_"
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting.
+
+    `default`: as a text; empty for none. `lenient`: a text that does not parse means the default, and a warning; else it
+    refuses all settings that come with it. `option`: without `--`, empty if it has none. `scheduler`: it is one of the
+    flat keys that the scheduler reads itself. `secret`: the value is never shown.
+    """
+
+    key: str
+    kind: ValueType
+    what: str
+    default: str = ""
+    applies: Applies = "at restart"
+    option: str = ""
+    lenient: bool = False
+    scheduler: bool = False
+    secret: bool = False
+
+    @property
+    def environment(self) -> str:
+        """The variable of the environment; empty where the key stands for many."""
+        if "<" in self.key:
+            return ""
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.key.removeprefix(OWN))
+        return ENVIRONMENT + re.sub(r"[.-]", "_", words).upper()
+
+
+_NOWHERE = "of the Kubernetes resource manager or its admission controller"
+
+
+def _core(key: str, kind: ValueType, what: str, default: str = "", applies: Applies = "at registration") -> Setting:
+    return Setting(key=key, kind=kind, what=what, default=default, applies=applies, scheduler=True)
+
+
+def _lenient(key: str, kind: ValueType, what: str, default: object) -> Setting:
+    return Setting(key=key, kind=kind, what=what, default=str(default), applies="at once", scheduler=True, lenient=True)
+
+
+def _nowhere(key: str, default: str, kind: ValueType = kinds.TEXT) -> Setting:
+    lenient = key.startswith("admissionController.")
+    return Setting(key=key, kind=kind, what=_NOWHERE, default=default, applies="no effect here", lenient=lenient)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        key="log.level",
+        kind=kinds.LEVEL,
+        what="What is logged at least: debug, info, warn, error, ..., or -1 to 5.",
+        default="info",
+        applies="at once",
+        option="log-level",
+        lenient=True,
+    ),
+    Setting(
+        key="log.<logger>.level",
+        kind=kinds.LEVEL,
+        what="The same for a logger and those below it, like core.rest; else that of the next above.",
+        applies="at once",
+        lenient=True,
+    ),
+    Setting(
+        key="<policyGroup>.yaml",
+        kind=kinds.TEXT,
+        what="The queue configuration of this policy group, as text.",
+        applies="at once",
+        secret=True,
+    ),
+    _core("reservation.enabled", kinds.FLAG, "Asks that wait may reserve nodes.", "true"),
+    _core("reservation.delay", kinds.DURATION, "How old an ask must be to reserve a node.", "2s"),
+    _core("gang.hold.max.age", kinds.DURATION, "How long a gang as a whole may hold nodes; 0: never.", "120m"),
+    _core("application.state.starting", kinds.FLAG, "The state Starting; not given: as the dialect has it."),
+    _core("outstanding.inspection", kinds.FLAG, "Report asks that wait for nodes alone.", "true", "at once"),
+    _core("scheduler.parking", kinds.FLAG, "For tests: false tries everything again in every pass.", "true"),
+    _core("priority.class.<name>", kinds.INT32, "The number of a priority class.", "", "at once"),
+    _lenient("event.trackingEnabled", kinds.FLAG, "Make events.", "true"),
+    _lenient("event.requestCapacity", kinds.NATURAL, "Events that may wait for a resource manager.", EVENT_CAPACITY),
+    _lenient("event.ringBufferCapacity", kinds.NATURAL, "Events that REST keeps.", 100_000),
+    _lenient("event.maxStreams", kinds.NATURAL, "Streams of events at once.", 100),
+    _lenient("event.maxStreamsPerHost", kinds.NATURAL, "The same of one Host header.", 15),
+    _lenient("event.RESTResponseSize", kinds.NATURAL, "Events of a batch at most.", 10_000),
+    _lenient("health.checkInterval", kinds.DURATION, "Time between two health checks; 0: none.", "30s"),
+    Setting(
+        key="service.policyGroup",
+        kind=kinds.TEXT,
+        what="The policy group whose configuration is everybody's; --config goes before it.",
+        default="queues",
+    ),
+    Setting(
+        key="service.enableConfigHotRefresh",
+        kind=kinds.FLAG,
+        what="Watch the files; once false, only SIGHUP and a restart read them again.",
+        default="true",
+        applies="at once",
+    ),
+    _nowhere("service.clusterId", "mycluster"),
+    _nowhere("service.schedulingInterval", "1s", kinds.DURATION),
+    _nowhere("service.volumeBindTimeout", "10m", kinds.DURATION),
+    _nowhere("service.eventChannelCapacity", "1048576", kinds.NATURAL),
+    _nowhere("service.dispatchTimeout", "5m", kinds.DURATION),
+    _nowhere("service.disableGangScheduling", "false", kinds.FLAG),
+    _nowhere("service.placeholderImage", "registry.k8s.io/pause:3.7"),
+    _nowhere("service.placeholderRunAsUser", "0", kinds.NATURAL),
+    _nowhere("service.placeholderRunAsGroup", "0", kinds.NATURAL),
+    _nowhere("service.placeholderFsGroup", "0", kinds.NATURAL),
+    _nowhere("service.nodeInstanceTypeNodeLabelKey", "node.kubernetes.io/instance-type"),
+    _nowhere("kubernetes.qps", "1000", kinds.NATURAL),
+    _nowhere("kubernetes.burst", "1000", kinds.NATURAL),
+    _nowhere("admissionController.webHook.amServiceName", "yunikorn-admission-controller-service"),
+    _nowhere("admissionController.webHook.schedulerServiceAddress", "yunikorn-service:9080"),
+    _nowhere("admissionController.filtering.processNamespaces", ""),
+    _nowhere("admissionController.filtering.bypassNamespaces", "^kube-system$"),
+    _nowhere("admissionController.filtering.labelNamespaces", ""),
+    _nowhere("admissionController.filtering.noLabelNamespaces", ""),
+    _nowhere("admissionController.filtering.generateUniqueAppId", "false", kinds.FLAG),
+    _nowhere("admissionController.accessControl.bypassAuth", "false", kinds.FLAG),
+    _nowhere("admissionController.accessControl.trustControllers", "true", kinds.FLAG),
+    _nowhere("admissionController.accessControl.systemUsers", "^system:serviceaccount:kube-system:"),
+    _nowhere("admissionController.accessControl.externalUsers", ""),
+    _nowhere("admissionController.accessControl.externalGroups", ""),
+)
+_NEVER_READ = {
+    "event.ringbufferCapacity": "event.ringBufferCapacity",
+    "service.instanceTypeNodeLabelKey": "service.nodeInstanceTypeNodeLabelKey",
+}
+"""Spellings of the original's documentation that the original itself does not read."""
+
+
+class Names:
+    """A table by key: which setting a key is, and what to say of one that is none."""
+
+    def __init__(self, settings: Iterable[Setting], hint: str) -> None:
+        """`hint`: where one finds all names."""
+        every = tuple(settings)
+        self._hint = hint
+        self._by_key = {setting.key: setting for setting in every if "<" not in setting.key}
+        self._many = [(setting, *setting.key.partition("<")) for setting in every if "<" in setting.key]
+
+    def find(self, key: str) -> Setting | None:
+        """The setting of a key."""
+        known = self._by_key.get(key)
+        if known is None:
+            for setting, before, _, rest in self._many:
+                after = rest.rpartition(">")[2]
+                if key.startswith(before) and key.endswith(after) and len(key) > len(before) + len(after):
+                    return setting
+        return known
+
+    def unknown(self, key: str) -> str:
+        """What to say of a key that is none."""
+        shown = f"{key[:100]!r}: no such setting"
+        if key in _NEVER_READ:
+            return f"{shown}: YuniKorn's documentation spells it so, but YuniKorn does not read it; write {_NEVER_READ[key]}"
+        near = difflib.get_close_matches(key[:100], self._by_key, 1, 0.75)
+        same = [one for one in self._by_key if one.lower() in (key.lower(), OWN + key.lower())]
+        best = same or near
+        return f"{shown}; did you mean {best[0]}?" if best else f"{shown}; {self._hint}"
+
+
+_NAMES = Names(SETTINGS, "docs/settings.md lists all")
+
+
+def unknown_settings(texts: Mapping[str, str]) -> list[str]:
+    """What to say of each key that is none of the scheduler's and none of the original's."""
+    return [
+        f"{key[:100]!r}: is a setting of `licorne serve`, not of the scheduler"
+        if key.startswith(OWN)
+        else _NAMES.unknown(key)
+        for key in texts
+        if _NAMES.find(key) is None
+    ]
+
+
+def check_settings(texts: Mapping[Any, Any], *, known: bool = True) -> None:
+    """Raise SettingsError for what is no text, and with `known` for a key that is none."""
+    if not isinstance(texts, Mapping):
+        raise SettingsError(f"settings: {texts!r}: must be a map from names to texts")
+    for key, text in texts.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            setting = _NAMES.find(str(key))
+            example = f", such as {setting.default!r}" if setting is not None and setting.default else ""
+            raise SettingsError(f"{key}: {text!r}: must be a text{example}")
+    if known and (wrong := unknown_settings(texts)):
+        raise SettingsError("\n".join(wrong))
+
+
+__all__ = ["ENVIRONMENT", "OWN", "SETTINGS", "Applies", "Names", "Setting", "check_settings", "unknown_settings"]

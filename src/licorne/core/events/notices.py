@@ -1,0 +1,254 @@
+"""What is worth telling about asks that wait, and applications that may not run (docs/spec/events.md, section 2).
+
+Nothing tells this in the moment: the decision loop remembers of what waits no more than it needs. So the state is looked
+at, at the end of a call of `schedule` in which nothing more could be placed, at most once a second of the core's time, and
+a bounded number of asks at a time; the next look goes on where the last one ended. A message that the original gives
+when an ask is refused for the first time comes here up to a second later, and not at all if the ask was placed by then.
+What was told of an ask is known as long as the ask is pending, so that the opposite is told too, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from licorne.core.amounts.vectors import Vec
+from licorne.core.base.states import SECOND_NS
+from licorne.core.constants import AWAITS_NODE, AWAITS_PLACEHOLDER, LIVE, UNLIMITED
+from licorne.si.v19 import ChangeDetail, ChangeType
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask, Shape
+
+    from .records import Records
+
+REPEAT_NS = 15 * SECOND_NS
+"""An ask is not called unschedulable again before this time has passed."""
+STEPS = 2_000
+"""A look ends after so many: asks, applications without any, nodes whose labels do not suit an ask, sets of labels."""
+REFUSALS_MAX = 1_000
+"""Of so many asks it is known what predicates said of them last."""
+TEXTS_MAX = 20
+"""Different texts of refusals of one ask; what more there is counts as the last one."""
+
+Key = tuple[str, str]
+"""(application, key)."""
+Room = tuple[dict[str, int], Vec]
+_USER, _QUEUE = 1, 2  # what an ask does not fit in
+
+
+class RequestEvents:
+    """The records of type REQUEST of one partition, and those of applications that may not run, or may again."""
+
+    def __init__(self, partition: Partition, records: Records) -> None:
+        self._partition = partition
+        self._records = records
+        self.waiting: dict[Key, int] = {}
+        """The asks of which it was told that they do not fit, and in what."""
+        self._last_ns: dict[tuple[str, str, str], int] = {}  # (application, key, what was told), when
+        self._held: dict[str, tuple[bool, bool]] = {}  # applications: (may run in the queue, within the limits)
+        self._refusals: dict[str, dict[str, int]] = {}  # by ask's key: texts, of so many nodes
+        self._asked = ""
+        self._asked_nodes: set[str] = set()
+        self._round: Iterator[tuple[Application, Ask | None]] | None = None
+
+    # -- looks -----------------------------------------------------------------------------------------
+
+    def look(self) -> bool:
+        """Look at what waits; False if it was too much for one look."""
+        steps = STEPS
+        asks = self._pending() if self._round is None else self._round
+        self._round = None
+        last: Application | None = None
+        user: Room = ({}, Vec())
+        queue: Room = ({}, Vec())
+        counted: dict[Shape, dict[str, int]] = {}
+        for app, ask in asks:
+            if ask is not None:
+                if app is not last:
+                    last, user, queue = app, self._user_room(app), self._queue_room(app)
+                if self._fits(app, ask, user, queue) and LIVE < ask.parked <= AWAITS_NODE:
+                    steps -= self._unschedulable(app, ask, counted)
+            steps -= 1
+            if steps <= 0:
+                self._round = asks
+                return False
+        return True
+
+    def _pending(self) -> Iterator[tuple[Application, Ask | None]]:
+        """The pending asks that have had their turn; an application without any counts as one."""
+        partition = self._partition
+        app: Application
+        for app in list(partition.applications.values()):
+            if app.asks_pending and app.group_chosen and app.atomic is None:
+                for ask in app.requests.in_order():
+                    tried = ask.attempted or ask.seq <= app.visited_seq
+                    yield app, ask if tried and ask.is_pending and ask.parked < AWAITS_PLACEHOLDER else None
+            else:
+                yield app, None
+
+    def _fits(self, app: Application, ask: Ask, user: Room, queue: Room) -> bool:
+        """Does it fit in what its user, its group and its queues leave? Told is what is new about that."""
+        key = (app.id, ask.key)
+        was = self.waiting.get(key, 0)
+        fits_user = user[1].covers(ask.shape.amounts)
+        fits_queue = queue[1].covers(ask.shape.amounts) if fits_user else not was & _QUEUE
+        now = (0 if fits_user else _USER) | (0 if fits_queue else _QUEUE)
+        if now == was:
+            return not now
+        self._fits_now(app, ask, was & ~now)
+        wanted = text(ask.shape.resource)
+        if now & ~was & _USER:
+            self._records.request(
+                ask,
+                f"Request '{ask.key}' exceeds the available user quota (requested {wanted}, available {text(user[0])})",
+            )
+        if now & ~was & _QUEUE:
+            self._records.request(
+                ask,
+                f"Request '{ask.key}' does not fit in queue '{app.queue.path}' "
+                f"(requested {wanted}, available {text(queue[0])})",
+            )
+        if now:
+            self.waiting[key] = now
+        else:
+            self.waiting.pop(key, None)
+        return not now
+
+    def _fits_now(self, app: Application, ask: Ask, fits: int) -> None:
+        """It was told that the ask does not fit, and now it does."""
+        if fits & _USER:
+            self._records.request(ask, f"Request '{ask.key}' fits in the available user quota")
+        if fits & _QUEUE:
+            self._records.request(ask, f"Request '{ask.key}' has become schedulable in queue '{app.queue.path}'")
+
+    def _user_room(self, app: Application) -> Room:
+        return self._room([(tracker.limit, tracker.used) for tracker in app.trackers if tracker.limit is not None])
+
+    def _queue_room(self, app: Application) -> Room:
+        return self._room([(queue.limit, queue.allocated) for queue in app.queue.lineage()])
+
+    def _room(self, limits: list[tuple[Vec, Vec]]) -> Room:
+        types = self._partition.types
+        room: dict[str, int] = {}
+        for limit, used in limits:
+            for d, most in enumerate(limit.values()):
+                if most != UNLIMITED:
+                    left = max(0, most - used.at(d))
+                    name = types.names[d]
+                    room[name] = min(left, room.get(name, left))
+        return room, types.vector(room, UNLIMITED)
+
+    # -- nodes -----------------------------------------------------------------------------------------
+
+    def _unschedulable(self, app: Application, ask: Ask, counted: dict[Shape, dict[str, int]]) -> int:
+        """Tell what keeps the ask off the nodes that have room for it; how many kinds of nodes were looked at."""
+        if not self._may_repeat(app, ask, "unschedulable"):
+            return 0
+        steps = 0
+        shape: Shape = ask.shape
+        if shape not in counted and not ask.required:
+            counted[shape] = {}
+            for labels, nodes in self._partition.needs.kinds():
+                why = shape.need.constraints.mismatch(labels)
+                steps += 1 + (len(nodes) if why else 0)
+                number = sum(node.open and node.free.covers(shape.amounts) for node in nodes) if why else 0
+                if number:
+                    counted[shape][why] = counted[shape].get(why, 0) + number
+        failed = dict(counted.get(shape, {}))
+        for why, number in self._refusals.get(ask.key, {}).items():
+            failed[why] = failed.get(why, 0) + number
+        if failed:
+            said = "".join(f"{why} ({failed[why]}x); " for why in sorted(failed))
+            self._records.request(ask, f"Unschedulable request '{ask.key}': {said}")
+            self._last_ns[app.id, ask.key, "unschedulable"] = self._partition.now
+        return steps
+
+    def refused(self, key: str, node_id: str, why: str) -> None:
+        """A predicate of the resource manager keeps an ask off a node, which has room for it."""
+        if key != self._asked or node_id in self._asked_nodes:  # it is tried anew
+            self._asked = key
+            self._asked_nodes.clear()
+            self._refusals.pop(key, None)
+            self._refusals[key] = {}
+            if len(self._refusals) > REFUSALS_MAX:
+                del self._refusals[next(iter(self._refusals))]
+        self._asked_nodes.add(node_id)
+        texts = self._refusals[key]
+        if why not in texts and len(texts) >= TEXTS_MAX:
+            why = next(reversed(texts))
+        texts[why] = texts.get(why, 0) + 1
+
+    def no_victims(self, ask: Ask) -> None:
+        """An ask that only one node will do for found nobody to evict there."""
+        app: Application = ask.app
+        if self._may_repeat(app, ask, "no victims"):
+            message = (
+                f"Unschedulable request '{ask.key}' with required node '{ask.required}', no preemption victim found"
+            )
+            self._records.request(ask, message)
+            self._last_ns[app.id, ask.key, "no victims"] = self._partition.now
+
+    def _may_repeat(self, app: Application, ask: Ask, what: str) -> bool:
+        last = self._last_ns.get((app.id, ask.key, what))
+        return last is None or self._partition.now - last >= REPEAT_NS
+
+    # -- what becomes of asks and applications ---------------------------------------------------------
+
+    @property
+    def known(self) -> bool:
+        """Is anything known of any ask?"""
+        return bool(self.waiting or self._last_ns or self._refusals)
+
+    def placed(self, app_id: str, key: str, alloc_id: str) -> None:
+        """An ask was placed: what it did not fit in had room for it."""
+        if (app_id, key) in self.waiting:
+            app: Application | None = self._partition.applications.get(app_id)
+            ask: Ask | None = None if app is None else app.allocations.get(alloc_id)
+            if app is not None and ask is not None:
+                self._fits_now(app, ask, self.waiting[app_id, key])
+        self.gone(app_id, key)
+
+    def gone(self, app_id: str, key: str) -> None:
+        """An ask is not pending any more."""
+        self.waiting.pop((app_id, key), None)
+        self._refusals.pop(key, None)
+        if self._last_ns:
+            for what in ("unschedulable", "no victims"):
+                self._last_ns.pop((app_id, key, what), None)
+
+    def may_run(self, app: Application, in_queue: bool, within_limits: bool) -> None:
+        """An accepted application was looked at: has its queue, or its user and group, a slot for it?"""
+        now = (in_queue, within_limits)
+        was = self._held.get(app.id, (True, True))
+        if now == was:
+            return
+        details = (
+            (ChangeDetail.APP_CANNOTRUN_QUEUE, ChangeDetail.APP_RUNNABLE_QUEUE),
+            (ChangeDetail.APP_CANNOTRUN_QUOTA, ChangeDetail.APP_RUNNABLE_QUOTA),
+        )
+        for before, after, detail in zip(was, now, details, strict=True):
+            if before != after:
+                self._records.app(app.id, ChangeType.NONE, detail[after], group=app.queue.path)
+        self._held[app.id] = now
+        if all(now):
+            del self._held[app.id]
+
+    def runs(self, app_id: str) -> None:
+        """It needs no slot any more."""
+        if app_id in self._held:
+            app = self._partition.applications.get(app_id)
+            if app is not None:
+                self.may_run(app, True, True)
+            self.left(app_id)
+
+    def left(self, app_id: str) -> None:
+        """The application is gone."""
+        self._held.pop(app_id, None)
+
+
+def text(amounts: dict[str, int]) -> str:
+    """Amounts in a message (docs/spec/events.md, section 2)."""
+    return f"map[{' '.join(f'{name}:{amounts[name]}' for name in sorted(amounts))}]"

@@ -1,0 +1,242 @@
+"""Where the records of events wait, and how each kind of them is made (docs/spec/events.md, sections 1, 2 and 4).
+
+What happens when, and so which record follows which, is decided in `licorne.core.events.partition_events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from licorne.core.base.states import SECOND_NS
+from licorne.si.events import Event
+from licorne.si.messages import NodeAction, NodeUpdate, Termination
+from licorne.si.v19 import ChangeDetail, ChangeType, EventType
+
+from .runs import EndedRun, Owner, Record, expand, usage
+
+if TYPE_CHECKING:
+    from licorne.core.amounts.vectors import Vec
+    from licorne.core.nodes.node import Node
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+
+INTERVAL_NS = 2 * SECOND_NS
+"""How often the store is emptied."""
+
+_ENDS = {
+    Termination.UNKNOWN: ChangeDetail.ALLOC_NODEREMOVED,
+    Termination.STOPPED_BY_RM: ChangeDetail.ALLOC_CANCEL,
+    Termination.TIMEOUT: ChangeDetail.ALLOC_TIMEOUT,
+    Termination.PREEMPTED_BY_SCHEDULER: ChangeDetail.ALLOC_PREEMPT,
+    Termination.PLACEHOLDER_REPLACED: ChangeDetail.ALLOC_REPLACED,
+}
+_NO_DETAIL = ChangeDetail.DETAILS_NONE
+
+
+Recorder = Callable[[str, Record], None]
+"""Takes each record as it is made, with the id of its resource manager: a host that keeps them for others."""
+
+
+class EventStore:
+    """The records that wait for a resource manager, of at most `capacity` events; `dropped` did not fit, since the beginning.
+
+    `keeps` is False where only a recorder listens: nothing waits then.
+    """
+
+    def __init__(self, capacity: int, now: int, owner: str = "", recorder: Recorder | None = None) -> None:
+        self.capacity = capacity
+        self.keeps = True
+        self._owner = owner
+        self._recorder = recorder
+        self.dropped = 0
+        self.due_ns: int | None = None
+        """When the store is emptied next; None while it is empty."""
+        self._start = now
+        self._records: list[Record] = []
+        self._held = 0
+
+    def __len__(self) -> int:
+        return self._held
+
+    def add(self, record: Record, now: int) -> None:
+        """Keep the record, or count as lost what of it does not fit."""
+        if self._recorder is not None:
+            self._recorder(self._owner, record)
+        if self.keeps:
+            self._keep(record, now)
+
+    def _keep(self, record: Record, now: int) -> None:
+        room = max(0, self.capacity - self._held)
+        if record.count <= room:
+            self._records.append(record)
+        else:
+            self.dropped += record.count - room
+            self._records += islice(expand([record]), room)
+        self._held += min(record.count, room)
+        if self.due_ns is None and self._held:
+            self.due_ns = self._start + ((now - self._start) // INTERVAL_NS + 1) * INTERVAL_NS
+
+    def drain(self, now: int) -> list[Event]:
+        """What is to be sent by now, in order."""
+        if self.due_ns is None or now < self.due_ns:
+            return []
+        records, self._records = self._records, []
+        self._held = 0
+        self.due_ns = None
+        return list(expand(records))
+
+
+def schedulable(message: NodeUpdate, now: int) -> Event:
+    """All that is told of a new node whose partition does not exist."""
+    text = f"schedulable: {'true' if message.action is NodeAction.CREATE else 'false'}"
+    return Event(EventType.NODE, message.node_id, now, ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, message=text)
+
+
+class Records:
+    """Makes the records of one partition: what happened to whom, with what else, at the partition's time."""
+
+    def __init__(self, partition: Partition, store: EventStore) -> None:
+        self._partition = partition
+        self._store = store
+
+    def app(
+        self,
+        id: str,
+        change: ChangeType,
+        detail: ChangeDetail = _NO_DETAIL,
+        reference: str = "",
+        group: str = "",
+        *,
+        message: str = "",
+        resource: dict[str, int] | None = None,
+        at_ns: int | None = None,
+    ) -> None:
+        """About an application; `group` is its queue, if the partition does not know the application any more."""
+        if not group:
+            app = self._partition.applications.get(id)
+            group = "" if app is None else app.queue.path
+        now = self._partition.now
+        at_ns = now if at_ns is None else at_ns
+        self._store.add(Event(EventType.APP, id, at_ns, change, detail, reference, message, resource, group), now)
+
+    def node(
+        self,
+        id: str,
+        change: ChangeType,
+        detail: ChangeDetail = _NO_DETAIL,
+        reference: str = "",
+        *,
+        message: str = "",
+        resource: dict[str, int] | None = None,
+    ) -> None:
+        """About a node."""
+        now = self._partition.now
+        self._store.add(Event(EventType.NODE, id, now, change, detail, reference, message, resource), now)
+
+    def schedulable(self, id: str, schedulable: bool) -> None:
+        """A node may, or may not, take asks in general."""
+        message = f"schedulable: {'true' if schedulable else 'false'}"
+        self.node(id, ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, message=message)
+
+    def queue(
+        self,
+        path: str,
+        change: ChangeType,
+        detail: ChangeDetail,
+        reference: str = "",
+        *,
+        message: str = "",
+        resource: dict[str, int] | None = None,
+    ) -> None:
+        """About a queue."""
+        now = self._partition.now
+        self._store.add(Event(EventType.QUEUE, path, now, change, detail, reference, message, resource), now)
+
+    def root_max(self) -> None:
+        """The cluster's size has changed."""
+        total = self._partition.total.named(self._partition.types)
+        self.queue("root", ChangeType.SET, ChangeDetail.QUEUE_MAX, resource=total)
+
+    def left(self, app: Application) -> None:
+        """An application has left its queue."""
+        self.queue(app.queue.path, ChangeType.REMOVE, ChangeDetail.QUEUE_APP, app.id)
+        self.app(app.id, ChangeType.REMOVE, group=app.queue.path)
+
+    def ask_off(self, ask: Ask, detail: ChangeDetail) -> None:
+        """An ask is no longer its application's."""
+        app: Application = ask.app
+        self.app(app.id, ChangeType.REMOVE, detail, ask.key, app.queue.path, resource=ask.shape.resource)
+
+    def request(self, ask: Ask, message: str, resource: dict[str, int] | None = None) -> None:
+        """About a request, for people to read."""
+        app: Application = ask.app
+        now = self._partition.now
+        what = ask.shape.resource if resource is None else resource
+        self._store.add(
+            Event(EventType.REQUEST, ask.key, now, ChangeType.NONE, _NO_DETAIL, app.id, message, what, app.id), now
+        )
+
+    def owner(
+        self,
+        name: str,
+        change: ChangeType,
+        detail: ChangeDetail,
+        reference: str,
+        resource: dict[str, int] | None = None,
+    ) -> None:
+        """About a user or a group."""
+        now = self._partition.now
+        self._store.add(Event(EventType.USERGROUP, name, now, change, detail, reference, "", resource), now)
+
+    def ended(
+        self, alloc: Ask, termination: Termination, owner: Owner | None, *, off_node: bool = True, cancels: bool = False
+    ) -> None:
+        """An allocation is no longer its owner's and its application's, nor on its node; `cancels`: its ask is gone too.
+
+        `owner` is None where what is used is told of several allocations together (`usage_off`).
+        """
+        app: Application = alloc.app
+        node = alloc.node
+        assert node is not None, f"{alloc.key}: an allocation without a node"
+        now = self._partition.now
+        count = 1 + (0 if owner is None else 1 + (owner[1] is not None)) + off_node + cancels
+        node_id = node.id if off_node else ""
+        resource, detail = alloc.shape.resource, _ENDS[termination]
+        path = app.queue.path
+        self._store.add(EndedRun(count, now, app.id, path, owner, alloc.key, resource, detail, node_id, cancels), now)
+
+    def usage_off(self, owner: Owner, path: str, allocations: list[Ask]) -> None:
+        """A user, and the group that counts, uses less by all these allocations together."""
+        if not allocations:
+            return
+        sum_: dict[str, int] = {}
+        for alloc in allocations:
+            for name, amount in alloc.shape.resource.items():
+                sum_[name] = sum_.get(name, 0) + amount
+        for event in usage(self._partition.now, ChangeType.REMOVE, owner, path, sum_):
+            self._store.add(event, self._partition.now)
+
+    def foreign(self, key: str, node: Node, change: ChangeType) -> None:
+        """Another scheduler's allocation is on a node from now on, or no more."""
+        amounts: Vec = node.foreign[key]
+        resource = amounts.named(self._partition.types)
+        self.node(node.id, change, ChangeDetail.NODE_ALLOC, key, resource=resource)
+
+    def node_gone(self, node: Node) -> None:
+        """Record that a node was removed, and with it the foreign allocations that were on it."""
+        for key in node.foreign:
+            self.foreign(key, node, ChangeType.REMOVE)
+        self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_DECOMISSION, message="Node removed from the scheduler")
+
+    def allocation_off_node(self, alloc: Ask) -> None:
+        """An allocation is no longer on its node."""
+        node = alloc.node
+        assert node is not None, f"{alloc.key}: an allocation without a node"
+        self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_ALLOC, alloc.key, resource=alloc.shape.resource)
+
+    def add(self, record: Record) -> None:
+        """A run, as it is."""
+        self._store.add(record, self._partition.now)

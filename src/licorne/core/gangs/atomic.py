@@ -1,0 +1,269 @@
+"""Gangs without placeholders: an application whose task groups start all together, or not at all.
+
+An application is one if it carries task groups (`licorne.core.gangs.task_groups`) and its tag, or its queue's property,
+`gang.scheduling` is `atomic`. Until the gang has started all its asks are parked (AWAITS_GANG). When every group has as
+many asks as it needs members, the whole is tried in the application's turn: against every quota and limit, then on
+nodes, one member after the other, on a trial that is undone if one finds none (`licorne.core.gangs.trial`). If it fits,
+all members are allocated in one step, and the application is like any other from then on.
+
+A gang that found no room on nodes is tried again when room was gained, or a node opened, anywhere; when its asks
+change; and, if a predicate had refused a node, at the next call. It is not tried again because others were placed: a
+packing that failed could then succeed by luck, and decisions would depend on how often one looks.
+
+Nodes that it holds while it waits, and who may run on them, are in `licorne.core.gangs.backfill`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from licorne.config.properties import parse_gang_scheduling
+from licorne.core.amounts.faults import amounts_fault
+from licorne.core.base.tags import tag
+from licorne.core.constants import AWAITS_GANG
+from licorne.core.queues.ask import request_order
+
+from .backfill import Backfill
+from .plans import short_of, sum_of_members
+from .task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups, sum_of
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from licorne.core.amounts.vectors import Vec
+    from licorne.core.nodes.node import Node
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+    from licorne.core.queues.queue import Queue
+    from licorne.si.messages import AddApplication
+
+SCHEDULING_TAG = "gang.scheduling"
+GROUPS_TAG = "yunikorn.apache.org/task-groups"
+
+Placing = list[tuple["Ask", "Node"]]
+
+
+class AtomicGang:
+    """The gang of one application, until it has started.
+
+    `stale`: something has changed since it found no room on nodes, so that it is worth a trial; `trials` counts these.
+    `refused`: a predicate kept a member off a node. `hopeless`: the trial after which it did not fit the nodes even if
+    everything on them ended. `barred_ns`: it held nodes for too long, and holds none before then.
+    """
+
+    def __init__(self, groups: tuple[TaskGroupSpec, ...]) -> None:
+        self.groups = groups
+        self.needs = {group.name: group.members for group in groups}
+        self.stale = True
+        self.refused = False
+        self.trials = 0
+        self.hopeless = -1
+        self.barred_ns = 0
+        self._asks: dict[str, list[Ask]] | None = None
+
+    def changed(self) -> None:
+        """An ask, or an allocation, of the application has come, changed or gone."""
+        self._asks = None
+        self.stale = True
+
+    def running(self, app: Application) -> dict[str, int]:
+        """How many members of each group run already: they were there before the scheduler was."""
+        found = dict.fromkeys(self.needs, 0)
+        for alloc in app.allocations.values():
+            if alloc.task_group in found:
+                found[alloc.task_group] += 1
+        return found
+
+    def pending(self, app: Application) -> dict[str, list[Ask]]:
+        """The pending asks of each group in request order, one that repeats as often as it does."""
+        if self._asks is None:
+            self._asks = {name: [] for name in self.needs}
+            for ask in app.requests.in_order():
+                wanted = self._asks.get(ask.task_group)
+                if wanted is not None:
+                    wanted += [ask] * min(ask.repeats, self.needs[ask.task_group])
+        return self._asks
+
+    def members(self, app: Application) -> list[Ask] | None:
+        """Who is to be placed for the gang to start, in request order; None while asks are missing."""
+        pending = self.pending(app)
+        running = self.running(app) if app.allocations else None
+        found: list[Ask] = []
+        for name, need in self.needs.items():
+            lacking = need if running is None else max(0, need - running[name])
+            if len(pending[name]) < lacking:
+                return None
+            found += pending[name][:lacking]
+        if len(self.needs) > 1:
+            found.sort(key=request_order)
+        return found
+
+
+# -- admission ---------------------------------------------------------------------------------------------
+
+
+def own_fault(message: AddApplication) -> str:
+    """What speaks against an application that asks for it itself, before a queue is looked for; empty if nothing."""
+    if not message.tags or not parse_gang_scheduling(tag(message.tags, SCHEDULING_TAG)):
+        return ""
+    text = tag(message.tags, GROUPS_TAG)
+    if not text:
+        return f"{SCHEDULING_TAG}: 'atomic': the application must have the tag {GROUPS_TAG}"
+    if any(message.placeholder_ask.values()):
+        return f"{SCHEDULING_TAG}: 'atomic': an application with a placeholder ask cannot be placed as a whole"
+    return _parsed(text)[1]
+
+
+def gang_of(message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, str]:
+    """The gang that a new application is in this queue, and why it is refused if it can never fit.
+
+    Source: docs/spec/scheduling.md, section 9.1.
+
+    The queue's property counts where the application says nothing itself; an application without task groups, or with a
+    placeholder ask, is then what it would be elsewhere.
+    """
+    tags = message.tags
+    text = tag(tags, GROUPS_TAG) if tags else ""
+    if not text or any(message.placeholder_ask.values()):
+        return None, ""
+    own = parse_gang_scheduling(tag(tags, SCHEDULING_TAG))
+    if own is None:
+        own = queue.settings.atomic_gangs
+    if not own:
+        return None, ""
+    groups, fault = _parsed(text)
+    if not fault:
+        total = sum_of(groups)
+        fault = amounts_fault(total)
+        for level in queue.lineage():
+            if fault or level.parent is None:
+                break
+            limit = level.max_config or {}
+            over = [name for name, amount in sorted(total.items()) if name in limit and amount > limit[name]]
+            if over:
+                what = f"{total[over[0]]} of {over[0]}, its max is {limit[over[0]]}"
+                fault = f"task-groups: queue {level.path} cannot hold the gang: it wants {what}"
+    return (None, fault) if fault else (AtomicGang(groups), "")
+
+
+def _parsed(text: str) -> tuple[tuple[TaskGroupSpec, ...], str]:
+    try:
+        return parse_task_groups(text), ""
+    except TaskGroupsError as error:
+        return (), str(error)
+
+
+# -- decisions ---------------------------------------------------------------------------------------------
+
+
+class AtomicGangs:
+    """The gangs of one partition that have not started."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self.backfill = Backfill(partition)
+        self._refused: dict[Application, None] = {}
+
+    def retry_refused(self) -> None:
+        """A new call: predicates may say something else now."""
+        for app in self._refused:
+            gang = app.atomic
+            if gang is not None and gang.refused:
+                gang.refused = False
+                gang.stale = True
+                self._partition.parking.wake(app)
+        self._refused.clear()
+
+    def forget(self, app: Application) -> None:
+        """The application has nothing left. If it holds nodes, what is done at rest sees to that, and then forgets it."""
+        self._refused.pop(app, None)
+        if self.backfill.hold is None or self.backfill.hold.app is not app:
+            self._partition.parking.gangs.pop(app, None)
+
+    def on_idle(self, limit: int) -> int:
+        """Everything that could be placed has been, and gangs wait for nodes: the number of allocations made all the same.
+
+        Holds follow what has changed, and work runs in front of a gang; after that there may be something to decide.
+        """
+        made = 0
+        self.backfill.begin()
+        while made < limit and self.backfill.on_idle(limit - made):
+            made += self.backfill.take_made()
+            made += self._partition.descent.decide(limit - made)
+        return made
+
+    def visit(self, app: Application) -> int:
+        """The application's turn: minus the number of allocations made, 0 for none.
+
+        After that it sleeps, or is an application like any other.
+        """
+        gang = app.atomic
+        assert gang is not None, "the application starts as a whole"
+        parking = self._partition.parking
+        members = gang.members(app)
+        if members is not None and not members:
+            self._start(app, [])
+            return 0
+        placing: Placing | None = None
+        if members is None:
+            self._waits_no_longer(app, gang)
+        else:
+            total = sum_of_members(members)
+            levels = short_of(app, total) or self._partition.claims.short_of(app, members, total)
+            for level in levels:
+                level.blocked[app] = None
+            if levels:
+                parking.waiting_for_claims[app] = None
+                self._waits_no_longer(app, gang)
+            else:
+                parking.gangs[app] = None  # it waits for nodes
+                placing = self._try_nodes(gang, members, total) if gang.stale else None
+        if placing is None:
+            if gang.refused:
+                self._refused[app] = None
+            parking.sleep(app)
+            return 0
+        self._start(app, placing)
+        return -len(placing)
+
+    def _waits_no_longer(self, app: Application, gang: AtomicGang) -> None:
+        """It does not wait for nodes, and is not told of them; if it holds some, what is done at rest sees to that."""
+        gang.stale = True
+        if self.backfill.hold_of(gang) is None:
+            self._partition.parking.gangs.pop(app, None)
+
+    def _try_nodes(self, gang: AtomicGang, members: list[Ask], total: Vec) -> Placing | None:
+        """Room for all members; None, and nothing has changed, if there is none."""
+        partition = self._partition
+        gang.stale = False
+        gang.refused = False
+        gang.trials += 1
+        for ask in members:
+            ask.attempted = True
+        root = partition.tree.root
+        if root.limit.binds(root.allocated, total):
+            return None  # the whole cluster has not that much left
+        hold = self.backfill.hold_of(gang)
+        trial = Trial(partition, hold.nodes if hold is not None else {}, ask_predicates=True)
+        placing = trial.place(members)
+        if placing is None and hold is not None:
+            placing = trial.place_as(members, hold.plan.placing)
+        gang.refused = trial.refused
+        trial.close()
+        return placing
+
+    def _start(self, app: Application, placing: Placing) -> None:
+        """All members are allocated, on the nodes that the trial found; the rest of the asks are like any others."""
+        partition = self._partition
+        gang = app.atomic
+        assert gang is not None, "the application starts as a whole"
+        partition.parking.gangs.pop(app, None)
+        self.backfill.give_up(gang)
+        app.atomic = None
+        for ask, node in placing:
+            node.free.plus(ask.shape.amounts)  # the trial took it
+            partition.descent.allocate(app, ask, node)
+        for ask in app.requests.in_order():
+            if ask.parked == AWAITS_GANG:
+                app.requests.unpark(ask)
+        partition.parking.wake(app)

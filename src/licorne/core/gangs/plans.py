@@ -1,0 +1,168 @@
+"""When, and where, a gang that fits no nodes now will fit them, as far as execution timeouts tell.
+
+What runs is let end on a trial in the order in which it will: what has been asked to end first, then by the ends that
+execution timeouts set, then what nobody knows the end of, in the order of its arrival. The plan is the placing at the
+earliest of these moments at which the whole gang finds room. Where that needs an end that nobody knows, the start is
+unknown, and the plan says no more than which nodes to hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from licorne.core.amounts.vectors import Vec
+from licorne.core.constants import UNLIMITED
+from licorne.core.queues.ask import request_order
+
+from .trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from licorne.core.nodes.node import Node
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+
+End = tuple[int, int, str]
+"""When an allocation ends (ns; 0: asked to, UNLIMITED: unknown), and its arrival, which decides between equals."""
+NOTHING_ENDS: End = (-1, 0, "")
+
+
+class StartPlan(NamedTuple):
+    """The members and their nodes, once everything up to `last` has ended."""
+
+    placing: list[tuple[Ask, Node]]
+    last: End
+
+    @property
+    def start_ns(self) -> int | None:
+        """The earliest start; not after now where everything needed has been asked to end; None: unknown."""
+        return None if self.last[0] == UNLIMITED else self.last[0]
+
+    def counts(self, alloc: Ask) -> bool:
+        """Will the allocation have ended by then?"""
+        end = end_of(alloc)
+        return end <= self.last or (self.last[0] != UNLIMITED and end[0] <= self.last[0])
+
+    def room(self, node: Node) -> Vec:
+        """What will be free on the node then."""
+        room: Vec = node.free.clone()
+        for alloc in node.allocations:
+            if self.counts(alloc):
+                room.plus(alloc.shape.amounts)
+        return room
+
+    def planned(self, node: Node) -> Vec:
+        """What the members that are planned there want together."""
+        return sum_of_members([ask for ask, planned in self.placing if planned is node])
+
+    def rest(self, node: Node) -> Vec:
+        """What will be left on the node beside them."""
+        room = self.room(node)
+        room.minus(self.planned(node))
+        return room
+
+    def still_fits(self, partition: Partition, members: list[Ask]) -> bool:
+        """Is it still a plan: for the same members, on nodes that may be used and will have the room?"""
+        if sorted([ask for ask, _ in self.placing], key=request_order) != sorted(members, key=request_order):
+            return False
+        for ask, node in self.placing:
+            if not (node.schedulable or ask.required) or not ask.shape.need.matches(node):
+                return False
+        for node in dict.fromkeys(node for _, node in self.placing):
+            if partition.nodes.get(node.id) is not node or node.reservations:
+                return False
+            if not self.room(node).covers(self.planned(node)):
+                return False
+        return True
+
+
+def end_of(alloc: Ask) -> End:
+    """When an allocation ends, by its own execution timeout or its application's."""
+    if alloc.preempted or (alloc.released and not _handed_over(alloc)):
+        return 0, alloc.seq, alloc.id
+    end = alloc.bound_ns + alloc.timeout_ns if alloc.timeout_ns > 0 else UNLIMITED
+    running = alloc.app.running_timer
+    return end if running is None else min(end, running[0]), alloc.seq, alloc.id
+
+
+def _handed_over(alloc: Ask) -> bool:
+    """Is its room kept: by the real ask that replaces this placeholder on its node, or for this ask in flight?"""
+    gang = alloc.app.gang
+    if gang is None:
+        return False
+    real = gang.replacing.get(alloc)
+    return alloc.id in gang.arriving if real is None else real.node is alloc.node
+
+
+def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) -> StartPlan | None:
+    """The earliest start of the gang; None if it finds no room even when everything has ended.
+
+    `held` are the nodes that it holds already, which count as open. Predicates are not asked: they know of now only.
+    By bisection: for members that are not all alike a moment found may not be the very first, for a packing may fail
+    with more room where it succeeded with less.
+    """
+    trial = Trial(partition, held, ask_predicates=False)
+    ends = sorted(
+        ((end_of(alloc), alloc) for node in partition.nodes.values() if node.open for alloc in node.allocations),
+        key=lambda pair: pair[0],
+    )
+    clock = _ReleaseTimeline(partition, [alloc for _, alloc in ends])
+    low, high = 0, len(ends)
+    found: list[tuple[Ask, Node]] | None = None
+    while True:
+        middle = (low + high) // 2 if found is not None else high
+        clock.go(middle)
+        placing = trial.place(members)
+        if placing is not None:
+            trial.undo(placing)
+            found, high = placing, middle
+        elif found is None:
+            break
+        else:
+            low = middle + 1
+        if low >= high:
+            break
+    clock.go(0)
+    trial.close()
+    return None if found is None else StartPlan(found, ends[high - 1][0] if high else NOTHING_ENDS)
+
+
+class _ReleaseTimeline:
+    """Lets the first so many allocations end on a trial, and come back."""
+
+    def __init__(self, partition: Partition, allocations: list[Ask]) -> None:
+        self._index = partition.index
+        self._allocations = allocations
+        self._at = 0
+
+    def go(self, to: int) -> None:
+        """So many have ended."""
+        touched: dict[Node, None] = {}
+        for alloc in self._allocations[min(self._at, to) : max(self._at, to)]:
+            node = alloc.node
+            assert node is not None, f"{alloc.key}: an allocation without a node"
+            if to > self._at:
+                node.free.plus(alloc.shape.amounts)
+            else:
+                node.free.minus(alloc.shape.amounts)
+            touched[node] = None
+        for node in touched:
+            self._index.mend(node)
+        self._at = to
+
+
+def sum_of_members(members: list[Ask]) -> Vec:
+    """What they want together."""
+    total = Vec()
+    for ask in members:
+        total.plus(ask.shape.amounts)
+    return total
+
+
+def short_of(app: Application, total: Vec) -> list[Any]:
+    """The queues below root, and the trackers of user and group, that leave less than this; root's max is nodes."""
+    found: list[Any] = [q for q in app.queue.lineage() if q.parent is not None and q.limit.binds(q.allocated, total)]
+    found += [t for t in app.trackers if t.limit is not None and t.limit.binds(t.used, total)]
+    return found

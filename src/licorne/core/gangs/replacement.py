@@ -1,0 +1,426 @@
+"""The replacement pass: real asks take over what placeholders of their task group hold.
+
+Source: docs/spec/scheduling.md, section 9.4.
+
+Nothing new is used, so neither quotas nor limits nor the maximum of applications are asked. A real ask takes the place
+of the first placeholder that is no smaller and whose node it may run on, also if that node is draining or reserved: the
+place is taken already. If there is no such node it is given one of the open ones, with room for all of it; the
+placeholder then goes as soon as the resource manager has ended it.
+
+Between decision and confirmation the real one is *in flight*: neither pending nor an allocation. The placeholder is
+counted until then; on another node so is the real one, on that node alone. It bears the mark `released` meanwhile, for
+nobody may evict what is not there yet.
+
+Applications are taken in the order of their arrival, asks in request order, placeholders in the order of placement.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import cython
+
+from licorne.core.base.states import ApplicationEvent, ApplicationState
+from licorne.core.preemption.evictions import Outcome
+from licorne.core.queues.ask import request_order
+from licorne.si.messages import Release, Termination
+
+if cython.compiled:
+    from cython.cimports.licorne.core.amounts.vectors import Vec
+    from cython.cimports.licorne.core.gangs.placeholders import Gangs, PlaceholderGang, TaskGroup
+    from cython.cimports.licorne.core.nodes.index import NodeIndex
+    from cython.cimports.licorne.core.nodes.node import Node
+    from cython.cimports.licorne.core.queues.application import Application
+    from cython.cimports.licorne.core.queues.ask import Ask, Shape
+    from cython.cimports.licorne.core.waiting.accounting import Accounting
+    from cython.cimports.licorne.core.waiting.parking import Parking
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.core.amounts.vectors import Vec
+    from licorne.core.nodes.index import NodeIndex
+    from licorne.core.nodes.node import Node
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask, Shape
+    from licorne.core.waiting.accounting import Accounting
+    from licorne.core.waiting.parking import Parking
+
+    from .placeholders import Gangs, PlaceholderGang, TaskGroup
+
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from licorne.core.partition import Partition
+
+COMPLETING = ApplicationState.COMPLETING
+RESUMING = ApplicationState.RESUMING
+RUN = ApplicationEvent.RUN
+COMPLETE = ApplicationEvent.COMPLETE
+REPLACED = Termination.PLACEHOLDER_REPLACED
+TIMEOUT = Termination.TIMEOUT
+STOPPED_BY_RM = Termination.STOPPED_BY_RM
+CONFIRMATIONS = (TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, REPLACED)
+INCOMPATIBLE = "cancel placeholder: resource incompatible"
+
+
+@cython.cclass
+class Replacement:
+    """The replacement pass of one partition, and what becomes of those in flight."""
+
+    partition: Partition
+    accounting: Accounting
+    parking: Parking
+    index: NodeIndex
+    gangs: Gangs
+    fits: cython.bint  # the last search met a placeholder of sufficient size
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.accounting = partition.accounting
+        self.parking = partition.parking
+        self.index = partition.index
+        self.gangs = partition.gangs
+        self.fits = False
+
+    # -- the pass --------------------------------------------------------------------------------------
+
+    @cython.ccall
+    def run(self, limit: cython.longlong) -> cython.longlong:
+        """Replace what can be, at most `limit` placeholders; their number."""
+        gangs: Gangs = self.gangs
+        app: Application
+        made: cython.longlong = 0
+        if self.parking.dirty:
+            self.parking.dirty = False
+            gangs.due.update(gangs.stuck)
+            gangs.stuck.clear()
+        if not gangs.due:
+            return 0
+        apps = list(gangs.due)
+        if len(apps) > 1:
+            apps.sort(key=_arrival)
+        for app in apps:
+            if not app.queue.reachable:
+                continue
+            made += self._run_in(app, limit - made)
+            if made >= limit:
+                break
+            del gangs.due[app]
+            if gangs.has_more(app):
+                gangs.stuck[app] = None
+        return made
+
+    @cython.cfunc
+    def _run_in(self, app: Application, limit: cython.longlong) -> cython.longlong:
+        """One application: first all that stay on the placeholder's node, then those that need another one."""
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
+        ask: Ask
+        place: Ask | None
+        node: Node | None
+        failed: Shape | None = None  # what has just been tried in vain need not be tried again
+        failed_group: str = ""
+        made: cython.longlong = 0
+        units: cython.longlong
+        rest: list[Any] = []
+        for ask in self._asks(gang):
+            if ask.shape is failed and ask.task_group == failed_group and not ask.required:
+                rest.append(ask)
+                continue
+            units = ask.repeats
+            while units > 0:
+                place = self._place_for(gang.groups[ask.task_group], ask, True)
+                if place is None:
+                    break
+                self._link(app, gang, ask, place, cython.cast(Node, place.node))
+                made += 1
+                units -= 1
+                if made >= limit:
+                    return made
+            if units > 0 and self.fits:
+                rest.append(ask)
+                if not ask.required and self.partition.predicates is None:
+                    failed, failed_group = ask.shape, ask.task_group
+        failed = None
+        for ask in rest:
+            if ask.shape is failed and ask.task_group == failed_group and not ask.required:
+                continue
+            units = ask.repeats
+            while units > 0:
+                place = self._place_for(gang.groups[ask.task_group], ask, False)
+                node = None if place is None else self._other_node(ask, place)
+                if place is None or node is None:
+                    if not ask.required and self.partition.predicates is None:
+                        failed, failed_group = ask.shape, ask.task_group
+                    break
+                self._link(app, gang, ask, place, node)
+                made += 1
+                units -= 1
+                if made >= limit:
+                    return made
+        return made
+
+    @cython.cfunc
+    def _asks(self, gang: PlaceholderGang) -> list[Any]:
+        """The real asks that wait where there is something to replace, in request order."""
+        group: TaskGroup
+        found: list[Any] = []
+        for group in gang.groups.values():
+            if group.waiting and group.has_placeholder():
+                found += group.waiting
+        return sorted(found, key=request_order)
+
+    @cython.cfunc
+    def _place_for(self, group: TaskGroup, ask: Ask, own_node: cython.bint) -> Ask | None:
+        """The first placeholder that the ask may replace; any that is too small for it is released on the way."""
+        place: Ask
+        i: cython.Py_ssize_t
+        self.fits = False
+        if not group.has_placeholder():
+            return None
+        i = group.start
+        while i < len(group.held):
+            place = cython.cast(Ask, group.held[i])
+            i += 1
+            if place.released or place.preempted:
+                continue
+            if not place.shape.amounts.covers(ask.shape.amounts):
+                place.released = True
+                self.accounting.asked_to_end += 1
+                self.partition.notify_released(place, TIMEOUT, INCOMPATIBLE)
+                if self.partition.events is not None:
+                    self.partition.events.misfit(ask, place)
+                continue
+            self.fits = True
+            if not own_node or self._may_stay(ask, cython.cast(Node, place.node)):
+                return place
+        return None
+
+    @cython.cfunc
+    def _may_stay(self, ask: Ask, node: Node) -> cython.bint:
+        """May the ask run where the placeholder is?"""
+        if ask.required and ask.required != node.id:
+            return False
+        if not ask.shape.need.matches(node):
+            return False
+        return self.partition.predicates is None or self.partition.predicate_allows(ask, node, False)
+
+    @cython.cfunc
+    def _other_node(self, ask: Ask, place: Ask) -> Node | None:
+        """The first open node in order, but for the placeholder's own, that has room for all of the ask."""
+        shape: Shape = ask.shape
+        node: Node | None = self.index.find(shape.amounts, shape.need, None)
+        while node is not None:
+            if node is not place.node and shape.need.matches(node) and (not ask.required or ask.required == node.id):
+                if self.partition.predicates is None or self.partition.predicate_allows(ask, node, True):
+                    return node
+            node = self.index.find(shape.amounts, shape.need, node)
+        return None
+
+    @cython.cfunc
+    def _link(self, app: Application, gang: PlaceholderGang, ask: Ask, place: Ask, node: Node) -> cython.void:
+        """Decide it: the placeholder is to be ended, and the real one is in flight until it is."""
+        real: Ask = ask
+        if self.partition.first_interface:
+            real = self.partition.descent.split(ask)
+            real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
+        else:
+            self.accounting.unpend(app, ask)
+        self.accounting.retain_need(real.shape.need)
+        real.node = node
+        real.bound_ns = self.parking.now
+        real.released = True
+        place.released = True
+        self.accounting.asked_to_end += 1
+        gang.replacing[place] = real
+        gang.arriving[real.id] = place
+        if node is not place.node:
+            self._on_node(real, node)
+        self.partition.notify_released(place, REPLACED, f"replacing allocationKey: {ask.key}")
+
+    @cython.cfunc
+    def _on_node(self, real: Ask, node: Node) -> cython.void:
+        node.allocations[real] = None
+        node.allocated.plus(real.shape.amounts)
+        node.free.minus(real.shape.amounts)
+        self.index.mend(node)
+
+    @cython.cfunc
+    def _off_node(self, real: Ask) -> cython.void:
+        """Undo it: an ask in flight that shares the placeholder's node is counted on none."""
+        node: Node = cython.cast(Node, real.node)
+        amounts: Vec = real.shape.amounts
+        if real not in node.allocations:
+            return
+        del node.allocations[real]
+        node.allocated.minus(amounts)
+        node.free.plus(amounts)
+        if node.block is not None:
+            self.index.mend(node)
+            self.parking.node_freed(node)
+
+    # -- what becomes of it ----------------------------------------------------------------------------
+
+    @cython.ccall
+    def ended(self, app: Application, alloc: Ask, termination: Termination) -> cython.void:
+        """The resource manager has ended an allocation of an application with a gang, or confirms that it has."""
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
+        real: Ask | None = gang.replacing.get(alloc)
+        if real is not None and termination is REPLACED:
+            self._confirm(app, gang, alloc, real)
+            return
+        self._end(app, gang, alloc, real, "" if termination in CONFIRMATIONS else "allocation remove as per RM request")
+        self._follow(app, gang, alloc, termination is TIMEOUT)
+
+    @cython.ccall
+    def node_lost(self, app: Application, alloc: Ask, message: str) -> cython.void:
+        """The node of an allocation, or of a real one in flight, is gone (section 14)."""
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
+        place: Ask | None = gang.arriving.get(alloc.id)
+        real: Ask | None = gang.replacing.get(alloc)
+        if place is not None and gang.replacing[place] is alloc:
+            self._unlink(app, gang, place, alloc)
+        elif real is not None and real.node is not alloc.node:
+            self.partition.notify_released(alloc, STOPPED_BY_RM, message)
+            self._confirm(app, gang, alloc, real)
+        else:
+            self._end(app, gang, alloc, real, message)
+            self._follow(app, gang, alloc, False)
+
+    @cython.cfunc
+    def _end(self, app: Application, gang: PlaceholderGang, alloc: Ask, real: Ask | None, message: str) -> cython.void:
+        self.accounting.remove_allocation(app, alloc)
+        if message:
+            self.partition.notify_released(alloc, STOPPED_BY_RM, message)
+        if real is not None:
+            self._unlink(app, gang, alloc, real)
+
+    @cython.cfunc
+    def _follow(self, app: Application, gang: PlaceholderGang, alloc: Ask, timed_out: cython.bint) -> cython.void:
+        """States: without real asks and allocations the application completes, though placeholders are left."""
+        if alloc.placeholder:
+            self.gangs.ended(app, alloc, timed_out)
+            return
+        if app.allocations and not app.asks_pending and app.allocated.zero() and not gang.replacing:
+            if app.state is not COMPLETING:
+                self.partition.lifecycle.fire(app, COMPLETE)
+        self.partition.lifecycle.emptied(app)
+
+    @cython.cfunc
+    def _confirm(self, app: Application, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
+        """The placeholder has ended: the real one takes its place everywhere, and is announced."""
+        node: Node = cython.cast(Node, real.node)
+        group: TaskGroup = gang.groups[place.task_group]
+        first: cython.bint = app.allocated.zero()
+        del gang.replacing[place]
+        del gang.arriving[real.id]
+        self.accounting.release_need(real.shape.need)
+        real.released = False
+        real.attempted = True  # now, not when it was matched: if it had to wait again it would not have had its turn
+        real.replaced_ns = place.created
+        if node is place.node and place.shape.amounts.same(real.shape.amounts):
+            self._swap(app, node, place, real)
+            self.parking.reserved_stale = True  # unlike the placeholder it may be evicted
+        else:
+            self._off_node(real)
+            self.accounting.remove_allocation(app, place)
+            self.accounting.add_allocation(app, real, node)
+        group.replaced += 1
+        gang.gained.plus(place.shape.amounts)
+        if app.state is COMPLETING or (not first and app.state is not RESUMING):
+            self.partition.lifecycle.fire(app, RUN)
+        if real.timeout_ns > 0:
+            real.deadline = self.partition.timers.add(self.parking.now + real.timeout_ns, "timeout", real)
+        self.partition.descent.announce(app, real)
+        self.gangs.gone(app, group)
+        self.partition.claims.review(Outcome.FORCED)  # it may have been resized in flight
+
+    @cython.cfunc
+    def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
+        """Of the same size, on the same node: no sum but the application's own changes, and nobody is woken."""
+        if self.accounting.watch is not None:
+            self.accounting.watch.ending(app, place)
+        self.partition.timers.cancel(place.deadline)
+        del node.allocations[place]
+        node.allocations[real] = None
+        del app.allocations[place.id]
+        app.allocations[real.id] = real
+        app.placeholders.minus(place.shape.amounts)
+        app.allocated.plus(real.shape.amounts)
+        if app.queue.fair:
+            app.recompute_usage()
+            if app.heap_index >= 0:
+                app.queue.order.mend(app)
+
+    @cython.cfunc
+    def _unlink(self, app: Application, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
+        """The real one is pending again; its placeholder, if it is still there, only ends."""
+        ask: Ask | None = app.asks.get(real.key)
+        self._withdraw(gang, place, real)
+        if ask is None:
+            real.id = real.key
+            real.repeats = 1
+            self.accounting.pend(app, real)
+        else:  # more of it is pending (first interface)
+            self.accounting.unpend(app, ask)
+            ask.repeats += 1
+            self.accounting.pend(app, ask)
+
+    @cython.cfunc
+    def _withdraw(self, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
+        del gang.replacing[place]
+        del gang.arriving[real.id]
+        self.accounting.release_need(real.shape.need)
+        self.accounting.asked_to_end += 1  # the placeholder is, and nobody takes its place now
+        self._off_node(real)
+        real.node = None
+        real.bound_ns = 0
+        real.released = False
+
+    # -- messages about what is in flight --------------------------------------------------------------
+
+    def withdraw(self, app: Application, message: Release) -> None:
+        """A release names real ones in flight, or all asks: they are gone, and nothing was announced of them."""
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
+        if message.what == "allocation" or (message.what == "both" and message.termination is TIMEOUT):
+            return
+        for place, real in list(gang.replacing.items()):
+            if not message.key or message.key == real.key:
+                self._forget(gang, place, real)
+
+    def placed_outside(self, app: Application, key: str) -> None:
+        """The resource manager has placed it itself: it does not wait for the placeholder."""
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
+        place: Ask | None = gang.arriving.get(key)
+        if place is not None:
+            self._withdraw(gang, place, gang.replacing[place])
+
+    def abandon(self, app: Application) -> list[Ask]:
+        """All that are in flight are gone; which they were."""
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
+        found = list(gang.replacing.items())
+        for place, real in found:
+            self._forget(gang, place, real)
+        return [real for _, real in found]
+
+    @cython.cfunc
+    def _forget(self, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
+        self._withdraw(gang, place, real)
+        if self.partition.events is not None:
+            self.partition.events.dropped(real)
+
+    def resize(self, app: Application, key: str, amounts: Vec, resource: dict[str, int] | None) -> bool:
+        """The ask of this key is in flight: it has other amounts from now on, no limit is asked. Is there one?"""
+        gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
+        place: Ask | None = gang.arriving.get(key)
+        if place is None:
+            return False
+        real: Ask = gang.replacing[place]
+        if self.accounting.describes(real.shape, amounts, resource):
+            return True
+        self._off_node(real)
+        real.shape = self.accounting.shape(amounts, resource, real.shape.need)
+        if real.node is not place.node:
+            self._on_node(real, cython.cast(Node, real.node))
+        self.partition.claims.review(Outcome.FORCED)
+        return True
+
+
+def _arrival(app: Application) -> int:
+    return app.seq

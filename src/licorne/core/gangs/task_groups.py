@@ -1,0 +1,119 @@
+"""The task groups of a gang, as an application's tag `yunikorn.apache.org/task-groups` lists them.
+
+The tag (docs/spec/scheduling.md, section 9.2) is a JSON list of objects with `name`, `minMember` and `minResource`, a
+map from a resource to a Kubernetes quantity. Other fields are about pods, and are left to who makes them: node
+constraints that count are those of the asks themselves. Names and units become those of asks as in the shim
+(docs/spec/k8shim.md): `cpu` is `vcore` in thousandths, everything else a whole number; what is finer is rounded up, as
+Kubernetes does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from licorne.config.quantity import FACTORS
+from licorne.core.constants import SUM_MAX
+
+TEXT_MAX: Final = 1 << 20
+GROUPS_MAX: Final = 100
+MEMBERS_MAX: Final = 10_000
+"""Bounds of a tag: its length, the groups of a gang, the members of all its groups."""
+
+_QUANTITY: Final = re.compile(r"([0-9]{1,20})(?:\.([0-9]{0,20}))?(m|k|Ki|[MGTPE]i?|[eE][0-9]{1,2})?")
+
+
+class TaskGroupSpec(NamedTuple):
+    """So many members must run for the gang to start; `resource` is what each is announced to use."""
+
+    name: str
+    members: int
+    resource: dict[str, int]
+
+
+class TaskGroupsError(ValueError):
+    """A tag that cannot be used; the text names field, value and rule."""
+
+
+@lru_cache(maxsize=64)
+def parse_task_groups(text: str) -> tuple[TaskGroupSpec, ...]:
+    """Read the tag.
+
+    Raises:
+        TaskGroupsError: it is malformed, or beyond a bound.
+    """
+    if len(text) > TEXT_MAX:
+        raise TaskGroupsError(f"task-groups: {len(text)} characters: must be at most {TEXT_MAX}")
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, list) or not document:
+        raise TaskGroupsError(f"task-groups: {text[:60]!r}: must be a JSON list of task groups that is not empty")
+    if len(document) > GROUPS_MAX:
+        raise TaskGroupsError(f"task-groups: {len(document)} groups: must be at most {GROUPS_MAX}")
+    groups = tuple(_group(f"task-groups[{number}]", item) for number, item in enumerate(document))
+    names: dict[str, None] = {}
+    for number, group in enumerate(groups):
+        if group.name in names:
+            raise TaskGroupsError(f"task-groups[{number}].name: {group.name!r}: must be there once only")
+        names[group.name] = None
+    members = sum(group.members for group in groups)
+    if members > MEMBERS_MAX:
+        raise TaskGroupsError(f"task-groups: {members} members: must be at most {MEMBERS_MAX}")
+    for name, amount in sum_of(groups).items():
+        if amount > SUM_MAX:
+            raise TaskGroupsError(f"task-groups: {amount} of {name} in all: must be at most {SUM_MAX}")
+    return groups
+
+
+def sum_of(groups: tuple[TaskGroupSpec, ...]) -> dict[str, int]:
+    """What all members together are announced to use."""
+    total: dict[str, int] = {}
+    for group in groups:
+        for name, amount in group.resource.items():
+            total[name] = total.get(name, 0) + amount * group.members
+    return total
+
+
+def _group(where: str, item: Any) -> TaskGroupSpec:
+    if not isinstance(item, dict):
+        raise TaskGroupsError(f"{where}: {_shown(item)}: must be an object")
+    name = item.get("name")
+    if not isinstance(name, str) or not name:
+        raise TaskGroupsError(f"{where}.name: {_shown(name)}: must be a text that is not empty")
+    members = item.get("minMember")
+    if type(members) is not int or not 1 <= members <= MEMBERS_MAX:
+        raise TaskGroupsError(f"{where}.minMember: {_shown(members)}: must be an integer from 1 to {MEMBERS_MAX}")
+    resource = item.get("minResource")
+    if resource is not None and not isinstance(resource, dict):
+        raise TaskGroupsError(f"{where}.minResource: {_shown(resource)}: must be a map of quantities")
+    amounts: dict[str, int] = {}
+    for kind, quantity in (resource or {}).items():
+        if not kind:
+            raise TaskGroupsError(f"{where}.minResource: '': a resource must have a name")
+        known = "vcore" if kind == "cpu" else kind
+        amounts[known] = amounts.get(known, 0) + _amount(f"{where}.minResource.{kind}", quantity, known)
+    return TaskGroupSpec(name, members, amounts)
+
+
+def _amount(where: str, quantity: Any, kind: str) -> int:
+    """A Kubernetes quantity, which never is negative here, in the unit of asks."""
+    text = str(quantity) if type(quantity) in (int, float) else quantity
+    match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 64 else None
+    if match is None:
+        raise TaskGroupsError(f"{where}: {_shown(quantity)}: must be a quantity, such as 500m, 2 or 4Gi")
+    fraction, suffix = match[2] or "", match[3] or ""
+    amount = int(match[1] + fraction) * (1000 if kind == "vcore" else 1)
+    parts = 10 ** len(fraction) * (1000 if suffix == "m" else 1)
+    factor: int = 10 ** int(suffix[1:]) if suffix[:1] in ("e", "E") and suffix[1:].isdigit() else FACTORS.get(suffix, 1)
+    value: int = -(-amount * factor // parts)
+    if value > SUM_MAX:
+        raise TaskGroupsError(f"{where}: {_shown(quantity)}: must be at most {SUM_MAX}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    return "missing" if value is None else repr(value)[:60]

@@ -1,0 +1,160 @@
+"""A trial: asks are put on nodes as if they were allocated, to see whether all of them find room, and taken off again.
+
+What is free on nodes and the node index change, and nobody is woken; undone, both are as before, to the bit. A trial may
+open nodes that are held for the gang, and let allocations end before their time (`licorne.core.gangs.backfill`).
+
+Asks are put on the first node in order that takes them, in up to three ways until all find one: in request order; the
+largest first; the largest first, each on the node on which it leaves the least. No way is exact, for bin packing is
+not. For asks that are all alike the first is: a node takes as many of them as it takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from licorne.core.nodes.node import Node
+    from licorne.core.partition import Partition
+    from licorne.core.queues.ask import Ask
+
+LOOKS_MAX = 20_000
+"""So many nodes are compared in the third way; beyond them it has failed."""
+
+
+class Trial:
+    """`held` are nodes that count as open. `refused`: a predicate kept an ask off a node that had room."""
+
+    def __init__(self, partition: Partition, held: Iterable[Node], *, ask_predicates: bool) -> None:
+        self._partition = partition
+        self._index = partition.index
+        self._opened = [node for node in held if node.schedulable and not node.reservations and not node.open]
+        self._predicates = ask_predicates and partition.predicates is not None
+        self._looks = 0
+        self.refused = False
+        for node in self._opened:
+            node.open = True
+            self._index.mend(node)
+
+    def close(self) -> None:
+        """Close again what was opened; what is placed stays so."""
+        for node in self._opened:
+            node.open = False
+            self._index.mend(node)
+
+    def place(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
+        """A node for each, all of them taken; None, and nothing is taken, if this comes to nothing."""
+        shapes = {ask.shape: None for ask in asks if not ask.required}
+        if len(shapes) > 1:
+            for shape in shapes:
+                if self._index.find(shape.amounts, shape.need, None) is None:
+                    return None
+        found = self._in_order(asks, best=False)
+        if found is not None or _alike(asks):
+            return found
+        largest = sorted(asks, key=self._size, reverse=True)  # stable: equals stay in request order
+        if largest != asks:
+            found = self._in_order(largest, best=False)
+        self._looks = 0
+        return found if found is not None else self._in_order(largest, best=True)
+
+    def place_as(self, asks: list[Ask], plan: list[tuple[Ask, Node]]) -> list[tuple[Ask, Node]] | None:
+        """The same for a plan made earlier, if it is one for these asks."""
+        if len(asks) != len(plan) or {ask: None for ask, _ in plan} != dict.fromkeys(asks):
+            return None
+        placed: list[tuple[Ask, Node]] = []
+        for ask, node in plan:
+            live = self._partition.nodes.get(node.id) is node and (
+                ask.required or node.fits(ask.shape.amounts, ask.shape.need)
+            )
+            if not live or (ask.required and self._required(ask) is None) or not self._allows(ask, node):
+                self.undo(placed)
+                return None
+            self._put(ask, node)
+            placed.append((ask, node))
+        return placed
+
+    def undo(self, placed: list[tuple[Ask, Node]]) -> None:
+        """Take them off again."""
+        for ask, node in reversed(placed):
+            node.free.plus(ask.shape.amounts)
+            self._index.mend(node)
+
+    def _put(self, ask: Ask, node: Node) -> None:
+        node.free.minus(ask.shape.amounts)
+        self._index.mend(node)
+
+    def _in_order(self, asks: list[Ask], *, best: bool) -> list[tuple[Ask, Node]] | None:
+        placed: list[tuple[Ask, Node]] = []
+        for ask in asks:
+            node = self._required(ask) if ask.required else self._best(ask) if best else self._first(ask)
+            if node is None:
+                self.undo(placed)
+                return None
+            self._put(ask, node)
+            placed.append((ask, node))
+        return placed
+
+    def _first(self, ask: Ask) -> Node | None:
+        """The first in order that is open, has room and meets the constraints, and that no predicate refuses."""
+        amounts, need = ask.shape.amounts, ask.shape.need
+        node: Node | None = self._index.find(amounts, need, None)
+        while node is not None:
+            if (need.exact or need.matches(node)) and self._allows(ask, node):
+                return node
+            node = self._index.find(amounts, need, node)
+        return None
+
+    def _best(self, ask: Ask) -> Node | None:
+        """The one on which it leaves least: least of the type of which it leaves most; the first in order of equals."""
+        amounts, need = ask.shape.amounts, ask.shape.need
+        best: Node | None = None
+        least = 0.0
+        node: Node | None = self._index.find(amounts, need, None)
+        while node is not None:
+            self._looks += 1
+            if self._looks > LOOKS_MAX:
+                return None
+            if (need.exact or need.matches(node)) and self._allows(ask, node):
+                left = max(
+                    (node.free.at(d) - amounts.at(d)) / size
+                    for d, size in enumerate(node.capacity.values())
+                    if size > 0
+                )
+                if best is None or left < least:
+                    best, least = node, left
+            node = self._index.find(amounts, need, node)
+        return best
+
+    def _required(self, ask: Ask) -> Node | None:
+        """The only node that will do, if it will: reserved for others, or held for others, it will not (7.4 otherwise)."""
+        node: Node | None = self._partition.nodes.get(ask.required)
+        if node is None or node.reservations or (node.schedulable and not node.open):
+            return None
+        if not node.free.covers(ask.shape.amounts) or not ask.shape.need.matches(node):
+            return None
+        return node if self._allows(ask, node) else None
+
+    def _allows(self, ask: Ask, node: Node) -> bool:
+        if not self._predicates or self._partition.predicate_allows(ask, node, True):
+            return True
+        self.refused = True
+        return False
+
+    def _size(self, ask: Ask) -> float:
+        """The largest part that it wants of any type that the cluster has."""
+        total = self._partition.total
+        return max((a / total.at(d) for d, a in enumerate(ask.shape.amounts.values()) if total.at(d) > 0), default=0.0)
+
+
+def _alike(asks: list[Ask]) -> bool:
+    """Do they all want the same, of the same nodes?"""
+    shape = asks[0].shape
+    for ask in asks:
+        other = ask.shape
+        if other is not shape and (other.need is not shape.need or not other.amounts.same(shape.amounts)):
+            return False
+        if ask.required != asks[0].required:
+            return False
+    return True

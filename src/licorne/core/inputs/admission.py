@@ -1,0 +1,213 @@
+"""Applications come and go (docs/spec/scheduler-interface.md, section 7.1; docs/spec/placement.md, section 5)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from licorne.config.limits import USER_NAME
+from licorne.core.amounts.faults import amounts_fault
+from licorne.core.base.rejections import Fault, Reason, naming, refused_application, rejection
+from licorne.core.base.states import TIME_MAX_NS, ApplicationEvent, ObjectState, application_table
+from licorne.core.base.tags import seconds_tag, tag
+from licorne.core.gangs.atomic import gang_of, own_fault
+from licorne.core.placement.placer import RECOVERY_PATH, PlacementRequest, is_forced
+from licorne.core.queues.application import Application
+from licorne.si.constants import NOBODY_GROUP, NOBODY_USER, TAG_APPLICATION_CREATION_TIME
+from licorne.si.messages import (
+    AcceptedApplication,
+    AddApplication,
+    RemoveApplication,
+    Termination,
+)
+
+from .node_changes import full_name
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.core.queues.queue import Queue
+
+MILLISECOND_NS = 1_000_000
+TERMINATED_MAX = 10_000
+"""How many completed and failed applications are kept; the oldest are forgotten first."""
+
+
+def add_application(partition: Partition, message: AddApplication) -> bool:
+    """Place a new application in a queue, or reject it; either is said. Was it taken?"""
+    forced = is_forced(message.tags)
+    user, groups, nobody = identity(message.user, message.groups, forced=forced, not_found=message.groups_fault)
+    fault: Fault = nobody or _fault(partition, message)
+    if not fault:
+        request = PlacementRequest(message.application_id, message.queue, user, groups, message.tags, forced)
+        placed = partition.placer.place(request, partition.tree)
+        fault = Reason(placed.reason, placed.template) if placed.queue is None else ""
+    refused = partial(_reject, partition, message, user, groups)
+    if fault or placed.queue is None:
+        refused("", fault)
+        return False
+    queue = partition.tree.find(placed.queue)
+    if queue is None:
+        queue = partition.tree.create_dynamic(placed.queue)
+    if not queue.is_leaf:
+        refused("", naming(f"failed to find queue {placed.queue} for application ", message.application_id))
+        return False
+    gang, fault = gang_of(message, queue) if message.tags else (None, "")
+    if fault:
+        _left_empty(partition, queue)
+        refused(queue.path, fault)
+        return False
+    if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
+        partition.parking.wake_blocked(queue.blocked)
+        partition.guaranteed.quota_changed(queue)
+        partition.claims.configured()
+    if message.placeholder_ask:
+        wanted = partition.numbering.of_ask(message.placeholder_ask, message.application_id)
+        fault = partition.gangs.fault(queue, message, wanted)
+        if fault:
+            _left_empty(partition, queue)
+            refused(queue.path, fault)
+            return False
+    app = _new(partition, message, queue, user, groups)
+    app.forced = forced
+    app.atomic = gang
+    queue.apps[app.id] = app
+    partition.applications[app.id] = app
+    partition.out.append(AcceptedApplication(app.id))
+    return True
+
+
+def identity(
+    user: str, groups: tuple[str, ...], *, forced: bool, not_found: str = ""
+) -> tuple[str, tuple[str, ...], str]:
+    """Who an application belongs to: (user, groups, why they are refused), docs/spec/config.md, section 12.1.
+
+    Groups that are handed in count as they are. Without any, and without a resolver, a user's only group has the
+    user's name. `not_found`: why a resolver that was asked found none.
+    """
+    if not user and not forced:
+        return user, groups, "empty user cannot resolve"
+    if not user:
+        return NOBODY_USER, groups or (NOBODY_GROUP,), ""
+    if groups and not USER_NAME.fullmatch(user):
+        return user, groups, "invalid username, it contains invalid characters"
+    if not_found and not groups:
+        return (user, (NOBODY_GROUP,), "") if forced else (user, groups, not_found)
+    return user, groups or (user,), ""
+
+
+def _fault(partition: Partition, message: AddApplication) -> Fault:
+    """What speaks against the application before a queue is looked for, in the order of the specification.
+
+    Source: docs/spec/scheduler-interface.md, section 7.1.
+    """
+    app_id = message.application_id
+    if not app_id:
+        return "application without an applicationID"
+    if partition.state is not ObjectState.ACTIVE:
+        return naming(f"partition {full_name(partition)} is stopped cannot add a new application ", app_id)
+    if app_id in partition.applications:
+        where = f" to partition {full_name(partition)}, but application already existed"
+        return naming("adding application ", app_id, where)
+    wrong = amounts_fault(message.placeholder_ask)
+    return f"placeholderAsk: {wrong}" if wrong else own_fault(message) if message.tags else ""
+
+
+def _new(
+    partition: Partition, message: AddApplication, queue: Queue, user: str, groups: tuple[str, ...]
+) -> Application:
+    number = partition.next_application_number()
+    created = seconds_tag(tag(message.tags, TAG_APPLICATION_CREATION_TIME))
+    submitted = partition.moment() if created is None else created
+    app = Application(message.application_id, number, submitted, queue, user)
+    app.groups = groups
+    app.tags = message.tags
+    app.starting = partition.starting
+    app.table = application_table(first_interface=partition.first_interface, starting=partition.starting)
+    app.placeholder_resource = message.placeholder_ask
+    app.placeholder_ask = partition.types.amounts(message.placeholder_ask)
+    timeout = timeout_ns(message.execution_timeout_ms)
+    if message.timeout_is_running_time and app.placeholder_ask.zero():
+        app.running_timeout_ns = timeout
+    elif message.placeholder_ask or timeout > 0:
+        partition.gangs.admitted(app, message, timeout)
+    return app
+
+
+def timeout_ns(timeout_ms: int) -> int:
+    """A timeout of a message in nanoseconds; 0, as for negative ones, is never."""
+    return min(max(0, timeout_ms) * MILLISECOND_NS, TIME_MAX_NS)
+
+
+def _left_empty(partition: Partition, queue: Queue) -> None:
+    """The application that this queue was for is rejected, and the queue may have been made for it."""
+    if partition.events is not None:
+        partition.events.queues.look_at_path(queue)
+    partition.cleaner.watch()
+
+
+def _reject(
+    partition: Partition, message: AddApplication, user: str, groups: tuple[str, ...], queue: str, reason: Fault
+) -> None:
+    partition.rejected.append(rejection(message, user, groups, queue, str(reason), partition.now))
+    partition.out.append(refused_application(message, reason))
+
+
+def remove_application(partition: Partition, message: RemoveApplication) -> None:
+    """The application is gone at once, with all that it has; what is unknown is ignored."""
+    app = partition.applications.get(message.application_id)
+    if app is not None:
+        end_application(partition, app, f"Application {app.id} Removed")
+
+
+def end_application(partition: Partition, app: Application, message: str) -> None:
+    """Drop its asks, release its allocations, and take it out of its queue and the partition."""
+    if app.gang is not None:
+        partition.gangs.forget(app)
+        partition.replacement.abandon(app)
+    for ask in list(app.asks.values()):
+        partition.drop_ask(app, ask)
+    allocations = list(app.allocations.values())
+    for alloc in allocations:
+        partition.accounting.remove_allocation(app, alloc)
+        partition.notify_released(alloc, Termination.STOPPED_BY_RM, message)
+    if allocations:
+        partition.lifecycle.fire(app, ApplicationEvent.COMPLETE)
+    partition.lifecycle.removed(app)
+    partition.remove_application(app)
+    partition.dirty = True
+
+
+def retire(partition: Partition, app: Application) -> None:
+    """A completed or failed application leaves its queue, and is kept for a while, within a limit."""
+    partition.applications.pop(app.id, None)
+    partition.terminated[app] = None
+    if app.past is not None:
+        app.past.forget_usage()
+    if len(partition.terminated) > TERMINATED_MAX:
+        forget(partition, next(iter(partition.terminated)))
+    leave_queue(partition, app)
+
+
+def leave_queue(partition: Partition, app: Application) -> None:
+    """It has nothing left, and leaves its queue: nothing is to be done for it, and nobody is to wake it."""
+    app.queue.apps.pop(app.id, None)
+    for queue in app.queue.lineage():
+        queue.accepted.pop(app, None)
+        queue.blocked.pop(app, None)
+    partition.parking.forget(app)
+    partition.guaranteed.forget(app)
+    partition.atomic.forget(app)
+    if app.gang is not None:
+        partition.gangs.forget(app)
+    partition.timers.cancel(app.running_timer)
+    partition.timers.cancel(app.backoff_timer)
+    if not app.queue.apps:  # what else could have become empty?
+        partition.cleaner.watch()
+
+
+def forget(partition: Partition, app: Application) -> None:
+    """An application that has ended expires."""
+    if partition.events is not None:
+        partition.events.expired(app)
+    partition.terminated.pop(app, None)
+    partition.timers.cancel(app.timer)

@@ -1,0 +1,425 @@
+"""Asks and allocations come in and change.
+
+Source: docs/spec/scheduler-interface.md, section 7.3; docs/spec/scheduling.md, section 14.
+
+A new ask takes the short way through `Intake`, which is why this file is compiled; everything else is rare.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import cython
+
+from licorne.core.base.rejections import Reason, naming, refused_allocation
+from licorne.core.base.states import ApplicationState, ObjectState
+from licorne.core.base.tags import seconds_tag
+from licorne.core.nodes.constraints import ConstraintError
+from licorne.core.preemption.evictions import Outcome
+from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
+from licorne.si.messages import AddApplication, RejectedApplication
+
+from .admission import add_application, timeout_ns
+from .node_changes import full_name, set_foreign
+
+if cython.compiled:
+    from cython.cimports.licorne.core.amounts.vectors import Types, Vec, new_vec
+    from cython.cimports.licorne.core.constants import (
+        NEGATIVE,
+        NEW_TYPES,
+        NOTHING_IN_IT,
+        PRIORITY_HIGHEST,
+        PRIORITY_LOWEST,
+        SUM_MAX,
+        TOO_LARGE,
+    )
+    from cython.cimports.licorne.core.nodes.node import Need
+    from cython.cimports.licorne.core.queues.application import Application
+    from cython.cimports.licorne.core.queues.ask import Ask, Shape
+    from cython.cimports.licorne.core.queues.queue import Queue
+    from cython.cimports.licorne.core.waiting.accounting import Accounting
+    from cython.cimports.licorne.core.waiting.parking import Parking
+    from cython.cimports.licorne.si.allocations import Allocation
+    from cython.cimports.prefetch import item, prefetch
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.core.amounts.vectors import Types, Vec, new_vec
+    from licorne.core.constants import (
+        NEGATIVE,
+        NEW_TYPES,
+        NOTHING_IN_IT,
+        PRIORITY_HIGHEST,
+        PRIORITY_LOWEST,
+        SUM_MAX,
+        TOO_LARGE,
+    )
+    from licorne.core.nodes.node import Need
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask, Shape
+    from licorne.core.queues.queue import Queue
+    from licorne.core.waiting.accounting import Accounting
+    from licorne.core.waiting.parking import Parking
+    from licorne.si.messages import Allocation
+
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from licorne.core.base.rejections import Fault
+    from licorne.core.partition import Partition
+
+ACTIVE = ObjectState.ACTIVE
+NEW = ApplicationState.NEW
+COMPLETING = ApplicationState.COMPLETING
+RESUMING = ApplicationState.RESUMING
+FAILING = ApplicationState.FAILING
+REPEATS_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
+
+
+@cython.cclass
+class Intake:
+    """Where asks and allocations come into a partition. What is rare is asked of the partition itself."""
+
+    partition: Partition
+    applications: dict[str, Application]
+    accounting: Accounting
+    parking: Parking
+    types: Types
+    root: Queue
+    plain: Need
+    amounts: Vec  # of the message at hand
+    ahead: list[Application | None]  # the applications of the next eight messages, None where one has none
+    active: cython.bint  # the partition, which does not change its state within a run of messages
+    first_interface: cython.bint
+
+    def __init__(
+        self,
+        partition: Partition,
+        applications: dict[str, Application],
+        accounting: Accounting,
+        root: Queue,
+        plain: Need,
+    ) -> None:
+        self.partition = partition
+        self.applications = applications
+        self.accounting = accounting
+        self.parking = accounting.parking
+        self.types = accounting.types
+        self.root = root
+        self.plain = plain
+        self.amounts = Vec()
+        self.ahead = [None] * 8
+        self.active = True
+        self.first_interface = partition.first_interface
+
+    def take_run(self, messages: list[Any], start: int, name: str) -> int:
+        """Take in messages, from `start` on, while they are `Allocation` for the partition that is called `name` there.
+
+        Returns the place of the first one that is not.
+        """
+        i: cython.Py_ssize_t = start
+        message: Allocation
+        self.active = self.partition.state is ACTIVE
+        while i < len(messages) and isinstance(messages[i], Allocation):
+            message = cython.cast(Allocation, messages[i])
+            if message.partition != name:
+                break
+            if cython.compiled:
+                self._fetch_ahead(messages, i)
+            self._take(message)
+            i += 1
+        return i
+
+    def take(self, message: Allocation) -> None:
+        """An ask, an allocation that exists already, another scheduler's allocation, or a change of one of these."""
+        self.active = self.partition.state is ACTIVE
+        self._take(message)
+
+    @cython.cfunc
+    def _fetch_ahead(self, messages: list[Any], i: cython.Py_ssize_t) -> cython.void:
+        """Have the processor fetch what the applications of the next messages hold: a hint, of which nothing depends.
+
+        Where many applications take turns, each was looked at long ago. As in `licorne.si.reading`: of one message the
+        application, of those that come sooner what that names, link by link.
+        """
+        if cython.compiled:
+            at: cython.Py_ssize_t = i + 8
+            ahead: list[Any] = self.ahead
+            app: Application | None = None
+            if at < len(messages) and isinstance(messages[at], Allocation):
+                app = self.applications.get(cython.cast(Allocation, messages[at]).application_id)
+                if app is not None:
+                    prefetch(cython.cast(cython.p_void, app), 6)
+            ahead[at & 7] = app
+            if ahead[(i + 6) & 7] is not None:
+                cython.cast(Application, item(ahead, (i + 6) & 7)).prefetch_fields()
+            if ahead[(i + 4) & 7] is not None:
+                cython.cast(Application, item(ahead, (i + 4) & 7)).prefetch_more()
+
+    @cython.cfunc
+    def _take(self, message: Allocation) -> cython.void:
+        tags = message.tags
+        if tags and TAG_FOREIGN in tags:
+            set_foreign(self.partition, message)
+            return
+        app: Application | None = self.applications.get(message.application_id)
+        made: Application | None = None
+        need: Need = self.plain
+        fault: Fault = self._fault(app, message)
+        if not fault and tags and TAG_NODE_CONSTRAINTS in tags:
+            try:
+                need = self.partition.needs.of_text(tags[TAG_NODE_CONSTRAINTS])
+            except ConstraintError as error:
+                fault = str(error)
+        if not fault and app is None:
+            made, fault = _independent(self.partition, message)
+            app = made
+        if not fault:
+            fault = self._known_or_new(app, message, need)
+        if fault:
+            if made is not None:
+                self.partition.remove_application(made)
+            self.partition.out.append(refused_allocation(message, fault))
+
+    @cython.cfunc
+    def _fault(self, app: Application | None, message: Allocation) -> Fault:
+        """Why the message is refused, whatever is there already; empty if it is not.
+
+        Source: order of docs/spec/scheduler-interface.md, section 7.3.
+
+        If it is not, `amounts` are those of the message.
+        """
+        if not self.active:
+            where = f"partition {full_name(self.partition)} is stopped; cannot process allocation "
+            return naming(where, message.key)
+        if app is None:
+            if not message.independent:
+                return naming("failed to find application ", message.application_id)
+        elif message.independent and not app.independent:
+            return naming("allocationKey: ", repr(message.key), ": an application has this ID")
+        elif app.state is FAILING or (app.state is RESUMING and message.placeholder and message.task_group):
+            return naming("application ", message.application_id, f" is {app.state.lower()}")
+        if not message.resource:
+            return "allocation contains no resources"
+        found: cython.int = self.types.read(message.resource, self.amounts)
+        if found == NOTHING_IN_IT:
+            return "allocation contains no resources"
+        if found == NEGATIVE:
+            return "allocation contains negative resources"
+        if found == TOO_LARGE:
+            return f"resourcePerAlloc: a quantity is larger than {SUM_MAX}"
+        if not message.key:
+            return "allocation without an allocationKey"
+        if not 1 <= message.max_allocations <= REPEATS_MAX:
+            return f"maxAllocations: {message.max_allocations}: must be at least 1"
+        if message.priority_class and message.priority_class not in self.partition.settings.priority_classes:
+            return f"priorityClassName: {message.priority_class!r}: no such priority class is set"
+        if not PRIORITY_LOWEST <= message.priority <= PRIORITY_HIGHEST:
+            return f"priority: {message.priority}: must be an integer of 32 bits"
+        if found == NEW_TYPES:  # all is well, so that they may become known
+            self.amounts = self.partition.numbering.of_ask(message.resource, message.application_id)
+        return ""
+
+    @cython.cfunc
+    def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> Fault:
+        assert app is not None
+        pending: Ask | None = app.asks.get(message.key)
+        alloc: Ask | None = None
+        if app.allocations:
+            alloc = app.allocations.get(message.uuid or message.key)
+        if pending is None and alloc is None and message.placeholder and app.atomic is not None:
+            return naming("placeholder: application ", app.id, " is placed as a whole and has none")
+        if message.node_id:
+            return _placed_outside(self, app, message, need, pending, alloc)
+        if pending is not None:
+            _change_ask(self.partition, app, pending, message)
+        elif alloc is not None:
+            _resize(self.partition, app, alloc, message)
+        elif app.gang is None or not self.partition.replacement.resize(
+            app, message.key, self.amounts, message.resource
+        ):
+            ask: Ask = self.make(app, message, need)
+            self.submitted_with(app, ask)
+            if app.state is NEW or app.state is COMPLETING:
+                self.partition.lifecycle.ask_added(app)
+            self.accounting.pend(app, ask)
+        return ""
+
+    @cython.cfunc
+    def submitted_with(self, app: Application, ask: Ask) -> cython.void:
+        """An application is as old as its oldest ask: one with a creation time of its own may be older than it."""
+        if ask.created < app.submitted and ask.created < self.parking.now:
+            self.parking.sleep(app)  # its place in the order changes
+            app.submitted = ask.created
+            self.parking.wake(app)
+            if app.reservations:  # in a stateaware queue it may be its turn now
+                self.parking.reserved_stale = True
+
+    @cython.cfunc
+    def make(self, app: Application, message: Allocation, need: Need) -> Ask:
+        """The ask of a message whose amounts are `amounts`."""
+        ask: Ask = Ask.__new__(Ask)
+        tags = message.tags
+        shape: Shape = self.accounting.shape_for(app, self.amounts, message.resource, need)
+        if shape.amounts is self.amounts:  # they are the shape's now
+            self.amounts = new_vec(0, 0)
+        self.accounting.asks_seen += 1  # asks are numbered in the order of their arrival
+        ask.initialise(message.key, app, shape, message.priority, self.parking.now, self.accounting.asks_seen)
+        if message.priority_class:
+            ask.priority = self.partition.settings.priority_classes[message.priority_class]
+        if tags:
+            if TAG_ALLOCATION_CREATION_TIME in tags:
+                tagged = seconds_tag(tags[TAG_ALLOCATION_CREATION_TIME])
+                if tagged is not None:
+                    ask.created = tagged
+            ask.required = tags.get(TAG_REQUIRED_NODE, "")
+            ask.tags = tags
+        ask.repeats = message.max_allocations
+        if message.task_group:
+            ask.task_group = message.task_group
+            ask.placeholder = message.placeholder
+            if ask.placeholder:
+                self.partition.gangs.arrived(app, ask, 1 if message.node_id else ask.repeats)
+        ask.originator = message.originator
+        ask.allow_self = message.allow_preempt_self
+        ask.allow_other = message.allow_preempt_other
+        if message.timeout_ms > 0:
+            ask.timeout_ns = timeout_ns(message.timeout_ms)
+        return ask
+
+
+def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation) -> None:
+    """A known ask: other resources (or, in the first interface, another number) count from now on; nothing else."""
+    repeats = message.max_allocations if partition.first_interface else ask.repeats
+    amounts: Vec = partition.intake.amounts
+    if repeats == ask.repeats and partition.accounting.describes(ask.shape, amounts, message.resource):
+        return
+    _ask_for(partition, app, ask, partition.accounting.shape(amounts, message.resource, ask.shape.need), repeats)
+
+
+def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, repeats: int) -> None:
+    partition.accounting.unpend(app, ask)
+    ask.shape = shape
+    if ask.placeholder:
+        partition.gangs.arrived(app, ask, repeats - ask.repeats)
+    ask.repeats = repeats
+    partition.accounting.pend(app, ask)
+    partition.guaranteed.seen.pop(app, None)  # it is no longer in its place among the asks
+    if ask.reserved is not None:
+        partition.parking.reserved_stale = True  # it may fit now
+        partition.claims.changed(ask)
+
+
+def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation) -> None:
+    """An allocation uses something else now: counted everywhere, no limit is asked.
+
+    Source: forced, docs/spec/scheduling.md, section 8.2.
+    """
+    amounts: Vec = partition.intake.amounts
+    if partition.accounting.describes(alloc.shape, amounts, message.resource):
+        return
+    more = amounts.clone()
+    more.minus(alloc.shape.amounts)
+    _use(partition, app, alloc, partition.accounting.shape(amounts, message.resource, alloc.shape.need))
+    if partition.accounting.watch is not None:
+        partition.accounting.watch.resized(app, alloc)
+    if partition.config.quota_preemption_enabled:
+        partition.quotas.usage_forced(app.queue, more)
+    if app.gang is not None:
+        partition.gangs.mark_dirty(app)
+    partition.claims.review(Outcome.FORCED)
+
+
+def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
+    """The allocation counts with these amounts from now on, everywhere."""
+    node = alloc.node
+    assert node is not None, "an allocation has a node"
+    preempted = alloc.preempted
+    deadline, alloc.deadline = alloc.deadline, None  # it goes on
+    partition.accounting.remove_allocation(app, alloc)
+    alloc.preempted = False
+    alloc.deadline = deadline
+    alloc.shape = shape
+    partition.accounting.add_allocation(app, alloc, node)
+    if preempted:
+        partition.accounting.preempting(app, alloc)
+
+
+def read_again(partition: Partition, app: Application, names: dict[str, None]) -> None:
+    """These types have other numbers now, or none: what the application asks for and uses of them is counted anew.
+
+    Only what asks for types that share a number, or for types that have lost theirs, can be concerned.
+    """
+    ask: Ask
+    gang = app.gang
+    types: Types = partition.types
+    flying = [] if gang is None else list(gang.replacing.values())
+    for ask in [*app.asks.values(), *app.allocations.values(), *flying]:
+        resource: dict[str, int] = ask.shape.resource
+        if names.keys().isdisjoint(resource):
+            continue
+        shape: Shape = Shape(types.amounts(resource), resource, ask.shape.need)
+        if ask.block is not None:
+            _ask_for(partition, app, ask, shape, ask.repeats)
+        elif ask.id in app.allocations:
+            _use(partition, app, ask, shape)
+        else:
+            partition.replacement.resize(app, ask.key, shape.amounts, resource)
+    if not names.keys().isdisjoint(app.placeholder_resource):
+        app.placeholder_ask = types.amounts(app.placeholder_resource)
+
+
+def _placed_outside(
+    intake: Intake, app: Application, message: Allocation, need: Need, pending: Ask | None, alloc: Ask | None
+) -> str:
+    """An allocation that exists already: taken even above quota, and announced (recovery, or placed elsewhere)."""
+    partition: Partition = intake.partition
+    if alloc is not None:
+        _resize(partition, app, alloc, message)
+        return ""
+    node = partition.nodes.get(message.node_id)
+    if node is None:
+        return f"failed to find node {message.node_id}"
+    if not app.group_chosen:
+        partition.limits.attach(app)
+    if app.gang is not None:
+        partition.replacement.placed_outside(app, message.key)
+    if pending is not None and pending.repeats == 1 and not partition.first_interface:
+        partition.drop_ask(app, pending, counted=False)
+        new = pending
+        new.shape = partition.accounting.shape(intake.amounts, message.resource, need)
+    else:
+        new = intake.make(app, message, need)
+        new.repeats = 0
+        if partition.first_interface:
+            new.id = message.uuid or partition.descent.uuids.next()
+        intake.submitted_with(app, new)
+    partition.lifecycle.ask_added(app)
+    new.bound_ns = partition.now
+    partition.accounting.add_allocation(app, new, node)
+    if partition.config.quota_preemption_enabled:
+        partition.quotas.usage_forced(app.queue, new.shape.amounts)
+    if node.reservations:
+        partition.parking.reserved_stale = True  # one more that can make room for an ask that requires the node
+    partition.allocated(app, new)
+    app.gang_changed()  # it may be a member that runs already
+    partition.parking.wake(app)  # a user's or group's limit of applications counts it from now on: it may run
+    partition.descent.announce(app, new)
+    partition.claims.review(Outcome.FORCED)
+    return ""
+
+
+def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, Fault]:
+    """An ask without an application (first interface): an application of its own.
+
+    Source: docs/spec/scheduler-interface.md, section 9.
+    """
+    add = AddApplication(application_id=message.key, user="nobody", groups=("nogroup",), tags=message.tags or {})
+    start = len(partition.out)
+    if not add_application(partition, add):
+        rejected = partition.out.pop()
+        assert isinstance(rejected, RejectedApplication), "the refusal is told last"
+        return None, Reason(rejected.reason, rejected.template or rejected.reason)
+    del partition.out[start:]  # the resource manager knows of no application
+    app = partition.applications[message.key]
+    app.independent = True
+    if partition.events is not None:
+        partition.events.independent(app)
+    return app, ""

@@ -1,0 +1,289 @@
+"""The life of an application: which event fires when, and what a change of state does (docs/spec/states.md, section 1).
+
+The tables are in `licorne.core.base.states`. Here is what happens on the way: the resource manager is told, running
+applications are counted in their queues (docs/spec/scheduling.md, section 10), timers are set and cancelled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import cython
+
+from licorne.core.base.states import RUNNING_STATES, STATE_TIMERS, ApplicationEvent, ApplicationState, next_state
+from licorne.core.base.timers import Timers
+from licorne.core.gangs.timeout import release_rest
+from licorne.si.messages import Termination, UpdatedApplication
+
+from .admission import forget, retire
+
+if cython.compiled:
+    from cython.cimports.licorne.core.queues.application import Application
+    from cython.cimports.licorne.core.queues.ask import Ask
+    from cython.cimports.licorne.core.queues.limits import Limits
+    from cython.cimports.licorne.core.queues.queue import Queue
+    from cython.cimports.licorne.core.waiting.parking import Parking
+else:
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+    from licorne.core.queues.limits import Limits
+    from licorne.core.queues.queue import Queue
+    from licorne.core.waiting.parking import Parking
+
+if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+    from licorne.core.partition import Partition
+
+# Members of an enumeration are slow to get at where they are defined.
+NEW = ApplicationState.NEW
+ACCEPTED = ApplicationState.ACCEPTED
+STARTING = ApplicationState.STARTING
+COMPLETING = ApplicationState.COMPLETING
+COMPLETED = ApplicationState.COMPLETED
+RESUMING = ApplicationState.RESUMING
+FAILING = ApplicationState.FAILING
+FAILED = ApplicationState.FAILED
+REJECTED = ApplicationState.REJECTED
+RUN = ApplicationEvent.RUN
+COMPLETE = ApplicationEvent.COMPLETE
+FAIL = ApplicationEvent.FAIL
+PLAIN: dict[ApplicationState | ApplicationEvent, str] = {
+    member: member.value for kind in (ApplicationState, ApplicationEvent) for member in kind
+}
+STATE_LOG_LENGTH = 100
+
+
+@cython.cclass
+class Lifecycle:
+    """Moves the applications of one partition from state to state."""
+
+    partition: Partition
+    limits: Limits
+    parking: Parking
+    timers: Timers
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.limits = partition.limits
+        self.parking = partition.parking
+        self.timers = partition.timers
+
+    def fire(self, app: Application, event: ApplicationEvent, message: str = "") -> bool:
+        """Fire an event; False, and nothing changed, where the state has no transition for it."""
+        return self._fire(app, event, message)
+
+    @cython.cfunc
+    def _fire(self, app: Application, event: ApplicationEvent, message: str) -> cython.bint:
+        old: ApplicationState = app.state
+        new: ApplicationState | None = next_state(app.table, old, event)
+        if new is None:
+            return False
+        if new is not old:
+            self._enter(app, old, new, message or PLAIN[event])
+        return True
+
+    @cython.cfunc
+    def _enter(self, app: Application, old: ApplicationState, new: ApplicationState, message: str) -> cython.void:
+        now = self.partition.now
+        name: str = PLAIN[new]
+        runs: cython.bint = new in RUNNING_STATES
+        app.state = new
+        app.state_log.append((now, name))
+        if len(app.state_log) > STATE_LOG_LENGTH:
+            del app.state_log[0]
+        self._set_timer(app, new)
+        if runs != (old in RUNNING_STATES):
+            self._count_running(app, 1 if runs else -1)
+            if runs:
+                self._started(app)
+        if old is ACCEPTED:
+            self._leave_accepted(app)
+            self.parking.wake(app)  # no slot is asked for any more: it may have got here without one
+        if new is not REJECTED and not app.independent:  # its owner knows of no application
+            self.partition.out.append(UpdatedApplication(app.id, name, now, message))
+        if app.queue.stateaware:
+            self.parking.wake_slots(app.queue.blocked)
+        if app.reservations:
+            self.parking.reserved_stale = True
+        if new is COMPLETED or new is FAILED:
+            app.finished_ns = self.partition.now
+            app.message = message
+            if self.partition.on_end is not None:
+                self.partition.on_end(app)
+            self._leave_limits(app, True)
+            retire(self.partition, app)
+
+    @cython.cfunc
+    def _set_timer(self, app: Application, state: ApplicationState) -> cython.void:
+        """A state that may only last so long has begun, or ends by now."""
+        if app.timer is not None:
+            self.timers.cancel(app.timer)
+            app.timer = None
+        timeout = STATE_TIMERS.get(state)
+        if timeout is not None:
+            app.timer = self.timers.add(self.partition.now + timeout.length_ns, "state", app)
+
+    @cython.cfunc
+    def _started(self, app: Application) -> cython.void:
+        if app.started_ns == 0:
+            app.started_ns = self.partition.now
+        if app.running_timeout_ns > 0 and app.running_timer is None:
+            app.running_timer = self.timers.add(self.partition.now + app.running_timeout_ns, "running", app)
+
+    @cython.cfunc
+    def _count_running(self, app: Application, change: cython.longlong) -> cython.void:
+        """Count it in its queues: never up to more than their maximum, nor below 0.
+
+        Source: docs/spec/scheduling.md, section 10.
+        """
+        queue: Queue | None = app.queue
+        running: cython.longlong
+        while queue is not None:
+            running = queue.running + change
+            if running < 0:
+                running = 0
+            if change > 0 and queue.max_apps and running > queue.max_apps:
+                running = queue.max_apps
+            queue.running = running
+            if change < 0:
+                self.parking.wake_slots(queue.blocked)
+            queue = queue.parent
+
+    @cython.cfunc
+    def _leave_accepted(self, app: Application) -> cython.void:
+        """Its slot as an accepted application is free at all levels (docs/spec/scheduling.md, section 16.13)."""
+        queue: Queue | None = app.queue
+        while queue is not None:
+            if app in queue.accepted:
+                del queue.accepted[app]
+                self.parking.wake_slots(queue.blocked)
+            queue = queue.parent
+
+    # -- who may be tried ------------------------------------------------------------------------------
+
+    @cython.ccall
+    def may_be_tried(self, app: Application) -> cython.bint:
+        """May the regular and the reserved pass look at it? If not, it waits for what refused it."""
+        if app.state is ACCEPTED:
+            queue = self.refusing_queue(app)
+            if self.partition.events is not None:
+                self.partition.events.may_run(app, queue is None, self.limits.first_refusal(app) is None)
+            if queue is not None:
+                queue.blocked[app] = None
+                return False
+            tracker = self.limits.first_refusal(app)
+            if tracker is not None:
+                tracker.blocked[app] = None
+                return False
+        if app.queue.stateaware and not self.passes_state_filter(app):
+            app.queue.blocked[app] = None
+            return False
+        return True
+
+    @cython.ccall
+    def refusing_queue(self, app: Application) -> Queue | None:
+        """The highest queue that has no slot for one more running application (docs/spec/scheduling.md, section 10)."""
+        found: Queue | None = None
+        queue: Queue | None = app.queue
+        taken: cython.longlong
+        while queue is not None:
+            taken = queue.running + len(queue.accepted)
+            if queue.max_apps and taken >= queue.max_apps and app not in queue.accepted:
+                found = queue
+            queue = queue.parent
+        return found
+
+    @staticmethod
+    def passes_state_filter(app: Application) -> bool:
+        """The first filter of *Sorting Policies* for stateaware: running, the one starting, or else the oldest accepted."""
+        if app.state not in (ACCEPTED, STARTING):
+            return True
+        apps = app.queue.apps.values()
+        chosen = [a for a in apps if a.state is STARTING]
+        chosen = chosen or [a for a in apps if a.state is ACCEPTED]
+        return app is min(chosen, key=lambda a: (a.submitted, a.seq))
+
+    # -- triggers (docs/spec/states.md, section 1.5) -------------------------------------------------------------
+
+    def ask_added(self, app: Application) -> None:
+        """A new ask: a new or completing application becomes active."""
+        if app.state in (NEW, COMPLETING):
+            self._fire(app, RUN, "")
+
+    def allocated(self, app: Application, alloc: Ask) -> None:
+        """A new allocation: a real one makes it run; placeholders do when all that were announced are there."""
+        if alloc.placeholder:
+            self.partition.gangs.placed(app, alloc)
+        elif app.state is not RESUMING:  # which ends with the last placeholder
+            self._fire(app, RUN, "")
+
+    @cython.ccall
+    def emptied(self, app: Application) -> cython.void:
+        """An ask or allocation is gone: if it was the last, the application completes, or has failed."""
+        if app.asks_pending or app.allocations:
+            return
+        if app.state is FAILING:
+            self._fire(app, FAIL, "")
+        elif app.state is RESUMING:
+            self._fire(app, RUN, "")
+        elif app.state is not COMPLETING:
+            self._fire(app, COMPLETE, "")
+        gone = app.independent and app.id in self.partition.applications
+        self._leave_limits(app, gone)
+        if gone:
+            self.partition.remove_application(app)
+
+    @cython.cfunc
+    def _leave_limits(self, app: Application, gone: cython.bint) -> cython.void:
+        """Nothing of it is allocated or pending: its user's and group's slots are free for others."""
+        other: Application
+        for other in self.limits.left(app, gone=gone):
+            self.parking.wake(other)
+            self.parking.reserved_stale = True
+
+    def removed(self, app: Application) -> None:
+        """The resource manager has removed it: nobody waits for its slot any longer."""
+        if app.state in RUNNING_STATES:
+            self._count_running(app, -1)
+        self._leave_accepted(app)
+        self._leave_limits(app, True)
+        if app.queue.stateaware:
+            self.parking.wake_slots(app.queue.blocked)
+
+    def fail(self, app: Application, message: str) -> None:
+        """It is to end: drop its asks, ask the resource manager to end its allocations with TIMEOUT."""
+        if not self._fire(app, FAIL, message):
+            return
+        if app.gang is not None:
+            self.partition.replacement.abandon(app)
+        for ask in list(app.asks.values()):
+            self.partition.drop_ask(app, ask)
+        for alloc in list(app.allocations.values()):
+            self.time_out(alloc)
+        self.emptied(app)
+
+    def time_out(self, alloc: Ask) -> None:
+        """Ask the resource manager to end the allocation, once; it is counted until that is confirmed."""
+        if alloc.released or alloc.preempted:
+            return
+        alloc.released = True
+        self.partition.accounting.asked_to_end += 1
+        self.partition.notify_released(alloc, Termination.TIMEOUT, "execution timeout reached")
+
+    # -- timers ----------------------------------------------------------------------------------------
+
+    def timer_due(self, app: Application) -> None:
+        """Its state has lasted its time (docs/spec/states.md, section 1.6)."""
+        app.timer = None
+        if app.state is COMPLETING:
+            if app.gang is None or not release_rest(self.partition, app):
+                self._fire(app, COMPLETE, "")
+        elif app.state is STARTING:
+            self._fire(app, RUN, "")
+        else:
+            forget(self.partition, app)
+
+    def running_time_over(self, app: Application) -> None:
+        """The execution timeout of an application in the first interface (docs/spec/scheduling.md, section 16.9)."""
+        app.running_timer = None
+        if app.state in RUNNING_STATES:
+            self.fail(app, "ExecutionTimeout")

@@ -1,0 +1,261 @@
+"""Nodes come, change and go; other schedulers' allocations occupy them.
+
+Sources: docs/spec/scheduler-interface.md, section 7.2; docs/spec/scheduling.md, sections 14 and 16.4;
+docs/spec/states.md, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from licorne.core.amounts.faults import amounts_fault
+from licorne.core.amounts.vectors import Vec
+from licorne.core.base.rejections import Fault, naming, refused_allocation, refused_node
+from licorne.core.base.states import ObjectState
+from licorne.core.base.tags import seconds_tag
+from licorne.core.nodes.constraints import ConstraintError, NodeLabels
+from licorne.core.nodes.node import Node
+from licorne.core.preemption.evictions import Outcome
+from licorne.si.constants import FOREIGN_STATIC, TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN
+from licorne.si.messages import (
+    AcceptedNode,
+    Allocation,
+    NodeAction,
+    NodeUpdate,
+    Termination,
+)
+from licorne.si.partitions import qualified_partition
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+
+
+def change_node(partition: Partition, message: NodeUpdate) -> bool:
+    """Do what a message wants done with a node. Is there a new one?"""
+    action = message.action
+    if action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
+        return _create(partition, message)
+    node = partition.nodes.get(message.node_id)
+    fault: Fault = ""
+    if node is None:
+        fault = naming("failed to find node ", message.node_id)
+    elif action is NodeAction.UPDATE:
+        fault = _update(partition, node, message)
+    elif action is NodeAction.DRAIN_NODE:
+        set_schedulable(partition, node, False)
+    elif action is NodeAction.DRAIN_TO_SCHEDULABLE:
+        if message.strict and node.schedulable:
+            fault = naming("node ", node.id, " is not draining")
+        else:
+            set_schedulable(partition, node, True)
+    elif action is NodeAction.DECOMISSION:
+        remove_node(partition, node)
+    if fault and message.strict:
+        partition.out.append(refused_node(message, fault))
+    return False
+
+
+def full_name(partition: Partition) -> str:
+    """`[rmID]name`, as reasons name a partition."""
+    return qualified_partition(partition.name, partition.owner)
+
+
+def _create(partition: Partition, message: NodeUpdate) -> bool:
+    attributes = message.attributes or {}
+    capacity = {name: amount for name, amount in (message.capacity or {}).items() if amount}
+    fault = amounts_fault(capacity) or amounts_fault(message.occupied)
+    fault = fault or partition.numbering.node_fault(capacity, message.occupied)
+    labels = NodeLabels()
+    try:
+        labels = NodeLabels.from_attributes(attributes)
+    except ConstraintError as error:
+        fault = fault or str(error)
+    words: tuple[str, ...] = (fault,) if fault else ()
+    if partition.state is not ObjectState.ACTIVE:
+        words = (f"partition {full_name(partition)} is stopped cannot add a new node ", message.node_id)
+    elif message.node_id in partition.nodes:
+        words = (
+            "failed to add node ",
+            message.node_id,
+            f" to partition {full_name(partition)}, error: partition {full_name(partition)} has an existing node ",
+            message.node_id,
+            ", node name must be unique",
+        )
+    elif not message.node_id:
+        words = words or ("node without a nodeID",)
+    if words:
+        reason = naming(f"failure while adding new node, node rejected with error: \n{words[0]}", *words[1:])
+        partition.out.append(refused_node(message, reason))
+        return False
+    partition.numbering.register_node_types(capacity, message.occupied)
+    node = Node(message.node_id, attributes, labels, partition.types.amounts(capacity))
+    node.schedulable = message.action is NodeAction.CREATE
+    node.base_occupied = partition.types.amounts(message.occupied or {})
+    node.occupied.plus(node.base_occupied)
+    node.refree()
+    partition.numbering.count_node(node, 1)
+    partition.nodes[node.id] = node
+    partition.needs.enter(node)
+    partition.index.add(node, node.capacity.n)
+    partition.reservations.mend_open(node)
+    partition.parking.node_opened(node)
+    partition.resize(node.capacity, 1)
+    partition.out.append(AcceptedNode(node.id))
+    return True
+
+
+def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
+    fault = amounts_fault(message.capacity) or amounts_fault(message.occupied)
+    fault = fault or partition.numbering.node_fault(message.capacity, message.occupied)
+    labels = node.labels
+    if not fault and message.attributes is not None:
+        try:
+            labels = NodeLabels.from_attributes(message.attributes)
+        except ConstraintError as error:
+            fault = str(error)
+    if fault:
+        return fault
+    partition.numbering.register_node_types(message.capacity, message.occupied)
+    capacity = node.capacity if message.capacity is None else partition.types.amounts(message.capacity)
+    partition.numbering.count_node(node, -1)
+    if message.attributes is not None:
+        node.attributes = message.attributes
+        partition.needs.leave(node)
+        node.labels = labels
+        partition.needs.enter(node)
+    if message.occupied is not None:
+        node.occupied.minus(node.base_occupied)
+        node.base_occupied = partition.types.amounts(message.occupied)
+        node.occupied.plus(node.base_occupied)
+    if capacity is not node.capacity:
+        partition.resize(node.capacity, -1)
+        node.capacity = capacity
+        partition.resize(capacity, 1)
+    partition.numbering.count_node(node, 1)
+    node.refree()
+    if capacity.n > partition.index.width:
+        partition.index.rebuild(capacity.n)
+    partition.index.mend(node)
+    partition.parking.node_opened(node)
+    partition.claims.review(Outcome.NODE)
+    return ""
+
+
+def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None:
+    """Asks in general may, or may not, use the node."""
+    if node.schedulable == schedulable:
+        return
+    node.schedulable = schedulable
+    partition.reservations.mend_open(node)
+    if schedulable:
+        partition.parking.node_opened(node)
+    partition.claims.review(Outcome.NODE)
+    partition.dirty = True
+
+
+def remove_node(partition: Partition, node: Node) -> None:
+    """The node is gone, and with it what runs there; other schedulers' allocations too.
+
+    Source: docs/spec/scheduling.md, section 16.4.
+    """
+    node.schedulable = False
+    partition.reservations.mend_open(node)
+    partition.reservations.cancel_all(node)
+    partition.index.drop(node)
+    partition.needs.leave(node)
+    del partition.nodes[node.id]
+    partition.numbering.count_node(node, -1)
+    partition.parking.node_gone(node)
+    for key in node.foreign:
+        del partition.foreign[key]
+    for alloc in list(node.allocations):
+        app = alloc.app
+        if app.gang is not None:
+            partition.replacement.node_lost(app, alloc, f"Node {node.id} Removed")
+            continue
+        partition.accounting.remove_allocation(app, alloc)
+        partition.notify_released(alloc, Termination.STOPPED_BY_RM, f"Node {node.id} Removed")
+        partition.lifecycle.emptied(app)
+    partition.resize(node.capacity, -1)
+    partition.claims.review(Outcome.NODE)
+
+
+# -- other schedulers' allocations -------------------------------------------------------------------------
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    """What is known of another scheduler's allocation beside its amounts, which its node has. `created`: in nanoseconds.
+
+    `unread` is the whole map of amounts if some of its types have no number, and count nowhere.
+    """
+
+    node: Node
+    tags: dict[str, str]
+    created: int
+    priority: int
+    unread: dict[str, int] | None = None
+
+    @property
+    def static(self) -> bool:
+        """Can nobody move it?"""
+        return self.tags.get(TAG_FOREIGN) == FOREIGN_STATIC
+
+
+def set_foreign(partition: Partition, message: Allocation) -> None:
+    """Another scheduler's allocation is there, or has changed: it occupies its node, and counts nowhere else."""
+    known = partition.foreign.get(message.key)
+    node = partition.nodes.get(message.node_id) if known is None else known.node
+    fault: Fault = ""
+    if not message.node_id:
+        fault = naming("trying to add a foreign request (non-allocation) ", message.key)
+    elif node is None:
+        fault = naming(f"failed to find node {message.node_id} for allocation ", message.key)
+    else:
+        fault = amounts_fault(message.resource)
+    if not fault and node is not None:
+        if known is None:
+            known = _foreign(partition, message, node)
+        amounts = {name: amount for name, amount in (message.resource or {}).items() if amount}
+        partition.numbering.number(amounts, "")
+        unread = None if amounts.keys() <= partition.types.index.keys() else amounts
+        partition.foreign[message.key] = msgspec.structs.replace(known, unread=unread)
+        _occupy(partition, node, message.key, partition.types.known(amounts, 0))
+        return
+    partition.out.append(refused_allocation(message, fault))
+
+
+def _foreign(partition: Partition, message: Allocation, node: Node) -> Foreign:
+    tags = message.tags or {}
+    tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
+    return Foreign(node, tags, partition.now if tagged is None else tagged, message.priority)
+
+
+def read_again(partition: Partition, key: str) -> None:
+    """Types of another scheduler's allocation have got numbers: they count from now on."""
+    known = partition.foreign[key]
+    amounts = known.unread or {}
+    if amounts.keys() <= partition.types.index.keys():
+        partition.foreign[key] = msgspec.structs.replace(known, unread=None)
+    _occupy(partition, known.node, key, partition.types.known(amounts, 0))
+
+
+def remove_foreign(partition: Partition, key: str) -> None:
+    """Another scheduler's allocation has ended; an unknown one is ignored."""
+    known = partition.foreign.pop(key, None)
+    if known is not None:
+        _occupy(partition, known.node, key, None)
+
+
+def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> None:
+    before: Vec = node.foreign.pop(key, Vec())
+    node.occupied.minus(before)
+    if amounts is not None:
+        node.foreign[key] = amounts
+        node.occupied.plus(amounts)
+    node.refree()
+    partition.index.mend(node)
+    partition.parking.node_freed(node)
+    partition.claims.review(Outcome.FOREIGN)
+    partition.dirty = True

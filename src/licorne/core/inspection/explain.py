@@ -1,0 +1,344 @@
+"""Why an ask waits, as data: the rules that its last attempt failed on, with what is missing where.
+
+Source: docs/spec/design.md, rule 4.
+
+Nothing that matters to a waiting ask has changed since its last attempt, or it would have been tried again; so the
+reasons are read off the same state, with the same comparisons, that the attempt met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from licorne.core.base.states import ApplicationState
+from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
+from licorne.core.gangs.plans import short_of, sum_of_members
+from licorne.core.queues.usage import Tracker
+
+if TYPE_CHECKING:
+    from licorne.core.amounts.vectors import Vec
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask, Shape
+
+
+class QueueQuota(msgspec.Struct, tag="queue-quota", frozen=True):
+    """The queue's max leaves too little; `missing` is what is lacking, by type."""
+
+    queue: str
+    missing: dict[str, int]
+
+
+class UserLimit(msgspec.Struct, tag="user-limit", frozen=True):
+    """The limit of a user or group (`kind`, `name`) at a queue leaves too little."""
+
+    kind: str
+    name: str
+    queue: str
+    missing: dict[str, int]
+
+
+class Claimed(msgspec.Struct, tag="claimed", frozen=True):
+    """What is left there is claimed by asks for which others were evicted; `missing` is what is lacking beside that.
+
+    `kind`: `queue` (`name` is its path), or `user` or `group`, at `queue`.
+    """
+
+    kind: str
+    name: str
+    queue: str
+    missing: dict[str, int]
+
+
+class MaxApplications(msgspec.Struct, tag="max-applications", frozen=True):
+    """The queue, or the limit of a user or group there, lets no further application run."""
+
+    queue: str
+    kind: str = "queue"
+    name: str = ""
+
+
+class StateOrder(msgspec.Struct, tag="state-order", frozen=True):
+    """In a `stateaware` queue another application starts first."""
+
+    queue: str
+
+
+class Backoff(msgspec.Struct, tag="backoff", frozen=True):
+    """Too many asks of the application fit no node; it is tried again at `until_ns`."""
+
+    until_ns: int
+
+
+class Nodes(msgspec.Struct, tag="nodes", frozen=True):
+    """No node will do: how many failed for which reason.
+
+    Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`, `taint …`, `nodeSelector`,
+    `nodeAffinity`, `predicate` (it has room and meets the constraints, but the resource manager refused it).
+    """
+
+    failed: dict[str, int]
+
+
+class RequiredNode(msgspec.Struct, tag="required-node", frozen=True):
+    """The only node that will do is unknown, too small, or lacks what is `missing`."""
+
+    node: str
+    state: str
+    missing: dict[str, int]
+
+
+class Reserved(msgspec.Struct, tag="reserved", frozen=True):
+    """A node is reserved for the ask."""
+
+    node: str
+    since_ns: int
+
+
+class Preemption(msgspec.Struct, tag="preemption", frozen=True):
+    """The ask may preempt, and why it has not, or what came of it; `next_ns`: when it is tried (again), None: not known.
+
+    States: `too young`, `attempted` (why in vain), `victims are going` and `victims have gone` (which node is kept), `gave up`
+    (why it is not), `preempted once` (an ask that repeats), `not tried`.
+    """
+
+    state: str
+    detail: str
+    next_ns: int | None
+
+
+class Placeholder(msgspec.Struct, tag="placeholder", frozen=True):
+    """Placeholders of its task group live, so many; it replaces one of them, or is tried when they are gone."""
+
+    task_group: str
+    live: int
+
+
+class Gang(msgspec.Struct, tag="gang", frozen=True):
+    """The application starts as a whole, and has not yet; all its asks say the same (docs/gangs-atomic.md).
+
+    `groups`: for each task group how many members are there, pending or running, and how many are needed; `ready`: that
+    is all. `fits_quota`: queues, user and group leave room for all of it. `start_ns`: the earliest start that its plan
+    gives, None if it has none or nobody knows; `held`: the nodes that it holds.
+    """
+
+    ready: bool
+    groups: dict[str, tuple[int, int]]
+    fits_quota: bool
+    start_ns: int | None
+    held: tuple[str, ...]
+
+
+class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
+    """It has not been its turn yet."""
+
+
+Reason = (
+    QueueQuota
+    | UserLimit
+    | Claimed
+    | MaxApplications
+    | StateOrder
+    | Backoff
+    | Nodes
+    | RequiredNode
+    | Reserved
+    | Preemption
+    | Placeholder
+    | Gang
+    | NotTried
+)
+
+Counted = dict["Shape", Nodes | None]
+"""What the nodes say to a shape; shared while the reasons of many asks are looked up at one moment."""
+
+
+def waiting(partition: Partition) -> Iterator[tuple[str, str, list[Reason]]]:
+    """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design).
+
+    To be read before anything changes: what nodes say to a shape is looked up once for all its asks.
+    """
+    counted: Counted = {}
+    for app in sorted(partition.applications.values(), key=attrgetter("seq")):
+        for ask in app.requests.in_order():
+            yield ask.key, app.id, reasons(partition, app, ask, counted)
+
+
+def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted | None = None) -> list[Reason]:
+    """All that keeps the ask waiting now; empty never."""
+    found: list[Reason] = []
+    if ask.parked == AWAITS_PLACEHOLDER:  # neither quotas nor nodes are asked
+        return [_placeholder(app, ask)]
+    found += _application(partition, app)
+    if app.atomic is not None:
+        return found + _gang(partition, app)
+    found += _quotas(partition, app, ask.shape.amounts) or _claimed(partition, app, ask, ask.shape.amounts)
+    if ask.reserved is not None:
+        found.append(Reserved(ask.reserved.id, ask.reserved_ns))
+    if ask.required:
+        found += _required(partition, ask)
+    elif not any(isinstance(reason, QueueQuota | UserLimit | Claimed) for reason in found):
+        failed = _counted(partition, ask, counted)
+        if failed is not None:
+            found.append(failed)
+    preemption = partition.guaranteed.reason(ask)
+    if preemption is not None:
+        found.append(Preemption(*preemption))
+    return found or [NotTried()]
+
+
+def gang_reasons(partition: Partition, app: Application) -> list[Reason]:
+    """What keeps all asks waiting of an application that starts as a whole, and has not yet."""
+    return [*_application(partition, app), *_gang(partition, app)]
+
+
+def _placeholder(app: Application, ask: Ask) -> Placeholder:
+    assert app.gang is not None, "the application has to do with placeholders"
+    return Placeholder(ask.task_group, app.gang.groups[ask.task_group].live())
+
+
+def _gang(partition: Partition, app: Application) -> list[Reason]:
+    gang = app.atomic
+    assert gang is not None, "the application starts as a whole"
+    members = gang.members(app)
+    running = gang.running(app)
+    there = {name: min(need, running[name] + len(gang.pending(app)[name])) for name, need in gang.needs.items()}
+    groups = {name: (there[name], need) for name, need in sorted(gang.needs.items())}
+    total = None if members is None else sum_of_members(members)
+    quotas = [] if total is None else _quotas(partition, app, total)
+    if members and total is not None and not quotas:
+        quotas = _claimed(partition, app, min(members, key=attrgetter("priority")), total)
+    fits = total is None or not (short_of(app, total) or partition.claims.short_of(app, members or [], total))
+    hold = partition.atomic.backfill.hold_of(gang)
+    start = None if hold is None or hold.plan.start_ns is None else max(hold.plan.start_ns, partition.now)
+    held = () if hold is None else tuple(sorted(node.id for node in hold.nodes))
+    return [*quotas, Gang(members is not None, groups, fits, start, held)]
+
+
+def quick_reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
+    """Those of the reasons that are quickly found: neither what nodes say nor preemption. May be empty.
+
+    What a gang waits for takes longer, and is the same for all asks of its application: see `gang_reasons`.
+    """
+    if ask.parked == AWAITS_PLACEHOLDER:
+        return [_placeholder(app, ask)]
+    amounts = ask.shape.amounts
+    quotas = _quotas(partition, app, amounts) or _claimed(partition, app, ask, amounts)
+    return [*_application(partition, app), *quotas]
+
+
+def _application(partition: Partition, app: Application) -> list[Reason]:
+    found: list[Reason] = []
+    if app.state is ApplicationState.ACCEPTED:
+        queue = partition.lifecycle.refusing_queue(app)
+        if queue is not None:
+            found.append(MaxApplications(queue.path))
+        tracker = partition.limits.first_refusal(app) if app.group_chosen else None
+        if tracker is not None:
+            found.append(MaxApplications(tracker.path, tracker.kind, tracker.name))
+    if app.queue.stateaware and not partition.lifecycle.passes_state_filter(app):
+        found.append(StateOrder(app.queue.path))
+    if app.backoff_until > partition.now:
+        found.append(Backoff(app.backoff_until))
+    return found
+
+
+def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]:
+    found: list[Reason] = []
+    for queue in app.queue.lineage():
+        missing = _missing(partition, queue.limit, queue.allocated, wanted)
+        if missing:
+            found.append(QueueQuota(queue.path, missing))
+    for tracker in app.trackers:
+        if tracker.limit is not None:
+            missing = _missing(partition, tracker.limit, tracker.used, wanted)
+            if missing:
+                found.append(UserLimit(tracker.kind, tracker.name, tracker.path, missing))
+    return found
+
+
+def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> list[Reason]:
+    """Where claims of others leave too little; what has room without them is named by `_quotas`."""
+    found: list[Reason] = []
+    if ask in partition.claims.by_ask:
+        return found
+    for level, limit, planned in partition.claims.levels(app, ask.priority):
+        missing = _missing(partition, limit, planned, wanted)
+        if missing and isinstance(level, Tracker):
+            found.append(Claimed(level.kind, level.name, level.path, missing))
+        elif missing:
+            found.append(Claimed("queue", level.path, level.path, missing))
+    return found
+
+
+def _missing(partition: Partition, limit: Vec, used: Vec, wanted: Vec) -> dict[str, int]:
+    lacking = {}
+    for d, amount in enumerate(wanted.values()):
+        if amount > 0 and limit.at(d) != UNLIMITED:
+            lack = amount - max(0, limit.at(d) - used.at(d))
+            if lack > 0:
+                lacking[partition.types.names[d]] = lack
+    return dict(sorted(lacking.items()))
+
+
+def _required(partition: Partition, ask: Ask) -> list[Reason]:
+    node = partition.nodes.get(ask.required)
+    if node is None:
+        return [RequiredNode(ask.required, "unknown", {})]
+    wanted = ask.shape.amounts
+    if not node.capacity.covers(wanted):
+        return [RequiredNode(node.id, "too small", _missing(partition, node.capacity, type(wanted)(), wanted))]
+    missing = _lack(partition, node.free, wanted)
+    if missing:
+        return [RequiredNode(node.id, "full", missing)]
+    mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    if mismatch:
+        return [RequiredNode(node.id, mismatch, {})]
+    if node.reservations and ask not in node.reservations:
+        return [RequiredNode(node.id, "reserved", {})]
+    return [RequiredNode(node.id, "predicate", {})] if partition.predicates is not None else []
+
+
+def _lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
+    lacking = {}
+    for d, amount in enumerate(wanted.values()):
+        if amount > max(0, free.at(d)):
+            lacking[partition.types.names[d]] = amount - max(0, free.at(d))
+    return dict(sorted(lacking.items()))
+
+
+def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes | None:
+    if counted is None or ask.reserved is not None:  # its own reserved node answers it in another way
+        return _nodes(partition, ask)
+    if ask.shape not in counted:
+        counted[ask.shape] = _nodes(partition, ask)
+    return counted[ask.shape]
+
+
+def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
+    """Count the nodes by why they failed; None if one would do (and none of them was asked yet)."""
+    failed: dict[str, int] = {}
+    constraints = ask.shape.need.constraints
+    for node in partition.nodes.values():
+        if not node.schedulable:
+            why = "not schedulable"
+        elif partition.atomic.backfill.holds(node):
+            why = "held for a gang"
+        elif node.reservations and ask not in node.reservations:
+            why = "reserved"
+        elif not node.capacity.covers(ask.shape.amounts):
+            why = "too small"
+        else:
+            why = constraints.mismatch(node.labels)
+            if not why and not node.free.covers(ask.shape.amounts):
+                why = "lack of " + ", ".join(_lack(partition, node.free, ask.shape.amounts))
+            if not why:
+                if partition.predicates is None and node.open:
+                    return None
+                why = "predicate"
+        failed[why] = failed.get(why, 0) + 1
+    return Nodes(dict(sorted(failed.items())))

@@ -1,0 +1,69 @@
+"""Proof that a node index agrees with its nodes: order, columns and bounds (docs/spec/design.md, rule 1)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .block import NodeBlock
+    from .index import NodeIndex
+    from .node import Node
+
+NEGATIVE = 1 << 63
+MODULUS = 1 << 64
+
+
+def validate_index(index: NodeIndex) -> None:
+    """Look at everything; raises AssertionError for what does not agree."""
+    for _ in index_steps(index):
+        pass
+
+
+def index_steps(index: NodeIndex) -> Iterator[None]:
+    """The same in steps, between which nodes may come, change and go: the order first, then node by node."""
+    assert [n.id for n in index.by_id] == sorted(n.id for n in index.by_id), "nodes by id"
+    in_order = index.ordered()
+    places = [(node.score, node.rank) for node in in_order]
+    assert all(before < after for before, after in pairwise(places)), "order of nodes"
+    assert len(in_order) == len(index.by_id), "nodes in the index"
+    for g, group in enumerate(index.groups):
+        assert group.position == g and group.count == len(group.blocks) > 0, "place of a group"
+        assert index.tops[g >> 6].start_of(g & 63) == group.start_of(0), "start of a group"
+        for i, block in enumerate(group.blocks):
+            assert block.position == i and block.group is group, "place of a block"
+            assert block.count == len(block.nodes), "nodes of a block"
+            for row, node in enumerate(reversed(block.nodes)):
+                assert node.block is block, f"block of node {node.id}"
+                assert block.where_of(node) == row, f"place of node {node.id}"
+    for node in in_order:
+        yield
+        if node.block is not None:  # it has not gone meanwhile
+            _row(index, node, node.block)
+
+
+def _row(index: NodeIndex, node: Node, block: NodeBlock) -> None:
+    """One node: its own row, and the rows of its block and its group, which must not promise less."""
+    group = block.group
+    assert group is not None, f"group of the block of node {node.id}"
+    top = (index.tops[group.position >> 6], group.position & 63)
+    bounds = ((block, block.where_of(node)), (group, block.position), top)
+    assert node.score == index.policy.score_of(node), f"score of node {node.id}"
+    marks = node.constraint_bitmap.values() if node.open else []
+    marks += [0] * (index.words - len(marks))
+    cells = index.grid.cells_of(node.free)
+    for level, (columns, at) in enumerate(bounds):
+        for d in range(index.width):
+            free = _signed(columns.entry(d, at))
+            assert free == node.free.at(d) if level == 0 else free >= node.free.at(d), f"free on node {node.id}"
+        for w in range(index.words):
+            mark = columns.entry(index.width + w, at)
+            assert mark == marks[w] if level == 0 else mark & marks[w] == marks[w], f"marks of node {node.id}"
+        found = columns.entry(index.width + index.words, at)
+        assert found == cells if level == 0 else found & cells == cells, f"cells of node {node.id}"
+
+
+def _signed(entry: int) -> int:
+    return entry - MODULUS if entry & NEGATIVE else entry

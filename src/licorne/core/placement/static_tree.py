@@ -1,0 +1,67 @@
+"""The queues of a configuration, without a scheduler: enough to ask where an application would be placed.
+
+`licorne place` and the comparison of two configurations want an answer from a file alone. A `StaticTree` says what
+the tree of a partition is right after it has been loaded: only configured queues, none draining, none created by
+placement. Access follows the same rule as in a running partition (docs/spec/config.md, section 8): a queue's submit
+list, its admin list, then the queue above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from licorne.config.acl import ACL
+from licorne.config.model import PartitionConfig, QueueConfig
+
+from .rules import RECOVERY_PATH
+
+
+@dataclass(frozen=True, slots=True)
+class StaticQueue:
+    """A configured queue."""
+
+    path: str
+    is_leaf: bool
+    parent: StaticQueue | None
+    submit_acl: ACL
+    admin_acl: ACL
+
+    @property
+    def draining(self) -> bool:
+        """A queue that is configured never drains."""
+        return False
+
+    def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
+        """Do the lists of this queue or of one above let the user in? Those of the recovery queue let nobody in."""
+        if self.path == RECOVERY_PATH:
+            return False
+        queue: StaticQueue | None = self
+        while queue is not None:
+            if queue.submit_acl.allows(user, groups) or queue.admin_acl.allows(user, groups):
+                return True
+            queue = queue.parent
+        return False
+
+
+class StaticTree:
+    """The queues that a partition's configuration lists; a `QueueLookup`."""
+
+    def __init__(self, partition: PartitionConfig) -> None:
+        self._queues: dict[str, StaticQueue] = {}
+        waiting: list[tuple[QueueConfig, StaticQueue | None]] = [(partition.root, None)]
+        while waiting:
+            config, parent = waiting.pop()
+            queue = _queue(config, parent)
+            self._queues[queue.path] = queue
+            waiting.extend((child, queue) for child in config.children)
+
+    def find(self, path: str) -> StaticQueue | None:
+        """The queue with this full path, in lower case, or None."""
+        return self._queues.get(path)
+
+
+def _queue(config: QueueConfig, parent: StaticQueue | None) -> StaticQueue:
+    path = config.name if parent is None else f"{parent.path}.{config.name}"
+    is_leaf = parent is not None and not config.parent and not config.children
+    return StaticQueue(path, is_leaf, parent, ACL.parse(config.submit_acl), ACL.parse(config.admin_acl))

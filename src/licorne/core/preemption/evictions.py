@@ -1,0 +1,75 @@
+"""Why somebody was evicted, as data (docs/spec/design.md, rule 4): one record for each victim, the newest thousand."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from licorne.si.messages import Termination
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.core.queues.ask import Ask
+
+EVICTIONS_MAX = 1_000
+"""How many records a partition keeps; the oldest are forgotten first."""
+
+
+class Outcome(StrEnum):
+    """What came of an eviction that was made for an ask; all but the first three say why the ask gave up."""
+
+    WAITING = "the ask waits"
+    PLACED = "the ask was placed"
+    ENDED = "the ask has ended"
+    HIGHER_ORDER = "an ask of higher order was placed, or evicts for itself"
+    REQUIRED_NODE = "an ask that requires the node has taken its place"
+    AGE = "it has reserved its node for 120 minutes"
+    NODE = "a node has gone or changed"
+    CONFIGURATION = "the configuration, or the quota of a queue, has changed"
+    FOREIGN = "an allocation of another scheduler"
+    FORCED = "an allocation that the resource manager has placed, or resized"
+    CHANGED = "the ask wants something else"
+    PLACEHOLDERS = "placeholders of its task group have come"
+
+
+class Eviction(msgspec.Struct):
+    """A victim of preemption, and what it had to go for.
+
+    `ask` (its key) wanted room, in `queue`; a lowered quota has no ask, and `queue` is the one that it is of. `missing` is
+    what was left of the guarantee (`guaranteed`), what was lacking on the node (`required-node`), or what was over the
+    quota (`quota-change`), by type. `rule` says it in a sentence, with the section of the specification. `outcome`
+    follows what becomes of the ask; None for a lowered quota.
+    """
+
+    kind: Literal["guaranteed", "required-node", "quota-change"]
+    ask: str
+    ask_application: str
+    queue: str
+    missing: dict[str, int]
+    rule: str
+    victim: str
+    victim_application: str
+    victim_queue: str
+    at_ns: int
+    outcome: Outcome | None = Outcome.WAITING
+
+
+def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> None:
+    """Tell one victim to go, with the message that the specification names, and keep the record of it."""
+    partition.accounting.preempting(victim.app, victim)
+    partition.notify_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
+    partition.evictions.append(record)
+    # Who requires a node may need fewer victims there now, and claims may leave more to others.
+    partition.parking.wake_blocked(partition.parking.waiting_for_claims)
+    if partition.events is not None:
+        partition.events.evicted(victim, record)
+
+
+def eviction_of(partition: Partition, alloc: Ask) -> Eviction | None:
+    """Why this allocation was evicted; None if it was not, or that is forgotten."""
+    if not alloc.preempted:
+        return None
+    known = (e for e in reversed(partition.evictions) if e.victim == alloc.id and e.victim_application == alloc.app.id)
+    return next(known, None)

@@ -1,0 +1,414 @@
+"""Preemption for asks whose queue is below its guarantee: when it is tried, and what then happens.
+
+Source: docs/spec/preemption.md, section 2.
+
+It is tried at rest: when nothing more can be placed. An ask that has no claim (`licorne.core.preemption.claims`) may preempt when it
+is as old as its leaf's `preemption.delay`. One that found nothing is tried again 15 seconds later at the earliest, and only if an
+allocation, a node, a reservation or the configuration has changed. Nobody is looked at without a reason: applications in
+which nothing could be placed are noted (`Descent.unplaced`), and each leaf has one deadline, for the first of its asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from licorne.core.base.states import SECOND_NS, TIME_MAX_NS, ApplicationState
+from licorne.core.constants import AWAITS_NODE
+from licorne.core.queues.application import in_order
+
+from .guarantees import PlannedUsage, below_guarantee, user_room
+from .node_search import NodeSearch
+from .required_node import evict
+from .watches import FailedSearch, LeafRetries
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+    from licorne.core.queues.queue import Queue
+
+    from .candidates import Candidate, NodeCandidates
+    from .watches import LeafRetry
+
+RETRY_NS = 15 * SECOND_NS
+"""How long after a search without result an ask may try again."""
+ATTEMPTS_MAX = 10
+"""How many searches without result a leaf may make before the others have to wait."""
+PAUSE_NS = SECOND_NS // 10
+"""How long they wait."""
+REFUSALS_MAX = 100
+"""How many nodes the resource manager may refuse an ask (10 batches of 10 in the original)."""
+NODE_SEARCHES_MAX = 4
+"""How many pictures of victims are kept (by leaf, priority, root of the search and types)."""
+
+NOT_ENTITLED = "the queue is not below its guarantee by what is asked for"
+ROOM_IS_COMING = "enough is free when the victims have gone that are going"
+NO_VICTIMS = "no victims help"
+GAVE_UP = -1
+"""So many changes there never were: not a search without result, but one whose result was given up."""
+
+
+class Guaranteed:
+    """Guaranteed-quota preemption in one partition."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self.retries = LeafRetries(partition.timers)
+        self.seen: dict[Application, int] = {}  # the number of its newest ask that has been looked at
+        self._ready: dict[Queue, None] = {}
+        self._failed: dict[Queue, None] = {}  # with asks that can try again when something has changed
+        self.has_retries = False  # a leaf is to be visited, or will be when something has changed
+        self._generation = 0
+        self._skipped: dict[Application, None] = {}  # which were not to be tried when they were due
+        self._blocked_by_claims: dict[Queue, None] = {}  # where claims leave nothing to a user or group
+        self._planned_usage: PlannedUsage | None = None
+        self._node_searches: dict[object, NodeSearch] = {}
+        self._snapshot_key: tuple[object, ...] = ()
+        self.searches = 0  # counted work
+        self.attempt = self._attempt  # a host that measures puts itself in front of it
+
+    def configure(self, *, enabled: bool) -> None:
+        """The configuration is another: look at everything anew, or at nothing."""
+        partition = self._partition
+        self.retries.clear()
+        self.seen.clear()
+        self._ready.clear()
+        self._failed.clear()
+        self._skipped.clear()
+        self._blocked_by_claims.clear()
+        self.has_retries = False
+        self._forget()
+        partition.index.generation += 1
+        partition.descent.unplaced = {} if enabled else None
+        partition.parking.may_preempt = enabled
+
+    def quota_changed(self, leaf: Queue) -> None:
+        """An application's tags have changed what this leaf may have, or is guaranteed: look at everybody there anew."""
+        partition = self._partition
+        if partition.descent.unplaced is None:
+            if not partition.config.preemption_enabled or not below_guarantee(leaf):
+                return
+            partition.descent.unplaced = {}
+        partition.index.generation += 1  # who found nothing elsewhere may find something now
+        for app in leaf.apps.values():
+            self.seen.pop(app, None)
+            partition.descent.unplaced[app] = None
+
+    # -- what goes ---------------------------------------------------------------------------------------
+
+    def forget(self, app: Application) -> None:
+        """The application has nothing left."""
+        self.seen.pop(app, None)
+        self._skipped.pop(app, None)
+        unplaced = self._partition.descent.unplaced
+        if unplaced is not None:
+            unplaced.pop(app, None)
+
+    def queues_removed(self) -> None:
+        """The cleaner has removed queues: nobody looks at them any more."""
+        find = self._partition.tree.find
+        for queue in self.retries.drop(lambda queue: find(queue.path) is not queue):
+            self._ready.pop(queue, None)
+            self._failed.pop(queue, None)
+            self._blocked_by_claims.pop(queue, None)
+        self._forget()
+
+    # -- when --------------------------------------------------------------------------------------------
+
+    def on_idle(self) -> bool:
+        """Nothing more can be placed: may somebody preempt? True if that may let others be placed, or preempt."""
+        partition = self._partition
+        if partition.descent.unplaced:
+            self._review_unplaced()
+        if self._failed and partition.index.generation != self._generation:
+            self._something_changed()
+        for leaf in self._blocked_by_claims:
+            if self.retries.find(leaf) is not None:
+                self._ready[leaf] = None
+        self._blocked_by_claims.clear()
+        if not self._ready:
+            self.has_retries = bool(self._failed)
+            return False
+        self._generation = partition.index.generation
+        for leaf in self._ready_in_order(partition.tree.root, self._above_ready()):
+            self._visit(self.retries.of(leaf))
+        self._ready.clear()
+        self.has_retries = bool(self._failed or self._blocked_by_claims)
+        return partition.parking.reserved_stale and partition.parking.reservations > 0  # as after any eviction
+
+    def due(self, retry: LeafRetry) -> None:
+        """The moment has come at which an ask of the leaf may try."""
+        retry.timer = None
+        if self.retries.find(retry.leaf) is retry:
+            self._ready[retry.leaf] = None
+            self.has_retries = True
+
+    def retry_after_giving_up(self, ask: Ask, tried_ns: int, why: str) -> None:
+        """The ask, for which others were evicted then, has given up what it claimed: it may preempt again."""
+        leaf = ask.app.queue
+        if self._partition.descent.unplaced is not None and may_ever_preempt(ask) and below_guarantee(leaf):
+            retry = self.retries.of(leaf)
+            retry.failed_searches[ask] = FailedSearch(tried_ns, GAVE_UP, why)
+            self._schedule(retry, max(ask.created + delay_ns(leaf), tried_ns + RETRY_NS))
+            self.has_retries = True
+
+    def _review_unplaced(self) -> None:
+        partition = self._partition
+        unplaced = list(partition.descent.unplaced or ())
+        partition.descent.unplaced = {}
+        for app in unplaced:
+            leaf = app.queue
+            if not leaf.is_leaf or not below_guarantee(leaf):
+                continue
+            if app in self._skipped:
+                del self._skipped[app]
+                self._ready[leaf] = None
+            seen = self.seen.get(app, 0)
+            first: int | None = None
+            for ask in reversed(app.asks.values()):
+                if ask.seq <= seen:
+                    break
+                if may_ever_preempt(ask):
+                    first = ask.created if first is None else min(first, ask.created)
+            self.seen[app] = partition.accounting.asks_seen
+            if first is not None:
+                self._schedule(self.retries.of(leaf), first + delay_ns(leaf))
+
+    def _something_changed(self) -> None:
+        """Who found nothing may find something now, 15 seconds after."""
+        self._generation = self._partition.index.generation
+        for leaf in self._failed:
+            retry = self.retries.find(leaf)
+            if retry is not None and retry.failed_searches:
+                self._schedule(retry, min(check.at_ns for check in retry.failed_searches.values()) + RETRY_NS)
+        self._failed.clear()
+
+    def _schedule(self, retry: LeafRetry, due_ns: int) -> None:
+        """The leaf is to be visited then, if not before."""
+        partition = self._partition
+        if due_ns <= partition.now:
+            self._ready[retry.leaf] = None
+            return
+        if retry.timer is None or due_ns < retry.due_ns:
+            partition.timers.cancel(retry.timer)
+            retry.due_ns = due_ns
+            retry.timer = partition.timers.add(due_ns, "preemption", retry)
+
+    def _above_ready(self) -> dict[Queue, None]:
+        return {queue: None for leaf in self._ready for queue in leaf.lineage()}
+
+    def _ready_in_order(self, queue: Queue, wanted: dict[Queue, None]) -> Iterator[Queue]:
+        if queue in self._ready:
+            yield queue
+            return
+        for child in queue.in_order(None):
+            if child in wanted:
+                yield from self._ready_in_order(child, wanted)
+
+    def reason(self, ask: Ask) -> tuple[str, str, int | None] | None:
+        """What there is to say about preemption by this ask (`explain.Preemption`); None: it is none that may preempt."""
+        partition = self._partition
+        leaf = ask.app.queue
+        claim = partition.claims.by_ask.get(ask)
+        if claim is not None:
+            return "victims are going" if claim.going() else "victims have gone", claim.node.id, None
+        if partition.descent.unplaced is None or not ask.allow_other or ask.required or ask.parked > AWAITS_NODE:
+            return None
+        if not below_guarantee(leaf):
+            return None
+        if ask.triggered:
+            return "preempted once", "", None
+        retry = self.retries.find(leaf)
+        check = None if retry is None else retry.failed_searches.get(ask)
+        if check is not None:
+            changed = check.generation != partition.index.generation
+            state = "gave up" if check.generation == GAVE_UP else "attempted"
+            return state, check.why, max(check.at_ns + RETRY_NS, partition.now) if changed else None
+        due_ns = ask.created + delay_ns(leaf)
+        return ("too young", "", due_ns) if due_ns > partition.now else ("not tried", "", None)
+
+    # -- a leaf ------------------------------------------------------------------------------------------
+
+    def _visit(self, retry: LeafRetry) -> None:
+        """Try all asks of the leaf that are due."""
+        partition = self._partition
+        now = partition.now
+        leaf = retry.leaf
+        if now < retry.pause_ns:
+            self._schedule(retry, retry.pause_ns)
+            return
+        delay = delay_ns(leaf)
+        failed_searches: dict[Ask, FailedSearch] = {}
+        answers: dict[object, str] = {}
+        attempts = ATTEMPTS_MAX
+        later: list[int] = []
+        for app in in_order([app for app in leaf.apps.values() if app.asks_pending]):
+            allowed: bool | None = None
+            for ask in app.requests.in_order():
+                if not may_preempt(ask):
+                    continue
+                due_ns = ask.created + delay
+                check = retry.failed_searches.get(ask)
+                if check is not None:
+                    failed_searches[ask] = check
+                    if check.generation == partition.index.generation:
+                        continue
+                    due_ns = max(due_ns, check.at_ns + RETRY_NS)
+                if due_ns > now:
+                    later.append(due_ns)
+                    continue
+                if allowed is None:
+                    allowed = self._may_be_tried(app)
+                if not allowed or not user_room(app, ask.shape.amounts):
+                    self._skipped[app] = None
+                    continue
+                if not partition.claims.fits_user(app, ask.shape.amounts):
+                    self._blocked_by_claims[leaf] = None
+                    continue
+                key = (tuple(ask.shape.amounts.values()), ask.shape.need, ask.priority)
+                why = answers.get(key)
+                if why is None:
+                    if attempts == 0:
+                        retry.pause_ns = now + PAUSE_NS
+                        later.append(retry.pause_ns)
+                        continue
+                    why = self.attempt(ask)
+                    if not why:
+                        failed_searches.pop(ask, None)
+                        continue
+                    answers[key] = why
+                    attempts -= why != NOT_ENTITLED
+                failed_searches[ask] = FailedSearch(now, partition.index.generation, why)
+        retry.failed_searches = failed_searches
+        if failed_searches:
+            self._failed[leaf] = None
+        if later:
+            self._set_later(retry, min(later))
+
+    def _set_later(self, retry: LeafRetry, due_ns: int) -> None:
+        partition = self._partition
+        partition.timers.cancel(retry.timer)
+        retry.timer = None
+        self._schedule(retry, max(due_ns, partition.now + 1))
+
+    def _may_be_tried(self, app: Application) -> bool:
+        partition = self._partition
+        if not app.group_chosen:
+            partition.limits.attach(app)
+        return app.backoff_until <= partition.now and partition.lifecycle.may_be_tried(app)
+
+    # -- an ask ------------------------------------------------------------------------------------------
+
+    def _attempt(self, ask: Ask) -> str:
+        """Preempt for the ask: why not, empty if victims go."""
+        partition = self._partition
+        leaf = ask.app.queue
+        planned_usage = self._current_usage()
+        missing = planned_usage.shortfall(ask, leaf)
+        if missing is None:
+            return NOT_ENTITLED
+        self.searches += 1
+        node_search = self._node_search(planned_usage, ask)
+        refused: dict[NodeCandidates, None] = {}
+        while len(refused) < REFUSALS_MAX:
+            found = node_search.find(ask, partition.now, refused)
+            if found is None:
+                return NO_VICTIMS
+            node_group, chosen = found
+            if not chosen and partition.predicate_allows(ask, node_group.node, False):
+                return ROOM_IS_COMING
+            if chosen and self._allowed(ask, node_group, chosen):
+                self._execute(ask, node_group, chosen, missing)
+                return ""
+            refused[node_group] = None
+        return NO_VICTIMS
+
+    def _current_usage(self) -> PlannedUsage:
+        """The ledger, made anew if anything but this kind of preemption has happened since it was."""
+        key = self._current_key()
+        if self._planned_usage is None or self._snapshot_key != key:
+            self._forget()
+            self._planned_usage = PlannedUsage(self._partition.claims)
+            self._snapshot_key = key
+        return self._planned_usage
+
+    def _current_key(self) -> tuple[object, ...]:
+        """What tells whether anything has happened: other kinds of preemption change nothing but what is preempting."""
+        partition = self._partition
+        return partition.index.generation, partition.claims.generation, tuple(partition.tree.root.preempting.values())
+
+    def _forget(self) -> None:
+        self._planned_usage = None
+        self._node_searches.clear()
+
+    def _node_search(self, planned_usage: PlannedUsage, ask: Ask) -> NodeSearch:
+        top, seen = planned_usage.fence_root(ask)
+        types = tuple(amount > 0 for amount in ask.shape.amounts.values())
+        key = (ask.app.queue, ask.priority, top, types)
+        node_search = self._node_searches.pop(key, None)
+        if node_search is None:
+            if len(self._node_searches) >= NODE_SEARCHES_MAX:
+                del self._node_searches[next(iter(self._node_searches))]
+            node_search = NodeSearch(planned_usage, ask, top, seen, self._partition.index.ordered())
+        self._node_searches[key] = node_search
+        return node_search
+
+    def _allowed(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate]) -> bool:
+        """What the resource manager says of the node (section 2.9)."""
+        partition = self._partition
+        on_node = [c.alloc for c in chosen if c.node_group is node_group]
+        if on_node and partition.preemption_predicates is not None:
+            return partition.preemption_predicates(ask.key, node_group.node.id, [a.key for a in on_node])
+        return partition.predicate_allows(ask, node_group.node, False)
+
+    def _execute(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate], missing: dict[int, int]) -> None:
+        """The victims go, and the node is kept for the ask."""
+        partition = self._partition
+        leaf = ask.app.queue
+        names = partition.types.names
+        victims = [c.alloc for c in chosen]
+        lacking = dict(sorted((names[d], amount) for d, amount in missing.items()))
+        rule = (
+            f"queue {leaf.path} is below its guarantee, and others are above theirs"
+            " (docs/spec/preemption.md, section 2)"
+        )
+        records = evict(
+            partition,
+            ask,
+            victims,
+            "guaranteed",
+            lacking,
+            f"preempting allocations to free up resources to run ask: {ask.key}",
+            rule,
+        )
+        for other in [a for a in node_group.node.reservations if a is not ask]:
+            partition.reservations.cancel(other)  # it is old, and of lower priority (section 2.7)
+            partition.parking.retry(other)
+        if ask.reserved is not node_group.node:
+            partition.reservations.reserve(ask, node_group.node)
+        partition.claims.add(ask, victims, records)
+        assert self._planned_usage is not None
+        changed = self._planned_usage.record_eviction(ask, victims)
+        for node_search in self._node_searches.values():
+            node_search.apply_eviction(changed, victims, node_group.node)
+        self._snapshot_key = self._current_key()
+        if (
+            ask.app.state is ApplicationState.ACCEPTED
+        ):  # it has a result, and so holds a slot (docs/spec/scheduling.md, section 10)
+            partition.descent.accept(ask.app)
+
+
+def may_ever_preempt(ask: Ask) -> bool:
+    """Is it one that may preempt at all, some time (section 2.2)?"""
+    return bool(ask.allow_other) and not ask.triggered and not ask.required
+
+
+def may_preempt(ask: Ask) -> bool:
+    """Is it one that may preempt now, as far as it alone is concerned? Who awaits something else than room does not."""
+    return may_ever_preempt(ask) and ask.parked <= AWAITS_NODE
+
+
+def delay_ns(leaf: Queue) -> int:
+    """How old an ask of this leaf must be."""
+    return min(leaf.settings.preemption_delay_ns, TIME_MAX_NS)

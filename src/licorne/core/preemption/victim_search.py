@@ -1,0 +1,337 @@
+"""The best set of victims: who is evicted so that an ask has room (docs/spec/preemption.md, sections 2 and 3).
+
+A set serves if what its members on the node give back covers what is lacking there (`short_on_node`), what all of them give back
+covers what is over a quota (`whole`), and no queue falls below what is guaranteed to it. Of all sets that serve the best
+has, in this order, the fewest bad members (opted out, or originator), the fewest members, the lowest sum of priorities,
+and is the newest: members compared one by one, newest first.
+
+The search is exact: for each number of bad members and of members, the combinations in the order of newness, cut where
+not enough can be reached, or nothing better. It counts its steps; one that takes too many is given up for a greedy set
+from which everybody is taken who can be left out.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
+    from cython.cimports.licorne.core.constants import UNLIMITED
+    from cython.cimports.licorne.core.preemption.candidates import Candidate, LeafCandidates, QueueBudget
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.core.amounts.vectors import Vec, new_vec
+    from licorne.core.constants import UNLIMITED
+
+    from .candidates import Candidate, LeafCandidates, QueueBudget
+
+STEPS_MAX = cython.declare(cython.longlong, 20_000)
+"""How many steps a search may take before it is given up for a greedy set."""
+POOL_MAX = cython.declare(cython.Py_ssize_t, 200)
+"""With more candidates than this no exact search is tried."""
+
+
+def rank_of(chosen: list[Candidate]) -> tuple[int, int, int, list[tuple[int, int]]]:
+    """What sets are compared by: the smallest is the best."""
+    return (
+        sum([c.reluctant for c in chosen]),
+        len(chosen),
+        sum([c.priority for c in chosen]),
+        sorted([c.newness for c in chosen]),
+    )
+
+
+@cython.cclass
+class VictimSearch:
+    """Looks for the best set among the candidates of a pool."""
+
+    pool: list[Candidate]  # newest first
+    amounts_on_node: list[Vec]  # for each of them: its amounts if it is on the node, else nothing
+    short_on_node: Vec  # what is lacking on the node, and what over all: nothing below 0
+    short_of_quota: Vec
+    largest_on_node: list[Vec]  # the largest amounts from this place on
+    largest: list[Vec]
+    lowest_priority: list[int]  # the lowest priority from this place on
+    reluctant_from: list[int]  # how many bad ones there are from this place on
+    picked: list[Candidate]
+    best: list[Candidate] | None
+    best_sum: cython.longlong
+    steps_left: cython.longlong  # steps
+    steps: cython.longlong  # of all searches: counted work
+
+    def __init__(self) -> None:
+        self.pool = []
+        self.amounts_on_node = []
+        self.short_on_node = Vec()
+        self.short_of_quota = Vec()
+        self.largest_on_node = []
+        self.largest = []
+        self.lowest_priority = []
+        self.reluctant_from = []
+        self.picked = []
+        self.best = None
+        self.best_sum = 0
+        self.steps_left = 0
+        self.steps = 0
+
+    def find(
+        self,
+        near: list[Any],
+        far: list[Any],
+        short_on_node: Vec,
+        short_of_quota: Vec,
+        bound: tuple[int, int, int, list[tuple[int, int]]] | None,
+    ) -> list[Any] | None:
+        """The best set of candidates on the node (`amounts_on_node`) and elsewhere (`far`), None if no set serves.
+
+        One that is worse than `bound` need not be found.
+        """
+        nothing: Vec = new_vec(0, 0)
+        both: list[Any] = [(c.newness, c, c.amounts) for c in near]
+        both += [(c.newness, c, nothing) for c in far]
+        both.sort(key=itemgetter(0))
+        self.pool = [each[1] for each in both]
+        self.amounts_on_node = [each[2] for each in both]
+        self.short_on_node = short_on_node
+        self.short_of_quota = short_of_quota
+        if not self._reachable():
+            return None
+        self.steps_left = STEPS_MAX if len(both) <= POOL_MAX else 0
+        if self.steps_left:
+            self._prepare()
+        found = self._exact(bound) if self.steps_left else None
+        if self.steps_left <= 0:
+            greedy = self._greedy()
+            if greedy is not None and (found is None or rank_of(greedy) < rank_of(found)):
+                found = greedy
+        return found
+
+    # -- exact -----------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        i: cython.Py_ssize_t
+        c: Candidate
+        n: cython.Py_ssize_t = len(self.pool)
+        most: Vec = new_vec(0, 0)
+        most_near: Vec = new_vec(0, 0)
+        self.largest = [most] * (n + 1)
+        self.largest_on_node = [most_near] * (n + 1)
+        self.lowest_priority = [0] * (n + 1)
+        self.reluctant_from = [0] * (n + 1)
+        for i in range(n - 1, -1, -1):
+            c = self.pool[i]
+            most = most.clone()
+            most.raise_to(c.amounts)
+            most_near = most_near.clone()
+            most_near.raise_to(cython.cast(Vec, self.amounts_on_node[i]))
+            self.largest[i] = most
+            self.largest_on_node[i] = most_near
+            self.lowest_priority[i] = c.priority if i == n - 1 else min(self.lowest_priority[i + 1], c.priority)
+            self.reluctant_from[i] = self.reluctant_from[i + 1] + (1 if c.reluctant else 0)
+
+    def _reachable(self) -> bool:
+        """Could all of them together do, each leaf giving no more than it may?"""
+        c: Candidate
+        given: dict[LeafCandidates, Vec] = {}
+        total: Vec = new_vec(0, 0)
+        near: Vec = new_vec(0, 0)
+        capped: Vec
+        for i in range(len(self.pool)):
+            c = self.pool[i]
+            near.plus(cython.cast(Vec, self.amounts_on_node[i]))
+            if c.leaf_group not in given:
+                given[c.leaf_group] = new_vec(0, 0)
+            capped = given[c.leaf_group]
+            capped.plus(c.amounts)
+        if not near.covers(self.short_on_node):
+            return False
+        for leaf_group, amounts in given.items():
+            capped = amounts
+            capped.lower_to(leaf_group.max_loss)
+            total.plus(capped)
+        return total.covers(self.short_of_quota) and total.covers(self.short_on_node)
+
+    def _exact(self, bound: tuple[int, int, int, list[tuple[int, int]]] | None) -> list[Any] | None:
+        reluctant: cython.Py_ssize_t
+        count: cython.Py_ssize_t
+        n: cython.Py_ssize_t = len(self.pool)
+        all_reluctant: cython.Py_ssize_t = self.reluctant_from[0] if n else 0
+        worst: cython.Py_ssize_t = all_reluctant
+        largest: cython.Py_ssize_t
+        if bound is not None:
+            worst = min(worst, bound[0])
+        for reluctant in range(worst + 1):
+            largest = n - all_reluctant + reluctant
+            if bound is not None and reluctant == bound[0]:
+                largest = min(largest, bound[1])
+            for count in range(max(reluctant, 1), largest + 1):
+                if not self._enough(count):
+                    continue
+                self.best = None
+                self.best_sum = UNLIMITED
+                if bound is not None and reluctant == bound[0] and count == bound[1] and bound[2] < UNLIMITED:
+                    self.best_sum = bound[2] + 1
+                self.picked = []
+                self._pick(0, count, reluctant, 0)
+                if self.best is not None:
+                    return self.best
+                if self.steps_left <= 0:
+                    return None
+        return None
+
+    @cython.cfunc
+    def _enough(self, count: cython.Py_ssize_t) -> cython.bint:
+        """Can so many be enough, the largest of each type being taken?"""
+        d: cython.Py_ssize_t
+        i: cython.Py_ssize_t
+        for d in range(max(self.short_on_node.n, self.short_of_quota.n)):
+            if self.short_on_node.at(d) > 0:
+                amounts = sorted(
+                    [cython.cast(Vec, self.amounts_on_node[i]).at(d) for i in range(len(self.amounts_on_node))]
+                )
+                if sum(amounts[-count:]) < self.short_on_node.at(d):
+                    return False
+            if self.short_of_quota.at(d) > 0:
+                amounts = sorted([cython.cast(Candidate, self.pool[i]).amounts.at(d) for i in range(len(self.pool))])
+                if sum(amounts[-count:]) < self.short_of_quota.at(d):
+                    return False
+        return True
+
+    @cython.cfunc
+    def _pick(
+        self, start: cython.Py_ssize_t, count: cython.Py_ssize_t, reluctant: cython.Py_ssize_t, total: cython.longlong
+    ) -> cython.void:
+        """Pick `count` more from `start` on, `reluctant` of them bad; those picked already have priorities of this sum."""
+        i: cython.Py_ssize_t
+        c: Candidate
+        least: cython.longlong
+        n: cython.Py_ssize_t = len(self.pool)
+        if count == 0:
+            if total < self.best_sum and self._covered():
+                self.best = list(self.picked)
+                self.best_sum = total
+            return
+        for i in range(start, n - count + 1):
+            self.steps_left -= 1
+            self.steps += 1
+            if self.steps_left <= 0:
+                return
+            least = self.lowest_priority[i]
+            if self.reluctant_from[i] < reluctant or (
+                self.best_sum != UNLIMITED and total + least * count >= self.best_sum
+            ):
+                return
+            if not self._within_reach(i, count):
+                return
+            c = self.pool[i]
+            if (c.reluctant and reluctant == 0) or (not c.reluctant and reluctant == count):
+                continue
+            if not self._add(c, cython.cast(Vec, self.amounts_on_node[i])):
+                continue
+            self.picked.append(c)
+            self._pick(i + 1, count - 1, reluctant - 1 if c.reluctant else reluctant, total + c.priority)
+            self.picked.pop()
+            self._remove(c, cython.cast(Vec, self.amounts_on_node[i]))
+
+    @cython.cfunc
+    def _within_reach(self, i: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.bint:
+        """Can what is lacking come from `count` of those from `i` on?"""
+        d: cython.Py_ssize_t
+        near: Vec = cython.cast(Vec, self.largest_on_node[i])
+        most: Vec = cython.cast(Vec, self.largest[i])
+        for d in range(self.short_on_node.n):
+            if self.short_on_node.v[d] > 0 and near.at(d) < (self.short_on_node.v[d] + count - 1) // count:
+                return False
+        for d in range(self.short_of_quota.n):
+            if self.short_of_quota.v[d] > 0 and most.at(d) < (self.short_of_quota.v[d] + count - 1) // count:
+                return False
+        return True
+
+    @cython.cfunc
+    def _covered(self) -> cython.bint:
+        """Is nothing lacking any more?"""
+        d: cython.Py_ssize_t
+        for d in range(self.short_on_node.n):
+            if self.short_on_node.v[d] > 0:
+                return False
+        for d in range(self.short_of_quota.n):
+            if self.short_of_quota.v[d] > 0:
+                return False
+        return True
+
+    @cython.cfunc
+    def _add(self, c: Candidate, near: Vec) -> cython.bint:
+        """Add it to the set, unless a queue would fall below its guarantee."""
+        budget: QueueBudget
+        for each in c.leaf_group.budgets:
+            budget = each
+            if not budget.allows(c.amounts):
+                return False
+        for each in c.leaf_group.budgets:
+            budget = each
+            budget.taken.plus(c.amounts)
+        self.short_on_node.minus(near)
+        self.short_of_quota.minus(c.amounts)
+        return True
+
+    @cython.cfunc
+    def _remove(self, c: Candidate, near: Vec) -> cython.void:
+        budget: QueueBudget
+        for each in c.leaf_group.budgets:
+            budget = each
+            budget.taken.minus(c.amounts)
+        self.short_on_node.plus(near)
+        self.short_of_quota.plus(c.amounts)
+
+    # -- greedy ----------------------------------------------------------------------------------------
+
+    def _greedy(self) -> list[Any] | None:
+        """Take whoever brings something that is lacking, the best first; then leave out whom one can."""
+        c: Candidate
+        near: Vec
+        found: list[Any] = []
+        feasible: bool
+        order = sorted([(self.pool[i].order, i) for i in range(len(self.pool))])
+        positions: dict[Any, int] = {}
+        for _, i in order:
+            c = self.pool[i]
+            near = self.amounts_on_node[i]
+            if self._covered():
+                break
+            if self._helps(c.amounts, near) and self._add(c, near):
+                positions[c] = i
+                found.append(c)
+        feasible = self._covered()
+        for c in reversed(found.copy()):
+            self._remove(c, self.amounts_on_node[positions[c]])
+            if not feasible or self._covered():
+                found.remove(c)
+            else:
+                self._add(c, self.amounts_on_node[positions[c]])
+        for c in found:
+            self._remove(c, self.amounts_on_node[positions[c]])
+        return found if feasible else None
+
+    @cython.cfunc
+    def _helps(self, amounts: Vec, near: Vec) -> cython.bint:
+        """Does it bring anything of what is lacking?"""
+        d: cython.Py_ssize_t
+        for d in range(max(self.short_on_node.n, self.short_of_quota.n)):
+            if self.short_on_node.at(d) > 0 and near.at(d) > 0:
+                return True
+            if self.short_of_quota.at(d) > 0 and amounts.at(d) > 0:
+                return True
+        return False
+
+
+def wanted_part(lacking: Vec, wanted: Vec) -> Vec:
+    """What is lacking of what is wanted, nothing below 0."""
+    d: cython.Py_ssize_t
+    found: Vec = new_vec(wanted.n, 0)
+    for d in range(wanted.n):
+        if wanted.v[d] > 0:
+            found.v[d] = max(lacking.at(d), 0)
+    return found

@@ -1,0 +1,229 @@
+"""An application: its asks and allocations, what it uses, and its place among the applications of its leaf queue.
+
+Source: docs/spec/scheduling.md, sections 2 and 5.1. The life of an application is in `licorne.core.inputs.lifecycle`.
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+import cython
+
+from licorne.core.base.states import ApplicationState, ApplicationTable
+from licorne.core.base.timers import Timer
+
+if cython.compiled:
+    from cython.cimports.licorne.core.amounts.sums import Sum
+    from cython.cimports.licorne.core.amounts.vectors import Vec
+    from cython.cimports.licorne.core.base.order import Ranked
+    from cython.cimports.licorne.core.queues.ask import Ask, Shape
+    from cython.cimports.licorne.core.queues.priorities import PriorityBag
+    from cython.cimports.licorne.core.queues.queue import Queue
+    from cython.cimports.licorne.core.queues.requests import Requests
+    from cython.cimports.licorne.core.queues.usage import Tracker
+    from cython.cimports.prefetch import prefetch, prefetch_entries
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.core.amounts.sums import Sum
+    from licorne.core.amounts.vectors import Vec
+    from licorne.core.base.order import Ranked
+
+    from .ask import Ask, Shape
+    from .priorities import PriorityBag
+    from .queue import Queue
+    from .requests import Requests
+    from .usage import Tracker
+
+if TYPE_CHECKING:
+    from licorne.core.gangs.atomic import AtomicGang
+    from licorne.core.gangs.placeholders import PlaceholderGang
+    from licorne.core.inspection.usage_history import PastUsage
+
+
+@cython.cclass
+class Application(Ranked):
+    """An application of a partition.
+
+    `submitted` is the moment of its creation, lowered to that of its oldest ask (nanoseconds). `high` is an upper bound
+    of what any pending ask of it wants. `trackers` are those of its user and group, leaf first; `group` is the
+    configured group that counts for it, None for none, once `group_chosen`. `usage` is what fair order compares:
+    the shares of the leaf's guaranteed resources that it uses, largest first, zeros left out.
+    `asks` are all with something pending, by key; `allocations` by allocation id; `reservations` by ask key.
+    """
+
+    # The fields lie in memory as they stand here: what decisions look at comes first.
+    queue: Queue
+    state: ApplicationState
+    backoff_until: cython.longlong
+    atomic: AtomicGang | None  # the gang that it is, until that has started; None: it is none
+    requests: Requests
+    trackers: list[Tracker]
+    asks: dict[str, Ask]
+    pending: Sum
+    asks_pending: cython.longlong
+    bag: PriorityBag
+    allocations: dict[str, Ask]
+    allocated: Sum
+    id: str
+    group_chosen: cython.bint
+    active: cython.bint  # it is awake, and for another reason than that room was freed on a node
+
+    seq: cython.longlong
+    submitted: cython.longlong
+    user: str
+    groups: tuple[str, ...]
+    tags: dict[str, str]
+    state_log: list[tuple[int, str]]
+    placeholders: Sum
+    high: Vec
+    usage: list[float]
+    last_shape: Shape | None  # that of the last ask that came
+    visited_seq: cython.longlong  # asks that arrived up to here have all had their turn
+    reservations: dict[str, Ask]
+    group: str | None
+    starting: cython.bint  # the state Starting is part of its life
+    independent: cython.bint  # it is the ask of a resource manager without applications
+    forced: cython.bint
+    running_timeout_ns: cython.longlong
+    placeholder_ask: Vec
+    placeholder_resource: dict[str, int]  # the same as a map
+    gang: PlaceholderGang | None  # what it has to do with placeholders; None: nothing
+    timer: Timer | None  # of the state that it is in
+    backoff_timer: Timer | None
+    running_timer: Timer | None
+    table: ApplicationTable  # the state machine of its dialect
+    started_ns: cython.longlong
+    finished_ns: cython.longlong
+    message: str
+    past: PastUsage | None  # what it has used, where somebody watches; None: nothing is known
+
+    def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
+        self.heap_index = -1
+        self.id = id
+        self.seq = seq
+        self.submitted = submitted
+        self.queue = queue
+        self.user = user
+        self.groups = ()
+        self.tags = {}
+        self.state = ApplicationState.NEW
+        self.state_log = []
+        self.allocated = Sum()
+        self.placeholders = Sum()
+        self.pending = Sum()
+        self.high = Vec()
+        self.usage = []
+        self.requests = Requests()
+        self.last_shape = None
+        self.bag = PriorityBag()
+        self.asks_pending = 0
+        self.visited_seq = 0
+        self.backoff_until = 0
+        self.active = False
+        self.asks = {}
+        self.allocations = {}
+        self.reservations = {}
+        self.trackers = []
+        self.group = None
+        self.group_chosen = False
+        self.starting = False
+        self.independent = False
+        self.forced = False
+        self.running_timeout_ns = 0
+        self.placeholder_ask = Vec()
+        self.placeholder_resource = {}
+        self.gang = None
+        self.timer = None
+        self.backoff_timer = None
+        self.running_timer = None
+        self.table = {}
+        self.started_ns = 0
+        self.finished_ns = 0
+        self.message = ""
+        self.atomic = None
+        self.past = None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def prefetch_fields(self) -> cython.void:
+        """Have the processor fetch from memory what a new ask changes: a hint, of which nothing depends."""
+        if cython.compiled:
+            prefetch(cython.cast(cython.p_void, self.requests), 2)
+            prefetch(cython.cast(cython.p_void, self.last_shape), 1)
+            prefetch(cython.cast(cython.p_void, self.asks), 1)
+            prefetch(cython.cast(cython.p_void, self.allocations), 1)
+            prefetch(cython.cast(cython.p_void, self.pending), 2)
+            prefetch(cython.cast(cython.p_void, self.high), 2)
+            prefetch(cython.cast(cython.p_void, self.bag), 1)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def prefetch_more(self) -> cython.void:
+        """The same for what these name, after `prefetch_fields`."""
+        if cython.compiled:
+            prefetch(cython.cast(cython.p_void, self.requests.tail), 2)  # where a new ask goes
+            prefetch_entries(cython.cast(cython.p_void, self.asks), 1)
+            if self.last_shape is not None:
+                prefetch(cython.cast(cython.p_void, self.last_shape.amounts), 2)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def before(self, other: Ranked) -> cython.bint:
+        """Application order of the leaf's policy; last, arrival (section 5.1)."""
+        app: Application = cython.cast(Application, other)
+        queue: Queue = self.queue
+        if queue.stateaware:
+            return self.submitted < app.submitted or (self.submitted == app.submitted and self.seq < app.seq)
+        if queue.by_priority and self.bag.top != app.bag.top:
+            return self.bag.top > app.bag.top
+        if queue.fair:
+            if self.usage != app.usage:
+                return self.usage < app.usage
+        elif self.submitted != app.submitted:
+            return self.submitted < app.submitted
+        if not queue.by_priority and self.bag.top != app.bag.top:
+            return self.bag.top > app.bag.top
+        return self.seq < app.seq
+
+    def gang_changed(self) -> None:
+        """An ask or an allocation of it has come, changed or gone: if it is a gang that has not started, that matters."""
+        if self.atomic is not None:
+            self.atomic.changed()
+
+    @cython.ccall
+    def recompute_usage(self) -> cython.void:
+        """Recompute `usage` (CompareShares of section 1, with the leaf's own guaranteed as total)."""
+        d: cython.Py_ssize_t
+        shares: list[Any] = []
+        total: cython.longlong
+        for d in range(self.allocated.n):
+            if self.allocated.v[d] != 0:
+                total = self.queue.guaranteed.at(d)
+                if total > 0:
+                    shares.append(float(self.allocated.v[d]) / float(total))
+                else:
+                    shares.append(float(self.allocated.v[d]))
+        shares.sort(reverse=True)
+        self.usage = shares
+
+    def allocated_resource(self) -> dict[str, int]:
+        """What its allocations use, placeholders left out; zeros left out."""
+        return self.allocated.named(self.queue.types)
+
+    def pending_resource(self) -> dict[str, int]:
+        """What its pending asks want."""
+        return self.pending.named(self.queue.types)
+
+    def ask(self, key: str) -> Ask | None:
+        """A pending ask by key."""
+        return self.asks.get(key)
+
+
+def in_order(apps: list[Application]) -> list[Application]:
+    """Applications of one leaf, sorted as `Application.before` has them."""
+    return sorted(apps, key=cmp_to_key(_compare))
+
+
+def _compare(one: Application, other: Application) -> int:
+    return -1 if one.before(other) else 1

@@ -1,0 +1,41 @@
+"""The cleaner: dynamic and draining queues that are empty are removed (docs/spec/scheduling.md, section 12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from licorne.core.base.states import SECOND_NS
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+
+INTERVAL_NS = 10 * SECOND_NS
+"""How often it runs, if there is something to remove; counted from the beginning of the partition."""
+
+
+class Cleaner:
+    """The cleaner of one partition."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._timer: object = None
+
+    def watch(self) -> None:
+        """Set the next run if there is something to remove."""
+        partition = self._partition
+        if self._timer is None and partition.tree.has_removable():
+            passed = partition.now - partition.started_ns
+            due = partition.started_ns + (passed // INTERVAL_NS + 1) * INTERVAL_NS
+            self._timer = partition.timers.add(due, "clean", partition)
+
+    def run(self) -> None:
+        """Remove what is empty."""
+        partition = self._partition
+        self._timer = None
+        removed = partition.tree.remove_empty()
+        partition.quotas.removed()
+        if removed:
+            partition.guaranteed.queues_removed()
+        if partition.events is not None:
+            partition.events.queues.removed(removed)
+        self.watch()

@@ -1,0 +1,447 @@
+"""A queue: what is counted in it, its share, its priority, and its place among its siblings.
+
+Source: docs/spec/scheduling.md, sections 2, 4 and 8. Siblings stand in their parent's `order` while something below
+them can be tried; the order is mended when a share or a priority changes. Names break ties there; the one tie-break
+that is no total order ("larger pending") is applied where a child is picked (`Queue.first_child`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import cython
+
+from licorne.config.acl import ACL
+from licorne.config.model import TemplateConfig
+from licorne.config.properties import QueueProperties, parse_properties
+from licorne.core.base.states import ObjectState
+from licorne.core.placement.rules import RECOVERY_PATH
+
+if cython.compiled:
+    from cython.cimports.licorne.core.amounts.sums import Sum
+    from cython.cimports.licorne.core.amounts.vectors import Types, Vec
+    from cython.cimports.licorne.core.base.order import Order, Ranked, any_two_compare, sorted_by_insertion
+    from cython.cimports.licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
+    from cython.cimports.licorne.core.queues.priorities import PriorityBag
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.core.amounts.sums import Sum
+    from licorne.core.amounts.vectors import Types, Vec
+    from licorne.core.base.order import Order, Ranked, any_two_compare, sorted_by_insertion
+    from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
+
+    from .priorities import PriorityBag
+
+if TYPE_CHECKING:  # an application knows its queue; here it is an object
+    from .application import Application
+
+STOPPED = ObjectState.STOPPED
+
+
+@cython.cclass
+class Queue(Ranked):
+    """A queue of the tree of a partition.
+
+    `allocated`, `pending` and `preempting` are sums over the subtree. `limit` is the queue's own max (root: the
+    cluster's size), `UNLIMITED` where nothing is said; `guaranteed` holds -1 for a type that is not listed;
+    `weights` is what `share` divides by: the guaranteed amount, else the fair maximum, -1 for neither.
+    `asks_pending` counts pending asks below, `awake_count` the applications below that have something to try.
+    `running` and `accepted` are the applications that count against `max_apps` (section 10). `blocked` wait for room here.
+    """
+
+    # The fields lie in memory as they stand here: what decisions look at comes first.
+    priority: cython.longlong
+    share: cython.double
+    parent: Queue | None
+    allocated: Sum
+    weights: Vec
+    limit: Vec
+    pending: Sum
+    order: Order
+    asks_pending: cython.longlong
+    awake_count: cython.longlong
+    backoff: cython.longlong
+    is_leaf: cython.bint
+    by_priority: cython.bint
+    fair: cython.bint
+    stateaware: cython.bint
+    tied: list[Queue]  # the children of one rank in the order of their turns, as `in_order` put them
+    tied_priority: cython.longlong  # that rank
+    tied_share: cython.double
+    next_turn: cython.Py_ssize_t  # where in `tied` the next turn may be: those before it sleep, or tie no more
+    last_turn: Queue | None  # who had the last turn; None: `tied` may not be as it should be
+    skipped_sleeping: cython.bint  # one that ties stands before that one
+    last_changed: cython.bint  # that one has changed since
+    tie_sorts: cython.longlong  # how often `tied` was made
+
+    name: str
+    path: str
+    children: dict[str, Queue]
+    apps: dict[str, Application]
+    reachable: cython.bint  # the descent comes to its applications: it is a leaf, and no ancestor is one
+    managed: cython.bint
+    state: ObjectState
+    preempting: Sum
+    guaranteed: Vec
+    max_config: dict[str, int] | None
+    guaranteed_config: dict[str, int] | None
+    max_apps: cython.longlong
+    running: cython.longlong
+    accepted: dict[Application, None]
+    bag: PriorityBag
+    offset: cython.longlong
+    fence: cython.bint
+    settings: QueueProperties
+    properties: dict[str, str]
+    submit_acl: ACL
+    admin_acl: ACL
+    template: TemplateConfig | None
+    inherited_template: cython.bint
+    with_pending: cython.longlong  # children (of a parent) that have pending asks
+    blocked: dict[Application, Vec | None]  # and the least that it asks for, None where that does not matter
+    reserved: dict[Application, int]  # application -> number of its reservations (leaf)
+    by_name: list[Queue] | None  # children in name order; built when it is asked for
+    types: Types
+
+    def __init__(self, name: str, parent: Queue | None, is_leaf: bool, managed: bool, types: Types) -> None:
+        self.heap_index = -1
+        self.name = name
+        self.parent = parent
+        self.path = name if parent is None else f"{parent.path}.{name}"
+        self.is_leaf = is_leaf
+        self.reachable = is_leaf
+        self.managed = managed
+        self.state = ObjectState.ACTIVE
+        self.types = types
+        self.children = {}
+        self.apps = {}
+        self.allocated = Sum()
+        self.pending = Sum()
+        self.preempting = Sum()
+        self.limit = Vec(0, UNLIMITED)
+        self.guaranteed = Vec(0, -1)
+        self.weights = Vec(0, -1)
+        self.max_config = None
+        self.guaranteed_config = None
+        self.max_apps = 0
+        self.running = 0
+        self.accepted = {}
+        self.share = 0.0
+        self.bag = PriorityBag()
+        self.priority = PRIORITY_LOWEST
+        self.order = Order()
+        self.asks_pending = 0
+        self.with_pending = 0
+        self.awake_count = 0
+        self.tied = []
+        self.tied_priority = 0
+        self.tied_share = 0.0
+        self.next_turn = 0
+        self.skipped_sleeping = False
+        self.last_turn = None
+        self.last_changed = False
+        self.tie_sorts = 0
+        self.blocked = {}
+        self.reserved = {}
+        self.submit_acl = ACL.parse("")
+        self.admin_acl = ACL.parse("")
+        self.template = None
+        self.inherited_template = False
+        self.by_name = None
+        self.set_properties({})
+        if parent is not None:
+            parent.children[name] = self
+            parent.children_changed()
+
+    # -- configuration ---------------------------------------------------------------------------------
+
+    def set_properties(self, properties: dict[str, str]) -> None:
+        """Take over the properties (docs/spec/config.md, section 7); one that is gone has its default again."""
+        settings: QueueProperties = parse_properties(properties)
+        self.properties = properties
+        self.settings = settings
+        self.offset = settings.priority_offset
+        self.fence = settings.priority_fence
+        self.by_priority = settings.sort_by_priority
+        self.fair = settings.sort_policy == "fair"
+        self.stateaware = settings.sort_policy == "stateaware"
+        self.backoff = min(settings.backoff, UNLIMITED)
+
+    def set_resources(self, maximum: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
+        """Take over max and guaranteed; None is "not set". Of a type without a number nobody can have any."""
+        self.max_config = maximum
+        self.guaranteed_config = guaranteed
+        self.limit = self.types.known(self.max_config, UNLIMITED)
+        self.guaranteed = self.types.known(self.guaranteed_config, -1)
+
+    def set_weights(self, fair_max: Vec) -> None:
+        """Recompute `weights` and shares here and below; `fair_max` is the parent's, -1 where it lists nothing.
+
+        fairMax(child) is fairMax(parent) with every type of the child's own max in its place (section 4.1).
+        """
+        own: Vec = fair_max.clone()
+        child: Queue
+        d: cython.Py_ssize_t
+        if self.parent is not None and self.max_config and fair_max.n:
+            own.grow(self.limit.n)
+            for d in range(self.limit.n):
+                if self.limit.v[d] != UNLIMITED:
+                    own.v[d] = self.limit.v[d]
+        self.weights = own.clone()
+        self.weights.grow(self.guaranteed.n)
+        for d in range(self.guaranteed.n):
+            if self.guaranteed.v[d] >= 0:
+                self.weights.v[d] = self.guaranteed.v[d]
+        self.reshare()
+        self.changed()
+        if self.heap_index >= 0:
+            cython.cast(Queue, self.parent).order.mend(self)
+        for child in self.children.values():
+            child.set_weights(own)
+
+    # -- order -----------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def same_rank(self, other: Queue) -> cython.bint:
+        """Neither priority nor share says who of two siblings comes first."""
+        return self.priority == other.priority and self.share == other.share
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def before(self, other: Ranked) -> cython.bint:
+        """The order of siblings, as far as it is a total one: priority and share, last the name."""
+        q: Queue = cython.cast(Queue, other)
+        differ: cython.bint = self.priority != q.priority
+        if differ and cython.cast(Queue, self.parent).by_priority:
+            return self.priority > q.priority
+        if self.share != q.share:
+            return self.share < q.share
+        if differ:
+            return self.priority > q.priority
+        return self.name < q.name
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def reshare(self) -> cython.void:
+        """share = max over the types of allocated / weight; where the weight is 0: 1 if anything is allocated."""
+        allocated: Vec = self.allocated
+        weights: Vec = self.weights
+        share: cython.double = 0.0
+        x: cython.double
+        weight: cython.longlong
+        d: cython.Py_ssize_t
+        n: cython.Py_ssize_t = weights.n
+        if n > allocated.n:
+            n = allocated.n
+        for d in range(n):
+            weight = weights.v[d]
+            if weight > 0:
+                x = float(allocated.v[d]) / float(weight)
+                if x > share:
+                    share = x
+            elif weight == 0 and allocated.v[d] > 0 and share < 1.0:
+                share = 1.0
+        self.share = share
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def exported(self) -> cython.longlong:
+        """The priority that the parent sees (section 4.2)."""
+        if self.bag.top == PRIORITY_LOWEST:
+            return PRIORITY_LOWEST
+        if self.fence:
+            return self.offset
+        return max(PRIORITY_LOWEST, min(PRIORITY_HIGHEST, self.bag.top + self.offset))
+
+    def refresh_priority(self) -> None:
+        """Recompute `bag` and `priority` from the applications here and the children; orders are not mended."""
+        child: Queue
+        priorities: list[int] = [app.bag.top for app in self.apps.values()]
+        for child in self.children.values():
+            priorities.append(child.priority)
+        self.bag.refill(priorities)
+        self.priority = self.exported()
+
+    # -- whose turn it is ------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def first_child(self) -> Queue:
+        """The child whose turn it is: priority and share as kept, ties by "larger pending" (section 4.1)."""
+        items: list[Any] = self.order.items
+        first: Queue = cython.cast(Queue, items[0])
+        if (len(items) > 1 and first.same_rank(cython.cast(Queue, items[1]))) or (
+            len(items) > 2 and first.same_rank(cython.cast(Queue, items[2]))
+        ):
+            return self._break_tie(first)
+        return first
+
+    @cython.cfunc
+    def _break_tie(self, first: Queue) -> Queue:
+        """Who of the children that tie with `first` comes first and has something to try.
+
+        The list of those that tie is kept while they take their turns: sorting after each would cost the square of their
+        number, or more. A child that only goes to sleep, or wakes up, keeps its place. One that ties no more after its
+        turn is skipped; the others are still as sorting makes them if it was their first, or any two of them compare.
+        """
+        child: Queue
+        i: cython.Py_ssize_t
+        last: Queue | None = self.last_turn
+        if (
+            last is None
+            or first.share != self.tied_share
+            or first.priority != self.tied_priority
+            or (
+                self.last_changed
+                and (last.ties(first) or (self.skipped_sleeping and not any_two_compare(self.still_tied())))
+            )
+        ):
+            self.tied = self.in_order(first)
+            self.tied_share, self.tied_priority = first.share, first.priority
+            self.tie_sorts += 1
+            self.next_turn = 0
+        if self.next_turn == 0:
+            self.skipped_sleeping = False
+        for i in range(self.next_turn, len(self.tied)):
+            child = cython.cast(Queue, self.tied[i])
+            if child.ties(first):
+                if child.heap_index >= 0:
+                    self.next_turn, self.last_turn, self.last_changed = i, child, False
+                    return child
+                self.skipped_sleeping = True
+        raise AssertionError(f"{self.path}: {first.name} is not among the children that tie with it")
+
+    @cython.ccall
+    def still_tied(self) -> list[Any]:
+        """Those of the list of children that tie which do so still."""
+        child: Queue
+        found: list[Any] = []
+        for child in self.tied:
+            if child.has_turns() and child.priority == self.tied_priority and child.share == self.tied_share:
+                found.append(child)
+        return found
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def has_turns(self) -> cython.bint:
+        """Does it stand among its siblings when one of them is picked?"""
+        return self.asks_pending != 0 and self.state is not STOPPED
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def precedes(self, other: Ranked) -> cython.bint:
+        """The order of siblings to the end, which is no total one."""
+        q: Queue = cython.cast(Queue, other)
+        return self.pending.above(q.pending) if self.same_rank(q) else self.before(q)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def equals(self, other: Ranked) -> cython.bint:
+        """No rule but that of names says who of two siblings comes first."""
+        q: Queue = cython.cast(Queue, other)
+        return self.same_rank(q) and self.pending.same(q.pending)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def ties(self, other: Queue) -> cython.bint:
+        """Does it stand beside a sibling, with the same rank?"""
+        return self.has_turns() and self.same_rank(other)
+
+    @cython.ccall
+    def changed(self) -> cython.void:
+        """What siblings compare has changed, or may have: its pending resources, share, priority or state."""
+        parent: Queue | None = self.parent
+        if parent is not None:
+            if parent.last_turn is not self:
+                parent.last_turn = None
+            parent.last_changed = True
+
+    @cython.ccall
+    def children_changed(self) -> cython.void:
+        """A child came or went."""
+        self.by_name = None
+        self.last_turn = None
+        self.tied = []  # one that went would live on there
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def children_by_name(self) -> list[Any]:
+        """The children in name order."""
+        if self.by_name is None or len(self.by_name) != len(self.children):
+            self.by_name = [self.children[name] for name in sorted(self.children)]
+        return self.by_name
+
+    @cython.ccall
+    def in_order(self, rank_of: Queue | None) -> list[Any]:
+        """The children with pending asks that are not stopped, in the order of section 4.1; or only those of one's rank.
+
+        "Larger pending" is a partial order, so that the outcome depends on how one sorts: a stable insertion sort
+        that starts from name order (section 16.6), over all of them, also those that cannot run now.
+        """
+        found: list[Any] = []
+        child: Queue
+        for child in self.children_by_name():
+            if child.has_turns() and (rank_of is None or child.same_rank(rank_of)):
+                found.append(child)
+        return sorted_by_insertion(found)
+
+    def leaves_in_order(self) -> Iterator[Queue]:
+        """The leaves below with pending asks, in the order of decisions; this queue, if it is one."""
+        if self.is_leaf:
+            yield self
+            return
+        for child in self.in_order(None):
+            yield from child.leaves_in_order()
+
+    @property
+    def draining(self) -> bool:
+        """It takes no new applications, and goes when it is empty."""
+        return self.state is ObjectState.DRAINING
+
+    def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
+        """Submit or admin access here or at an ancestor; never to the recovery queue.
+
+        Source: docs/spec/config.md, section 8.
+        """
+        if self.path == RECOVERY_PATH:
+            return False
+        return any(q.submit_acl.allows(user, groups) or q.admin_acl.allows(user, groups) for q in self.lineage())
+
+    def lineage(self) -> list[Queue]:
+        """This queue and its ancestors, up to root."""
+        found = []
+        queue: Queue | None = self
+        while queue is not None:
+            found.append(queue)
+            queue = queue.parent
+        return found
+
+    def walk(self) -> Iterator[Queue]:
+        """This queue and all below it, parents first, siblings by name."""
+        yield self
+        for name in sorted(self.children):
+            yield from self.children[name].walk()
+
+    def allocated_resource(self) -> dict[str, int]:
+        """What is allocated in the subtree; zeros left out."""
+        return self.allocated.named(self.types)
+
+    def pending_resource(self) -> dict[str, int]:
+        """What pending asks in the subtree want; zeros left out."""
+        return self.pending.named(self.types)
+
+    def preempting_resource(self) -> dict[str, int]:
+        """What is allocated to victims of preemption that have not ended yet."""
+        return self.preempting.named(self.types)
+
+    def max_resource(self) -> dict[str, int] | None:
+        """The queue's own max (root: the cluster's size); None where nothing is set."""
+        if self.parent is None:
+            return self.limit.named(self.types) or None
+        return self.max_config
+
+    def guaranteed_resource(self) -> dict[str, int] | None:
+        """The queue's own guaranteed resources; None where nothing is set."""
+        return self.guaranteed_config

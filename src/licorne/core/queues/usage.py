@@ -1,0 +1,59 @@
+"""What one user, or one group, uses at one queue, and what they may use there (docs/spec/scheduling.md, section 11).
+
+Who is tracked where, and which limit applies to whom, is decided in `licorne.core.queues.limits`; this is the counter that
+the hot path reads and writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.amounts.sums import Sum
+    from cython.cimports.licorne.core.amounts.vectors import Vec
+else:
+    from licorne.core.amounts.sums import Sum
+    from licorne.core.amounts.vectors import Vec
+
+if TYPE_CHECKING:  # an application knows its trackers; here it is an object
+    from .application import Application
+
+
+@cython.cclass
+class Tracker:
+    """Usage and limit of a user or group at one queue.
+
+    `limit` is None where no limit on resources applies; `max_apps` 0 where none on applications does. `apps` are the
+    applications that use something here; `blocked` those that wait for room under this limit; `holders` is the number
+    of those that are attached (`licorne.core.queues.limits`).
+    """
+
+    kind: str  # "user" or "group"
+    name: str
+    path: str
+    used: Sum
+    limit: Vec | None
+    max_apps: cython.longlong
+    wildcard: cython.bint  # the limit is that of `*`
+    holders: cython.longlong
+    apps: dict[Application, None]
+    blocked: dict[Application, Vec | None]  # and the least that it asks for, None where that does not matter
+
+    def __init__(self, kind: str, name: str, path: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.path = path
+        self.used = Sum()
+        self.limit = None
+        self.max_apps = 0
+        self.wildcard = False
+        self.holders = 0
+        self.apps = {}
+        self.blocked = {}
+
+    @cython.ccall
+    def may_run(self, app: Application) -> cython.bint:
+        """May one more application, this one, run here (section 11.4)?"""
+        return self.max_apps == 0 or app in self.apps or len(self.apps) + 1 <= self.max_apps

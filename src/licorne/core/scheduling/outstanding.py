@@ -1,0 +1,73 @@
+"""Asks that wait for room on nodes and for nothing else: the hint for autoscaling.
+
+Source: docs/spec/scheduling.md, section 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from licorne.core.amounts.vectors import Vec
+from licorne.core.base.states import SECOND_NS
+from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+    from licorne.core.queues.queue import Queue
+
+INTERVAL_NS = SECOND_NS
+"""How often pending asks are inspected."""
+
+
+def unreported(partition: Partition) -> Iterator[tuple[Application, Ask]]:
+    """The asks that were tried, fit what is left of their quotas beside those before them, and were not reported yet.
+
+    Root's max, the size of the cluster, does not count: the cluster may grow.
+    """
+    used: dict[str, Vec] = {}
+    yield from _walk(partition, partition.tree.root, used)
+
+
+def _walk(partition: Partition, queue: Queue, used: dict[str, Vec]) -> Iterator[tuple[Application, Ask]]:
+    if not queue.is_leaf:
+        for child in queue.in_order(None):
+            yield from _walk(partition, child, used)
+        return
+    for app in sorted(queue.apps.values(), key=lambda a: a.seq):
+        for ask in app.requests.in_order():
+            if ask.parked == AWAITS_PLACEHOLDER:
+                continue  # what it will use is held for it already
+            attempted = ask.attempted or ask.seq <= app.visited_seq
+            if not attempted or not _fits(app, ask, used):
+                continue
+            for owner in _limits(app):
+                used.setdefault(owner[0], Vec()).plus(ask.shape.amounts)
+            if not ask.reported and not ask.required:
+                yield app, ask
+
+
+def _fits(app: Application, ask: Ask, used: dict[str, Vec]) -> bool:
+    for name, limit, taken in _limits(app):
+        room = limit.clone()
+        wanted = ask.shape.amounts.values()
+        also = used.get(name)
+        for d, amount in enumerate(wanted):
+            left = room.at(d)
+            if left == UNLIMITED or amount == 0:
+                continue
+            if amount > left - taken.at(d) - (also.at(d) if also else 0):
+                return False
+    return True
+
+
+def _limits(app: Application) -> Iterator[tuple[str, Vec, Vec]]:
+    """(name, limit, used) of everything that limits the application, root left out."""
+    for queue in app.queue.lineage():
+        if queue.parent is not None:
+            yield queue.path, queue.limit, queue.allocated
+    for tracker in app.trackers:
+        if tracker.limit is not None:
+            yield f"{tracker.kind}:{tracker.name}:{tracker.path}", tracker.limit, tracker.used

@@ -1,0 +1,376 @@
+"""The books: every sum that an ask or an allocation is part of is changed here, and nowhere else.
+
+An ask counts as pending in its application and in every queue above it; an allocation counts as allocated there, on
+its node, and with its user and group at every level (docs/spec/scheduling.md, sections 2, 8.2 and 11.1). Kept orders
+are mended on the way up. What is given back wakes who waits for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.amounts.vectors import Types, Vec
+    from cython.cimports.licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
+    from cython.cimports.licorne.core.nodes.index import NodeIndex
+    from cython.cimports.licorne.core.nodes.node import Need, Node
+    from cython.cimports.licorne.core.queues.application import Application
+    from cython.cimports.licorne.core.queues.ask import Ask, Shape
+    from cython.cimports.licorne.core.queues.queue import Queue
+    from cython.cimports.licorne.core.queues.usage import Tracker
+    from cython.cimports.licorne.core.waiting.parking import Parking
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.core.amounts.vectors import Types, Vec
+    from licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
+    from licorne.core.nodes.index import NodeIndex
+    from licorne.core.nodes.node import Need, Node
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask, Shape
+    from licorne.core.queues.queue import Queue
+    from licorne.core.queues.usage import Tracker
+
+    from .parking import Parking
+
+if TYPE_CHECKING:
+    from licorne.core.gangs.placeholders import Gangs
+    from licorne.core.inspection.usage_history import UsageHistory
+
+# Why an ask is parked, as in `asks`: C constants belong to their module.
+
+
+@cython.cclass
+class Accounting:
+    """The sums of one partition."""
+
+    parking: Parking
+    index: NodeIndex
+    types: Types
+    gangs: Gangs  # which are built upon this module: the partition sets it
+    watch: UsageHistory | None  # None: nobody watches
+    asks_seen: cython.longlong
+    victims: dict[Ask, None]  # allocations that were evicted, and have not ended
+    asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
+
+    def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
+        self.parking = parking
+        self.index = index
+        self.types = types
+        self.watch = None
+        self.victims = {}
+        self.asks_seen = 0
+        self.asked_to_end = 0
+
+    @cython.ccall
+    def shape(self, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
+        """A shape for an ask of this resource, as a vector and as a map, and these constraints."""
+        return Shape(amounts.clone(), {} if resource is None else resource, need)
+
+    @cython.ccall
+    def describes(self, shape: Shape, amounts: Vec, resource: dict[str, int] | None) -> cython.bint:
+        """Has the shape these amounts? Vectors that hold types without a number may be equal where maps are not."""
+        if not shape.amounts.same(amounts):
+            return False
+        other: cython.Py_ssize_t = self.types.other
+        return other < 0 or amounts.at(other) == 0 or shape.resource == resource
+
+    @cython.cfunc
+    def shape_for(self, app: Application, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
+        """The same, for a map whose amounts are known already, and for an application: mostly it is that of its last ask.
+
+        A new shape keeps the vector that it is given.
+
+        A register of all shapes would find more that are equal, at the price of an entry for each that is not. It is
+        not needed: what equal asks of different applications tell each other, `Need.failed` tells them.
+        """
+        shape: Shape | None = app.last_shape
+        if shape is None or shape.need is not need or not self.describes(shape, amounts, resource):
+            shape = Shape.__new__(Shape)
+            shape.initialise(amounts, {} if resource is None else resource, need)
+            app.last_shape = shape
+        return shape
+
+    # -- pending ---------------------------------------------------------------------------------------
+
+    @cython.ccall
+    def pend(self, app: Application, ask: Ask) -> cython.void:
+        """The ask is to be placed: count it as pending, `repeats` times."""
+        shape: Shape = ask.shape
+        amounts: Vec = shape.amounts
+        app.requests.insert(ask)
+        app.asks[ask.key] = ask
+        ask.prior = None
+        ask.next = shape.first
+        if ask.next is not None:
+            ask.next.prior = ask
+        shape.first = ask
+        if shape.waiting == 0:
+            self.retain_need(shape.need)
+        shape.waiting += 1
+        if app.atomic is not None:
+            app.requests.park(ask, AWAITS_GANG)
+            app.atomic.changed()
+        elif not ask.required:
+            self.parking.ask_added(ask)
+        elif shape.failed:
+            self.parking.freed_nodes.partly_parked[shape] = None
+        if ask.task_group:
+            self.gangs.joined(ask)
+        app.high.raise_to(amounts)
+        self._count(app, ask, 1)
+        self._add_priority(app, ask.priority)
+        self.parking.wake(app)
+
+    @cython.ccall
+    def unpend(self, app: Application, ask: Ask) -> cython.void:
+        """The ask is no longer to be placed: it was allocated for the last time, or is gone."""
+        shape: Shape = ask.shape
+        app.requests.remove(ask)
+        del app.asks[ask.key]
+        if ask.prior is not None:
+            ask.prior.next = ask.next
+        else:
+            shape.first = ask.next
+        if ask.next is not None:
+            ask.next.prior = ask.prior
+        ask.prior = None
+        ask.next = None
+        shape.waiting -= 1
+        if shape.waiting == 0:
+            self._forget_shape(shape)
+        if ask.parked:
+            self._forget_parked(ask)
+        if ask.deadline is not None:
+            self._forget_deadline(ask)
+        self._count(app, ask, -1)
+        self._remove_priority(app, ask.priority)
+        if app.asks_pending == 0:
+            app.high.set_all(0)
+            self.parking.sleep(app)
+
+    @cython.cfunc
+    def _forget_shape(self, shape: Shape) -> cython.void:
+        if shape.failed:
+            self.parking.clear_failed(shape)
+        self.release_need(shape.need)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def retain_need(self, need: Need) -> cython.void:
+        """A shape of pending asks has this need, or an ask in flight that may be pending again: it keeps its mark."""
+        need.waiting += 1
+
+    @cython.ccall
+    def release_need(self, need: Need) -> cython.void:
+        """Undo `retain_need`."""
+        need.waiting -= 1
+        if need.waiting == 0:
+            self.parking.forget_need(need)
+
+    @cython.cfunc
+    def _forget_deadline(self, ask: Ask) -> cython.void:
+        self.parking.timers.cancel(ask.deadline)
+        ask.deadline = None
+
+    @cython.cfunc
+    def _forget_parked(self, ask: Ask) -> cython.void:
+        if ask.parked == AWAITS_PLACEHOLDER:
+            self.gangs.left(ask)
+        if ask.parked == AWAITS_GANG:
+            cython.cast(Application, ask.app).gang_changed()
+            self.parking.wake(ask.app)  # the members that are left may fit
+        ask.parked = 0
+        self.parking.refused.pop(ask, None)
+        if ask.required:
+            waiting = self.parking.awaiting_node.get(ask.required)
+            if waiting is not None:
+                waiting.pop(ask, None)
+                if not waiting:
+                    del self.parking.awaiting_node[ask.required]
+
+    @cython.cfunc
+    def _count(self, app: Application, ask: Ask, change: cython.int) -> cython.void:
+        """One ask more is pending in its application and the queues above, or one less: `change` is 1 or -1."""
+        queue: Queue | None = app.queue
+        parent: Queue | None
+        amounts: Vec = ask.shape.amounts
+        times: cython.longlong = change * ask.repeats
+        more: cython.bint = change > 0
+        turn: cython.longlong = 1 if more else 0  # with so many a queue begins, or ceases, to have some
+        app.asks_pending += change
+        if times == 1:
+            app.pending.plus(amounts)
+        elif times == -1:
+            app.pending.minus(amounts)
+        else:
+            app.pending.add_times(amounts, times)
+        while queue is not None:
+            parent = queue.parent
+            if times == 1:
+                queue.pending.plus(amounts)
+            elif times == -1:
+                queue.pending.minus(amounts)
+            else:
+                queue.pending.add_times(amounts, times)
+            queue.asks_pending += change
+            if parent is not None:
+                if queue.asks_pending == turn:
+                    parent.with_pending += change
+                if parent.last_turn is not None:
+                    queue.changed()
+            queue = parent
+
+    # -- priorities (docs/spec/scheduling.md, section 4.2) ---------------------------------------------
+
+    @cython.cfunc
+    def _add_priority(self, app: Application, priority: cython.longlong) -> cython.void:
+        old: cython.longlong = app.bag.top
+        if app.bag.add(priority):
+            self._export(app, old)
+
+    @cython.cfunc
+    def _remove_priority(self, app: Application, priority: cython.longlong) -> cython.void:
+        old: cython.longlong = app.bag.top
+        if app.bag.remove(priority):
+            self._export(app, old)
+
+    @cython.cfunc
+    def _export(self, app: Application, old: cython.longlong) -> cython.void:
+        """The application's priority changed: carry it up, as far as it changes anything."""
+        queue: Queue | None = app.queue
+        new: cython.longlong = app.bag.top
+        changed: cython.bint
+        if app.heap_index >= 0:
+            app.queue.order.mend(app)
+        while queue is not None:
+            changed = queue.bag.add(new)
+            changed = queue.bag.remove(old) or changed
+            if not changed:
+                return
+            old = queue.priority
+            new = queue.exported()
+            if new == old:
+                return
+            queue.priority = new
+            queue.changed()
+            if queue.heap_index >= 0:
+                cython.cast(Queue, queue.parent).order.mend(queue)
+            queue = queue.parent
+
+    # -- allocated -------------------------------------------------------------------------------------
+
+    @cython.ccall
+    def add_allocation(self, app: Application, alloc: Ask, node: Node) -> cython.void:
+        """The allocation now uses the node, its queues, its user and its group."""
+        amounts: Vec = alloc.shape.amounts
+        tracker: Tracker
+        first: cython.bint = not app.allocations
+        node.free.minus(amounts)
+        if cython.compiled:
+            self.index.aim(node)
+        alloc.node = node
+        node.allocations[alloc] = None
+        node.allocated.plus(amounts)
+        if cython.compiled:
+            self.index.prefetch_target()
+        app.allocations[alloc.id] = alloc
+        for tracker in app.trackers:
+            tracker.used.plus(amounts)
+            if first:
+                tracker.apps[app] = None
+        if alloc.placeholder:
+            app.placeholders.plus(amounts)
+        else:
+            app.allocated.plus(amounts)
+        self._use(app, amounts, True)
+        self.index.mend(node)
+
+    @cython.ccall
+    def remove_allocation(self, app: Application, alloc: Ask) -> cython.void:
+        """The allocation has ended: undo `add_allocation`, and wake who waits for what it used."""
+        amounts: Vec = alloc.shape.amounts
+        node: Node = cython.cast(Node, alloc.node)
+        if self.watch is not None:
+            self.watch.ending(app, alloc)
+        if cython.compiled:
+            node.prefetch_fields()
+        del app.allocations[alloc.id]
+        node.free.plus(amounts)
+        if cython.compiled:
+            self.index.aim(node)
+        del node.allocations[alloc]
+        node.allocated.minus(amounts)
+        if cython.compiled:
+            self.index.prefetch_target()
+        if alloc.preempted:
+            del self.victims[alloc]
+            self._unpreempt(app.queue, amounts)
+        if alloc.deadline is not None:
+            self._forget_deadline(alloc)
+        if alloc.placeholder:
+            app.placeholders.minus(amounts)
+        else:
+            app.allocated.minus(amounts)
+        self._return_use(app, amounts)
+        if node.block is not None:
+            self.index.mend(node)
+            self.parking.node_freed(node)
+
+    @cython.cfunc
+    def _return_use(self, app: Application, amounts: Vec) -> cython.void:
+        tracker: Tracker
+        queue: Queue | None
+        i: cython.Py_ssize_t
+        for i in range(len(app.trackers)):
+            tracker = cython.cast(Tracker, app.trackers[i])
+            tracker.used.minus(amounts)
+            if tracker.blocked:
+                self.parking.wake_fitting(tracker.blocked, tracker.limit, tracker.used)
+        self._use(app, amounts, False)
+        queue = app.queue
+        while queue is not None:
+            if queue.blocked:
+                self.parking.wake_fitting(queue.blocked, queue.limit, queue.allocated)
+            queue = queue.parent
+        self.parking.reserved_stale = True
+
+    @cython.cfunc
+    def _use(self, app: Application, amounts: Vec, more: cython.bint) -> cython.void:
+        """Change what is allocated in the application's queues, their shares and their orders."""
+        queue: Queue | None = app.queue
+        parent: Queue | None
+        if app.queue.fair:
+            app.recompute_usage()
+            if app.heap_index >= 0:
+                app.queue.order.mend(app)
+        while queue is not None:
+            parent = queue.parent
+            if more:
+                queue.allocated.plus(amounts)
+            else:
+                queue.allocated.minus(amounts)
+            if parent is not None:  # root has no siblings to share with
+                queue.reshare()
+                if parent.last_turn is not None:
+                    queue.changed()
+                if queue.heap_index >= 0:
+                    parent.order.mend(queue)
+            queue = parent
+
+    @cython.cfunc
+    def _unpreempt(self, queue: Queue | None, amounts: Vec) -> cython.void:
+        while queue is not None:
+            queue.preempting.minus(amounts)
+            queue = queue.parent
+
+    def preempting(self, app: Application, alloc: Ask) -> None:
+        """The allocation is a victim now; it is counted as such until it ends."""
+        queue: Queue | None = app.queue
+        alloc.preempted = True
+        self.victims[alloc] = None
+        self.asked_to_end += 1
+        while queue is not None:
+            queue.preempting.plus(alloc.shape.amounts)
+            queue = queue.parent

@@ -1,0 +1,417 @@
+"""Never try again what cannot have changed: who waits for what, and what wakes them.
+
+Source: docs/spec/design.md, "Speed is designed in", point 1.
+
+An application sleeps, which means that it is not in its queue's order, when nothing of it can be placed now. Each of
+its asks then waits for one of these, and the event that can help is told to wake it:
+
+* room under a quota or a user's or group's limit, or a slot for a running application: the application is in `blocked` of
+  every queue and tracker that may bind it; what gives something back there wakes all of them;
+* a node: the ask is parked (`NO_NODE`), its shape has failed, and whatever is no smaller fails with it unseen
+  (`Need.failed`). A node that opened or came is compared with the shapes that failed, and those that fit it now are
+  revived, with their applications. A node that only gained room becomes a *candidate*: what is parked stays so, and is
+  tried on the candidates alone, in the order in which everything is tried, until nothing is left that one of them holds;
+* its own required node (`AWAITS_NODE`): any event on that node;
+* age: when it is old enough it may reserve one, and a timer wakes it; a predicate (`REFUSED`): the next call.
+
+A wake-up too many costs a look; one too few would leave an ask pending that could run: in doubt, rules wake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import cython
+
+from licorne.core.base.timers import Timers
+
+if cython.compiled:
+    from cython.cimports.licorne.core.amounts.minima import Minima
+    from cython.cimports.licorne.core.amounts.vectors import Vec
+    from cython.cimports.licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
+    from cython.cimports.licorne.core.nodes.node import Need, Node
+    from cython.cimports.licorne.core.queues.application import Application
+    from cython.cimports.licorne.core.queues.ask import Ask, Shape
+    from cython.cimports.licorne.core.waiting.sleepers import SleepingApplications
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.core.amounts.minima import Minima
+    from licorne.core.amounts.vectors import Vec
+    from licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
+    from licorne.core.nodes.node import Need, Node
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask, Shape
+
+    from .sleepers import SleepingApplications
+
+FREED_NODES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more of them a search of all nodes is quicker
+
+
+@cython.cclass
+class Parking(SleepingApplications):
+    """The waiting asks and applications of one partition.
+
+    `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off. `dirty`:
+    something has happened that may let a stuck replacement run. What has failed, shapes and `Need.failed`, has no room on
+    any node but the candidates, and those that are `newly_freed` or `newly_opened`.
+
+    An ask that waits for a node is reached by three minima: of its block, of its application, and `waiting_minima`, where there
+    may be candidates. `park` alone lets an ask begin to wait, and adds it to all of them, each time. None of them says
+    anything about the others: each may hold asks that are gone, or lower bounds of several, and is tightened by itself.
+    """
+
+    now: cython.longlong
+    reserve_after_ns: cython.longlong
+    timers: Timers
+    failed: dict[Shape, None]
+    failed_needs: dict[Need, None]  # whose `failed` is not empty; somebody waits with each of them
+    waiting_minima: Minima  # of all asks that wait for a node; perhaps of some that did
+    failed_looks: (
+        cython.longlong
+    )  # applications looked at since it was made, because it says yes where all of them say no
+    newly_opened: dict[Node, None]  # since the last `apply_node_changes`; so `newly_freed`
+    refused: dict[Ask, None]
+    awaiting_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
+    gangs: dict[Application, None]  # those that wait for nodes as a whole
+    dirty: cython.bint
+    reservations: cython.longlong  # how many there are
+    enabled: cython.bint
+
+    def __init__(self, timers: Timers, reserve_after_ns: int) -> None:
+        SleepingApplications.__init__(self)
+        self.now = 0
+        self.timers = timers
+        self.reserve_after_ns = reserve_after_ns
+        self.failed = {}
+        self.failed_needs = {}
+        self.waiting_minima = Minima(False)
+        self.failed_looks = 0
+        self.newly_opened = {}
+        self.refused = {}
+        self.awaiting_node = {}
+        self.gangs = {}
+        self.dirty = False
+        self.reservations = 0
+        self.enabled = True
+
+    # -- asks ------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def park(self, ask: Ask) -> cython.void:
+        """No node has room for the ask, and it cannot reserve one now: wait for a node, or for age."""
+        app: Application = cython.cast(Application, ask.app)
+        if app.heap_index < 0:
+            self.waiting[app] = None
+        app.requests.park(ask, NO_NODE)
+        if self.reserve_after_ns == NEVER:  # else there are no candidates
+            self.waiting_minima.add(ask.shape.amounts)
+        else:
+            self._await_age(ask)
+
+    @cython.cfunc
+    def _await_age(self, ask: Ask) -> cython.void:
+        """Set the timer for the age at which it may reserve a node, unless that has passed or it holds one."""
+        if self.reserve_after_ns != NEVER and ask.reserved is None and ask.deadline is None and not self.is_old(ask):
+            ask.deadline = self.timers.add(ask.created + self.reserve_after_ns + 1, "aged", ask)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def is_old(self, ask: Ask) -> cython.bint:
+        """Is it old enough to reserve a node (docs/spec/scheduling.md, section 7.1: its age exceeds the delay)?"""
+        return self.reserve_after_ns != NEVER and self.now - ask.created > self.reserve_after_ns
+
+    @cython.cfunc
+    def ask_added(self, ask: Ask) -> cython.void:
+        """A new pending ask: if it is known to fit no node it need not be tried, unless it may reserve one."""
+        if not self.enabled or self.is_old(ask):
+            return
+        if ask.shape.failed:
+            self.park(ask)
+        elif ask.shape.need.failed.any_within(ask.shape.amounts) and not self.freed_nodes.fit(ask.shape):
+            self.fail(ask.shape)
+
+    @cython.cfunc
+    def fail(self, shape: Shape) -> cython.void:
+        """No node has room for this shape: park its asks, but for those that are old enough to reserve a node."""
+        ask: Ask | None = shape.first
+        if not self.enabled:
+            return
+        shape.failed = True
+        self.failed[shape] = None
+        shape.need.failed.add(shape.amounts)
+        self.failed_needs[shape.need] = None
+        while ask is not None:
+            if not ask.parked and not ask.required and (ask.reserved is not None or not self.is_old(ask)):
+                self.park(ask)
+            elif ask.parked != NO_NODE:
+                self.freed_nodes.partly_parked[shape] = None
+            ask = ask.next
+
+    @cython.cfunc
+    def revive(self, shape: Shape) -> cython.void:
+        """A node may have room for it now."""
+        ask: Ask | None = shape.first
+        self.clear_failed(shape)
+        while ask is not None:
+            if ask.parked == NO_NODE:
+                self.retry(ask)
+            ask = ask.next
+
+    @cython.cfunc
+    def clear_failed(self, shape: Shape) -> cython.void:
+        """It has not failed, or nobody waits with it any longer."""
+        shape.failed = False
+        self.failed.pop(shape, None)
+        self.freed_nodes.partly_parked.pop(shape, None)
+
+    @cython.cfunc
+    def forget_need(self, need: Need) -> cython.void:
+        """Nobody waits with this need any longer: what failed with it is not compared with nodes that change."""
+        if need.failed.count:
+            need.failed.clear()
+            del self.failed_needs[need]
+
+    @cython.ccall
+    def retry(self, ask: Ask) -> cython.void:
+        """Try this ask again, unless it waits for the members of its gang."""
+        app: Application = cython.cast(Application, ask.app)
+        if ask.shape.failed:
+            self.freed_nodes.partly_parked[ask.shape] = None
+        if ask.block is not None and ask.parked <= AWAITS_NODE:
+            app.requests.unpark(ask)
+            self.wake(app)
+
+    def aged(self, ask: Ask) -> None:
+        """The ask is old enough now to reserve a node."""
+        ask.deadline = None
+        if ask.parked in (NO_NODE, REFUSED) and ask.reserved is None:
+            self.retry(ask)
+
+    @cython.cfunc
+    def refuse(self, ask: Ask) -> cython.void:
+        """A predicate of the resource manager kept it off a node that had room."""
+        cython.cast(Application, ask.app).requests.park(ask, REFUSED)
+        self.refused[ask] = None
+        self._await_age(ask)
+
+    @cython.cfunc
+    def await_node(self, ask: Ask) -> cython.void:
+        """It waits for its required node."""
+        cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
+        self.awaiting_node.setdefault(ask.required, {})[ask] = None
+
+    # -- events on nodes -------------------------------------------------------------------------------
+
+    @cython.ccall
+    def node_freed(self, node: Node) -> cython.void:
+        """Room was freed on the node."""
+        self.newly_freed[node] = None
+        self.reserved_stale = True
+
+    def node_opened(self, node: Node) -> None:
+        """The node is new, may be used again, or has other capacity or attributes: a candidate for reservations too."""
+        self.newly_opened[node] = None
+        self.reserved_stale = True
+
+    def node_gone(self, node: Node) -> None:
+        """The node has been removed."""
+        self.newly_freed.pop(node, None)
+        self.newly_opened.pop(node, None)
+        self.freed_nodes.drop(node)
+        self.reserved_stale = True
+        self._wake_required(node)
+
+    @cython.ccall
+    def apply_node_changes(self) -> cython.void:
+        """Before decisions: compare what failed with the nodes that changed, and wake what they may hold."""
+        node: Node
+        if not self.newly_freed and not self.newly_opened:
+            return
+        self.dirty = True
+        for app in self.gangs:
+            assert app.atomic is not None, "a gang that waits has not started"
+            app.atomic.stale = True
+            self.wake(app)
+        if self.awaiting_node:
+            for node in [*self.newly_freed, *self.newly_opened]:
+                self._wake_required(node)
+        if self.failed:
+            if (
+                self.reserve_after_ns == NEVER  # else some that are old are live although their shape has failed
+                and not self.newly_opened
+                and len(self.newly_freed) + len(self.freed_nodes.nodes) <= FREED_NODES_MAX
+            ):
+                for node in self.newly_freed:
+                    self.freed_nodes.add(node)
+                self._wake_for_freed_nodes()
+            else:
+                self._revive_fitting()
+        else:
+            for node in [*self.newly_freed, *self.newly_opened]:
+                self._forget_failures_within(node.free)
+        if self.refused:  # its shape has not failed: it is not among those
+            self.retry_refused()
+        self.newly_freed.clear()
+        self.newly_opened.clear()
+
+    # -- candidates ------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def _wake_for_freed_nodes(self) -> cython.void:
+        """Wake the applications of which a candidate may hold something."""
+        app: Application
+        gone: cython.bint = False
+        if not self.waiting_minima.any_within(self.freed_nodes.most):
+            return
+        self.failed_looks += len(self.waiting)
+        for app in self.waiting:
+            if (
+                app.heap_index < 0
+                and app.requests.waiting_count
+                and app.requests.waiting_minima.any_within(self.freed_nodes.most)
+            ):
+                self.wake_for_freed_node(app)
+                if app.heap_index < 0:  # its queue serves nobody
+                    self.revive_fitting(app)
+            gone = gone or app.heap_index >= 0 or app.requests.waiting_count == 0
+        if gone:
+            self.waiting = {app: None for app in self.waiting if app.heap_index < 0 and app.requests.waiting_count}
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def idle(self) -> cython.bint:
+        """Is nothing to be tried, because nobody is awake but for candidates, and they hold nothing more?"""
+        app: Application
+        if self.active_count:
+            return False
+        if self.freed_nodes.nodes:
+            self.freed_nodes.measure()
+            if self.waiting_minima.any_within(self.freed_nodes.most):
+                for app in self.woken_by_freed_node:
+                    if app.requests.waiting_count and app.requests.waiting_minima.any_within(self.freed_nodes.most):
+                        return False
+                self.failed_looks += len(self.woken_by_freed_node)
+                self._tighten()
+        return True
+
+    @cython.cfunc
+    def _tighten(self) -> cython.void:
+        """Make `waiting_minima` exact, once as much has been looked at in vain as that costs. Nobody is restless now."""
+        app: Application
+        if self.failed_looks <= 16 * (len(self.waiting) + len(self.woken_by_freed_node)):
+            return
+        self.failed_looks = 0
+        self.waiting_minima.clear()
+        for app in [*self.waiting, *self.woken_by_freed_node]:
+            if app.requests.waiting_count:
+                self.waiting_minima.add_all(app.requests.waiting_minima)
+
+    @cython.cfunc
+    def release_freed_nodes(self) -> cython.void:
+        """Nothing that waits for a node is held by a candidate: they are nodes like any other again."""
+        node: Node
+        shape: Shape
+        if self.freed_nodes.nodes:
+            for node in self.freed_nodes.nodes:
+                self._forget_failures_within(node.free)
+            if self.freed_nodes.partly_parked:  # as seldom
+                for shape in list(self.freed_nodes.partly_parked):
+                    if self.freed_nodes.fit(shape):
+                        self.revive(shape)
+            self.freed_nodes.clear()
+
+    @cython.cfunc
+    def revive_fitting(self, app: Application) -> cython.void:
+        """The application can't be tried: what a candidate holds of it must not count as failed when that is over."""
+        ask: Ask
+        if (
+            self.freed_nodes.nodes
+            and app.requests.waiting_count
+            and app.requests.waiting_minima.any_within(self.freed_nodes.most)
+        ):
+            for ask in app.requests.in_order():
+                if ask.parked == NO_NODE and self.freed_nodes.fit(ask.shape):
+                    self.revive(ask.shape)
+
+    @cython.cfunc
+    def _forget_failures_within(self, room: Vec) -> cython.void:
+        """There is a node with this room: what fits in it has not failed."""
+        need: Need
+        emptied: list[Any] = []
+        for need in self.failed_needs:
+            need.failed.forget_below(room)
+            if need.failed.count == 0:
+                emptied.append(need)
+        for need in emptied:
+            del self.failed_needs[need]
+
+    def retry_refused(self) -> None:
+        """A new call, or a node that changed: ask the predicates again."""
+        ask: Ask
+        refused, self.refused = self.refused, {}
+        for ask in refused:
+            if ask.parked == REFUSED:
+                self.retry(ask)
+
+    def validate(self, apps: Iterable[Application]) -> None:
+        """Prove that all who wait can be found by what is to wake them."""
+        app: Application
+        ask: Ask
+        for app in self.woken_by_freed_node:
+            assert app.heap_index >= 0, f"application {app.id} is asleep, but counts as awake for a candidate"
+        for app in apps:
+            if app.requests.waiting_count:
+                if app.heap_index < 0:
+                    assert app in self.waiting, f"application {app.id} sleeps"
+                else:
+                    assert app.active or app in self.woken_by_freed_node, f"application {app.id} is awake"
+            for ask in app.requests.in_order():
+                if self.reserve_after_ns != NEVER:
+                    pass  # there are no candidates
+                elif ask.parked == NO_NODE:
+                    assert self.waiting_minima.any_within(ask.shape.amounts), f"minima of the partition at {ask.key}"
+                elif ask.shape.failed:
+                    assert ask.shape in self.freed_nodes.partly_parked, f"{ask.key} does not wait for a node: a stray"
+                if ask.parked == REFUSED:
+                    assert ask in self.refused, f"a predicate refused {ask.key}, and is not asked again"
+                elif ask.parked == AWAITS_NODE:
+                    assert ask in self.awaiting_node.get(ask.required, {}), f"{ask.key} awaits its node"
+                elif not ask.parked and app.heap_index < 0:
+                    assert self._is_found(app), f"application {app.id} sleeps, and nothing wakes it for {ask.key}"
+
+    def _is_found(self, app: Application) -> bool:
+        """Will something wake the application, which sleeps with an ask that waits for no node?"""
+        blocked = [tracker.blocked for tracker in app.trackers]
+        blocked += [queue.blocked for queue in app.queue.lineage()]
+        return not app.queue.reachable or app.backoff_until > self.now or any(app in those for those in blocked)
+
+    def _wake_required(self, node: Node) -> None:
+        ask: Ask
+        for ask in self.awaiting_node.pop(node.id, {}):
+            if ask.parked == AWAITS_NODE:
+                self.retry(ask)
+
+    @cython.cfunc
+    def _revive_fitting(self) -> cython.void:
+        """Revive every failed shape that fits on a node that changed."""
+        most: Vec = Vec()
+        nodes: list[Any] = [*self.newly_freed, *self.newly_opened]
+        rooms: list[Any] = []
+        node: Node
+        shape: Shape
+        i: cython.Py_ssize_t
+        for i in range(len(nodes)):
+            node = cython.cast(Node, nodes[i])
+            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.newly_opened  # it may be reserved
+            rooms.append(node.capacity if by_size else node.free)
+            most.raise_to(cython.cast(Vec, rooms[i]))
+            self._forget_failures_within(cython.cast(Vec, rooms[i]))
+        for shape in list(self.failed):
+            if not most.covers(shape.amounts):
+                continue
+            for i in range(len(nodes)):
+                node = cython.cast(Node, nodes[i])
+                if node.meets(shape.need) and cython.cast(Vec, rooms[i]).covers(shape.amounts):
+                    self.revive(shape)
+                    break

@@ -1,0 +1,286 @@
+"""Measures evictions and gangs, as a resource manager that embeds the scheduler would see them.
+
+Like `bench.py` it goes through the public API in the 1.9 interface, with messages that exist before the clock starts,
+1,000 a call. But here the resource manager has a part of its own: it confirms what is to be released, and hands in the
+real asks of a gang when its application runs. Its answers are made in the loop, because they depend on what was
+decided; their time is part of the whole, and told apart from that of deciding.
+
+| case | the clock runs |
+|---|---|
+| preempt | from the first moment of virtual time at which preemption is allowed, until all asks run or nothing more happens |
+| gangs | from the first placeholder handed in until all real pods run |
+| gangs-atomic | from the first ask handed in until all pods run |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from licorne import ResourceManagerCallback, SchedulerAPI
+from licorne._machine import Meter
+from licorne.core import compiled
+from licorne.measure.boundary import ASKS_A_CALL, RM_ID, ask_message, node_request, registration
+from licorne.si import v19
+from licorne.sim.collector import quiet_collector
+from licorne.sim.gangs import Gangs
+from licorne.sim.inputs import application
+from licorne.sim.lines import App, Ask
+from licorne.sim.workload import Workload, WorkloadError
+
+SECOND_NS = 1_000_000_000
+ALLOWED_NS = 30 * SECOND_NS
+"""When preemption is first allowed for asks that came at 0.
+
+Source: docs/spec/preemption.md, section 1: the delay of a leaf.
+"""
+PATIENCE_NS = 600 * SECOND_NS
+"""So much virtual time may pass, in all, until everything is decided."""
+
+
+class ContestRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. `decide_s` is the time in calls that decide, `answer_s` in calls that bring the manager's answers.
+
+    `placed`: asks, or members of gangs, that run in the end. `virtual_s`: virtual time that passed meanwhile.
+    """
+
+    evictions: int
+    placed: int
+    seconds: float
+    submit_s: float
+    decide_s: float
+    answer_s: float
+    virtual_s: float
+    cpu_s: float
+    other_cores: float | None
+    digest: str
+
+
+class ContestResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What was measured; medians over the runs. `per_s` counts evictions in case preempt, members of gangs in others.
+
+    `decided_per_s` is the same through the time in calls that decide alone. `expected`: asks, or members of gangs.
+    """
+
+    workload: str
+    counted: str
+    expected: int
+    placed: int
+    evictions: int
+    per_s: float
+    decided_per_s: float
+    seconds: float
+    submit_s: float
+    decide_s: float
+    answer_s: float
+    virtual_s: float
+    cpu_s: float
+    other_cores: float | None
+    digest: str
+    compiled: bool
+    runs: list[ContestRun]
+
+
+def measure_contest(workload: Workload, *, repeat: int = 1) -> ContestResult:
+    """Measure a workload of `contended.py` so often, each time in a new scheduler.
+
+    Raises WorkloadError if something of it is refused, or two runs decide differently.
+    """
+    feed = _Feed(workload)
+    runs = [_run(feed) for _ in range(repeat)]
+    if len({run.digest for run in runs}) > 1:
+        raise WorkloadError(f"{workload.name}: two runs decided differently, which must never happen: please report it")
+    counted = "members" if feed.gangs else "evictions"
+    numbers = [run.placed if feed.gangs else run.evictions for run in runs]
+    return ContestResult(
+        workload=workload.name,
+        counted=counted,
+        expected=feed.expected,
+        placed=runs[-1].placed,
+        evictions=runs[-1].evictions,
+        per_s=median(n / run.seconds for n, run in zip(numbers, runs, strict=True)),
+        decided_per_s=median(n / max(1e-9, run.decide_s) for n, run in zip(numbers, runs, strict=True)),
+        seconds=median(run.seconds for run in runs),
+        submit_s=median(run.submit_s for run in runs),
+        decide_s=median(run.decide_s for run in runs),
+        answer_s=median(run.answer_s for run in runs),
+        virtual_s=runs[-1].virtual_s,
+        cpu_s=median(run.cpu_s for run in runs),
+        other_cores=max((run.other_cores for run in runs if run.other_cores is not None), default=None),
+        digest=runs[-1].digest,
+        compiled=compiled,
+        runs=runs,
+    )
+
+
+class _Feed:
+    """What there is before the clock starts: messages, and what the resource manager will do for gangs."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.nodes = node_request(workload)
+        applications = [line for line in workload.lines if isinstance(line, App)]
+        asks = [line for line in workload.lines if isinstance(line, Ask)]
+        self.applications = v19.ApplicationRequest(rm_id=RM_ID, new=[_application(line) for line in applications])
+        self.gangs = any(line.gang for line in applications)
+        self.expected = sum(not line.node for line in asks)
+        self.running = _requests([ask_message(line) for line in asks if line.node])
+        gangs = Gangs()
+        for line in applications:
+            gangs.submitted(line, 0)
+        first = [placeholder for line in applications for placeholder in gangs.accepted(line.id, "")]
+        first += [line for line in asks if not line.node and not gangs.keeps(line)]
+        self.first = _requests([ask_message(line) for line in first])
+        self.later = {
+            app: [ask_message(line) for line in gang.kept.values()] for app, gang in gangs.known.items() if gang.kept
+        }
+
+
+def _application(line: App) -> v19.AddApplicationRequest:
+    message = application(line)
+    return v19.AddApplicationRequest(
+        application_id=line.id,
+        queue_name=line.queue,
+        partition_name="default",
+        ugi=v19.UserGroupInformation(user=line.user, groups=list(line.groups)),
+        tags=message.tags,
+        placeholder_ask=message.placeholder_ask or None,
+        gang_scheduling_style=line.style,
+        execution_timeout_milli_seconds=message.execution_timeout_ms,
+    )
+
+
+def _chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (items[start : start + ASKS_A_CALL] for start in range(0, len(items), ASKS_A_CALL))
+
+
+def _requests(asks: list[v19.Allocation]) -> list[v19.AllocationRequest]:
+    return [v19.AllocationRequest(rm_id=RM_ID, allocations=list(chunk)) for chunk in _chunks(asks)]
+
+
+class _Manager(ResourceManagerCallback):
+    """Keeps what it is told, until it has an answer to it."""
+
+    def __init__(self, feed: _Feed) -> None:
+        self.later = dict(feed.later)
+        self.api = SchedulerAPI()
+        self.refused: list[str] = []
+        self.told: list[tuple[str, str]] = []
+        self.placed = self.evictions = 0
+        self.to_confirm: list[v19.AllocationRelease] = []
+        self.to_hand_in: list[v19.Allocation] = []
+        self.now_ns = 0
+        self.api.register_resource_manager(registration(feed.workload), self, now_ns=0)
+        self.api.update_node(feed.nodes, now_ns=0)
+        self.api.update_application(feed.applications, now_ns=0)
+        for request in feed.running:
+            self.api.update_allocation(request, now_ns=0)
+        self.placed = 0
+        self.told.clear()
+        self.check(feed)
+
+    def check(self, feed: _Feed) -> None:
+        if self.refused:
+            name = feed.workload.name
+            raise WorkloadError(f"{name}: {len(self.refused)} refused, the first: {self.refused[0]}")
+
+    def update_allocation(self, response: v19.AllocationResponse) -> None:
+        for new in response.new:
+            self.placed += not new.placeholder
+            self.told.append((new.allocation_key, new.node_id))
+        for gone in response.released:
+            self.told.append((gone.allocation_key, gone.termination_type.name))
+            self.evictions += gone.termination_type is v19.TerminationType.PREEMPTED_BY_SCHEDULER
+            if gone.termination_type is not v19.TerminationType.STOPPED_BY_RM:
+                self.to_confirm.append(gone)
+        self.refused += [refusal.reason for refusal in response.rejected_allocations]
+
+    def update_application(self, response: v19.ApplicationResponse) -> None:
+        for updated in response.updated:
+            if updated.state == "Running":
+                self.to_hand_in += self.later.pop(updated.application_id, ())
+        self.refused += [refusal.reason for refusal in response.rejected]
+
+    def update_node(self, response: v19.NodeResponse) -> None:
+        self.refused += [refusal.reason for refusal in response.rejected]
+
+    def answer(self) -> bool:
+        """Confirm releases and hand in what may go in now; whether there was anything."""
+        confirming, self.to_confirm = self.to_confirm, []
+        asks, self.to_hand_in = self.to_hand_in, []
+        for request in _requests(asks):
+            self.api.update_allocation(request, now_ns=self.now_ns)
+        for chunk in _chunks(confirming):
+            releases = v19.AllocationReleasesRequest(allocations_to_release=[_confirmation(gone) for gone in chunk])
+            self.api.update_allocation(v19.AllocationRequest(rm_id=RM_ID, releases=releases), now_ns=self.now_ns)
+        return bool(confirming or asks)
+
+
+def _confirmation(gone: v19.AllocationRelease) -> v19.AllocationRelease:
+    return v19.AllocationRelease(
+        partition_name=gone.partition_name,
+        application_id=gone.application_id,
+        allocation_key=gone.allocation_key,
+        termination_type=gone.termination_type,
+    )
+
+
+def _run(feed: _Feed) -> ContestRun:
+    manager = _Manager(feed)
+    api, clock = manager.api, time.perf_counter_ns
+    submit_ns = decide_ns = answer_ns = 0
+    with quiet_collector():
+        if not feed.gangs:
+            for request in feed.first:
+                api.update_allocation(request, now_ns=0)
+            while api.schedule(now_ns=0):
+                pass
+            manager.now_ns = ALLOWED_NS
+        meter, started_ns = Meter(), clock()
+        if feed.gangs:
+            for request in feed.first:
+                api.update_allocation(request, now_ns=0)
+            submit_ns = clock() - started_ns
+        while True:
+            before_ns = clock()
+            made = api.schedule(now_ns=manager.now_ns)
+            decided_ns = clock()
+            answered = manager.answer()
+            decide_ns += decided_ns - before_ns
+            answer_ns += clock() - decided_ns
+            if not made and not answered and not _next_moment(manager, feed):
+                break
+        ended_ns = clock()
+        use = meter.read()
+    manager.check(feed)
+    sha = hashlib.sha256()
+    for key, what in manager.told:
+        sha.update(f"{key}\t{what}\n".encode())
+    return ContestRun(
+        evictions=manager.evictions,
+        placed=manager.placed,
+        seconds=(ended_ns - started_ns) / 1e9,
+        submit_s=submit_ns / 1e9,
+        decide_s=decide_ns / 1e9,
+        answer_s=answer_ns / 1e9,
+        virtual_s=(manager.now_ns - (0 if feed.gangs else ALLOWED_NS)) / SECOND_NS,
+        cpu_s=use.cpu_s,
+        other_cores=use.other_cores,
+        digest=sha.hexdigest(),
+    )
+
+
+def _next_moment(manager: _Manager, feed: _Feed) -> bool:
+    """Nothing more happens at this moment: go on to the next, unless all is done or it is too far away."""
+    if manager.placed >= feed.expected:
+        return False
+    next_ns = manager.api.next_deadline_ns()
+    if next_ns is None or next_ns <= manager.now_ns or next_ns > ALLOWED_NS + PATIENCE_NS:
+        return False
+    manager.now_ns = next_ns
+    return True

@@ -1,0 +1,74 @@
+"""How long deciding takes, as far as it can be measured without a clock in the core (docs/spec/metrics.md, section 1).
+
+Measured are whole slices, and each search for victims of preemption, which is rare and long. What an ask costs is too
+short to be measured one by one; it is the mean of a second: the time of all slices, less that of those searches, by the
+asks that were tried, and by the allocations that were made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .histogram import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from licorne.core.partition import Partition
+    from licorne.core.queues.ask import Ask
+
+BUCKETS_S = (0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+"""The original's buckets, which are seconds although the names of its metrics say milliseconds."""
+
+
+class Latencies:
+    """The durations of one scheduler, in seconds."""
+
+    def __init__(self) -> None:
+        self.slices = Histogram(BUCKETS_S)
+        self.tried = Histogram(BUCKETS_S)
+        """By ask that was tried, whether a node was found or not."""
+        self.placed = Histogram(BUCKETS_S)
+        """By allocation that was made."""
+        self.preemption = Histogram(BUCKETS_S)
+        """Each search for victims, of asks whose queue is below its guarantee."""
+        self._busy_s = 0.0
+        self._made = 0
+        self._attempts: dict[Partition, int] = {}  # as far as they are in `tried`
+
+    def watch(self, partition: Partition) -> None:
+        """Measure this partition's searches for victims."""
+        guaranteed = partition.guaranteed
+        guaranteed.attempt = partial(self._search, guaranteed.attempt)
+
+    def _search(self, attempt: Callable[[Ask], str], ask: Ask) -> str:
+        began = time.perf_counter()
+        try:
+            return attempt(ask)
+        finally:
+            took = time.perf_counter() - began
+            self.preemption.add(took)
+            self._busy_s -= took
+
+    def slice(self, seconds: float, made: int) -> None:
+        """A slice took so long and made so many allocations."""
+        self.slices.add(seconds)
+        self._busy_s += seconds
+        self._made += made
+
+    def settle(self, partitions: Iterable[Partition]) -> None:
+        """Count what was tried and made since the last time, in all partitions that there are."""
+        before, self._attempts = self._attempts, {p: p.descent.attempts for p in partitions}
+        tried = sum(attempts - before.get(p, 0) for p, attempts in self._attempts.items())
+        busy_s, made = max(self._busy_s, 0.0), self._made
+        self._busy_s, self._made = 0.0, 0
+        if tried:
+            self.tried.add(busy_s / tried, tried)
+        if made:
+            self.placed.add(busy_s / made, made)
+
+
+__all__ = ["BUCKETS_S", "Latencies"]

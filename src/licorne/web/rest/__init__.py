@@ -1,0 +1,18 @@
+"""REST: what the scheduler knows, for people and tools (docs/spec/rest-api.md). `make_app` gives an ASGI application.
+
+app         a request from its first byte to its answer: limits, compression, errors
+access      tokens and limits
+routing     from a path to its endpoint
+endpoints   the list of all endpoints
+handlers    what each of them answers; `debug`: about the process; `stream`: events as they come
+objects     the JSON objects as types; `views`, `allocations`, `config`: made from the scheduler's objects
+pieces      large objects in pieces; `answers`: how pieces are sent
+openapi     the OpenAPI document; `page`: the same to read
+"""
+
+from __future__ import annotations
+
+from licorne.web.rest.access import Access, RequestLimits
+from licorne.web.rest.app import make_app
+
+__all__ = ["Access", "RequestLimits", "make_app"]

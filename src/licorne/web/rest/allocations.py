@@ -1,0 +1,252 @@
+"""Applications, asks and allocations as objects of the REST interface."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from licorne.core.base.states import ApplicationState
+from licorne.core.constants import NO_PRIORITY
+from licorne.core.inspection import explain
+from licorne.core.inspection.usage_history import most_used
+from licorne.core.preemption import guaranteed
+
+from . import objects
+from .amounts import by_name
+
+if TYPE_CHECKING:
+    from licorne.core.inspection.usage_history import PastUsage, Usage
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+
+NEVER_STARTED_MS = -62_135_596_800_000
+"""The start of an application that never started, as the original has it: the year 1."""
+NO_QUOTA, NO_USER_QUOTA = "Not enough queue quota", "Not enough user quota"
+LOGGED_ASKS = 100
+"""Of so many asks of an application it is said why they wait; of further ones not, for that would take long."""
+
+
+def allocation(alloc: Ask) -> objects.Allocation:
+    """An allocation; one that took a placeholder's place was requested when that was."""
+    requested, bound = alloc.replaced_ns or alloc.created, alloc.bound_ns
+    return objects.Allocation(
+        allocation_key=alloc.id,
+        allocation_tags=dict(sorted(alloc.tags.items())) if alloc.tags else {},
+        request_time=requested,
+        allocation_time=bound,
+        allocation_delay=bound - requested if bound > requested else 0,
+        resource=_resource(alloc),
+        priority=str(alloc.priority),
+        node_id="" if alloc.node is None else alloc.node.id,
+        application_id=alloc.app.id,
+        placeholder=bool(alloc.placeholder),
+        placeholder_used=alloc.replaced_ns > 0,
+        task_group_name=alloc.task_group,
+        preempted=bool(alloc.preempted),
+        originator=bool(alloc.originator),
+    )
+
+
+def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
+    """A pending ask, with why it waits."""
+    return objects.Ask(
+        allocation_key=found.key,
+        allocation_tags=dict(sorted(found.tags.items())) if found.tags else {},
+        request_time=found.created,
+        resource=_resource(found),
+        priority=str(found.priority),
+        required_node_id=found.required,
+        application_id=found.app.id,
+        placeholder=bool(found.placeholder),
+        task_group_name=found.task_group,
+        allocation_log=log,
+        triggered_preemption=bool(found.triggered),
+        originator=bool(found.originator),
+        scheduling_attempted=bool(found.attempted or found.parked or _stopped_by_queue(log)),
+        triggered_scale_up=bool(found.reported),
+    )
+
+
+def _stopped_by_queue(log: list[objects.LogEntry]) -> bool:
+    """Does the quota of a queue alone keep the ask out?
+
+    The original checks the user's limit first, marks the ask as attempted, and then checks the queue's quota.
+    """
+    said = {entry.message for entry in log}
+    return NO_QUOTA in said and NO_USER_QUOTA not in said
+
+
+def _resource(found: Ask) -> dict[str, int]:
+    amounts = by_name(found.shape.resource)
+    return {name: amount for name, amount in amounts.items() if amount} if 0 in amounts.values() else amounts
+
+
+def application(app: Application, home: Partition, name: str) -> objects.Application:
+    """An application without its asks and allocations; `name` is that of its partition."""
+    waiting = app.state is ApplicationState.REJECTED
+    return objects.Application(
+        application_id=app.id,
+        used_resource=app.allocated_resource(),
+        max_used_resource=most_used(app),
+        pending_resource=app.pending_resource(),
+        partition=name,
+        queue_name=app.queue.path,
+        submission_time=app.submitted,
+        finished_time=app.finished_ns,
+        application_state=str(app.state),
+        user=app.user,
+        groups=list(app.groups),
+        rejected_message=app.message if waiting else "",
+        state_log=[objects.StateChange(time=at, application_state=state) for at, state in app.state_log],
+        placeholder_data=_placeholders(app),
+        has_reserved=bool(app.reservations),
+        reservations=list(app.reservations),
+        max_request_priority=max(a.priority for a in app.asks.values()) if app.asks else NO_PRIORITY,
+        start_time=app.started_ns // 1_000_000 if app.started_ns else NEVER_STARTED_MS,
+        resource_history=_resource_history(app.past),
+        backoff_deadline=_moment(app.backoff_until) if app.backoff_until > home.now else "",
+    )
+
+
+def _moment(at_ns: int) -> str:
+    """RFC 3339, to the nanosecond."""
+    seconds, rest = divmod(at_ns, 10**9)
+    try:
+        moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"
+
+
+def _resource_history(past: PastUsage | None) -> objects.ResourceHistory:
+    if past is None:
+        return objects.ResourceHistory()
+    return objects.ResourceHistory(
+        resource_usage=_usage(past.used),
+        preempted_resource=_usage(past.preempted),
+        placeholder_resource=_usage(past.placeholders),
+    )
+
+
+def _usage(usage: Usage) -> dict[str, objects.Resources]:
+    return {kind: dict(sorted(amounts.items())) for kind, amounts in sorted(usage.items())}
+
+
+def _placeholders(app: Application) -> list[objects.Placeholders]:
+    """Placeholders by task group: all that were asked for, and what became of them; what is left of them lives."""
+    if app.gang is None:
+        return []
+    return [
+        objects.Placeholders(
+            task_group_name=name,
+            count=group.created,
+            min_resource={name: amount for name, amount in sorted(group.resource.items()) if amount},
+            replaced=group.replaced,
+            timedout=group.timed_out,
+        )
+        for name, group in sorted(app.gang.groups.items())
+    ]
+
+
+def asks(app: Application, home: Partition, *, nodes: bool) -> Iterator[objects.Ask]:
+    """Its pending asks in the order in which they are tried. `nodes`: say also what the nodes say to those that wait."""
+    counted: explain.Counted = {}
+    whole = None if app.atomic is None else _log(home, explain.gang_reasons(home, app))
+    for number, found in enumerate(app.requests.in_order()):
+        log = whole
+        if log is None:
+            log = log_of(home, found, counted, nodes=nodes) if number < LOGGED_ASKS else []
+        yield ask(found, log)
+
+
+def allocations(app: Application) -> Iterator[objects.Allocation]:
+    """Its allocations by arrival."""
+    for found in sorted(app.allocations.values(), key=attrgetter("seq")):
+        yield allocation(found)
+
+
+# -- why an ask waits ------------------------------------------------------------------------------------
+
+
+def log_of(home: Partition, found: Ask, counted: explain.Counted, *, nodes: bool) -> list[objects.LogEntry]:
+    """Why the ask waits, in the words of the original where it has some."""
+    if nodes:
+        reasons = explain.reasons(home, found.app, found, counted)
+    else:
+        reasons = explain.quick_reasons(home, found.app, found)
+    return _log(home, reasons)
+
+
+def _log(home: Partition, reasons: list[explain.Reason]) -> list[objects.LogEntry]:
+    entries: dict[str, None] = {}
+    for reason in reasons:
+        text = _said(reason)
+        if text:
+            entries[text] = None
+    return [objects.LogEntry(message=text, last_occurrence=home.now, count=1) for text in entries]
+
+
+def _said(reason: explain.Reason) -> str:
+    match reason:
+        case explain.QueueQuota():
+            return NO_QUOTA
+        case explain.UserLimit():
+            return NO_USER_QUOTA
+        case explain.Claimed():
+            return f"What {reason.kind} {reason.name} may use is claimed by asks that have preempted"
+        case explain.MaxApplications():
+            return f"Maximum of running applications reached in queue {reason.queue}"
+        case explain.StateOrder():
+            return f"Another application of queue {reason.queue} starts first"
+        case explain.Backoff():
+            return f"Application backs off until {_moment(reason.until_ns)}"
+        case explain.Nodes():
+            counts = "; ".join(f"{why} ({number}x)" for why, number in reason.failed.items())
+            return f"No node fits: {counts}" if counts else "No node fits: there are none"
+        case explain.RequiredNode():
+            lacking = f", lack of {', '.join(reason.missing)}" if reason.missing else ""
+            return f"Required node {reason.node}: {reason.state}{lacking}"
+        case explain.Reserved():
+            return f"Node {reason.node} is reserved for it"
+        case explain.Preemption():
+            return _of_preemption(reason)
+        case explain.Placeholder():
+            return (
+                f"Placeholders of task group {reason.task_group} are to be replaced, or to end, first ({reason.live})"
+            )
+        case explain.Gang():
+            return _of_gang(reason)
+    return ""
+
+
+def _of_preemption(reason: explain.Preemption) -> str:
+    """In the original's words, but for what it does not say."""
+    match reason.state, reason.detail:
+        case "too young" | "preempted once", _:
+            return "Preemption preconditions failed"
+        case "attempted", guaranteed.NOT_ENTITLED:
+            return "Preemption queue guarantees check failed"
+        case "attempted", guaranteed.NO_VICTIMS:
+            return "Preemption does not help"
+        case "attempted", why:
+            return f"Preemption is not needed: {why}"
+        case "victims are going" | "victims have gone", node:
+            return f"Preemption makes room on node {node}"
+        case "gave up", why:
+            return f"Preemption was given up: {why}"
+    return ""
+
+
+def _of_gang(reason: explain.Gang) -> str:
+    if not reason.ready:
+        counts = ", ".join(f"{name} {there} of {need}" for name, (there, need) in reason.groups.items() if there < need)
+        return f"The gang is not complete: {counts}"
+    if not reason.fits_quota:
+        return "The gang does not fit the quotas as a whole"
+    held = f", and holds {', '.join(reason.held)}" if reason.held else ""
+    start = f"; it may start at {_moment(reason.start_ns)}" if reason.start_ns is not None else ""
+    return f"The gang fits the nodes not as a whole{held}{start}"

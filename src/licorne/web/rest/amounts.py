@@ -1,0 +1,108 @@
+"""Small computations that several objects share: headroom, percentages, durations as texts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from licorne.core.constants import UNLIMITED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from licorne.core.amounts.vectors import Types, Vec
+    from licorne.core.queues.queue import Queue
+
+_UNITS = ((3600 * 10**9, "h"), (60 * 10**9, "m"))
+_SMALL = ((10**9, "s"), (10**6, "ms"), (10**3, "\u00b5s"))
+
+
+def by_name(amounts: Mapping[str, int]) -> dict[str, int]:
+    """The same amounts in the order of their names."""
+    order = _reordered(tuple(amounts))
+    return dict(amounts) if order is None else {name: amounts[name] for name in order}
+
+
+@lru_cache(maxsize=1_000)
+def _reordered(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names in order; None if they are. There are few lists of them, for there are few types of resources."""
+    order = tuple(sorted(names))
+    return None if order == names else order
+
+
+def listed(vec: Vec, types: Types) -> dict[str, int]:
+    """A vector of amounts as a map by name, zeros left out."""
+    return vec.named(types)
+
+
+def limits(vec: Vec | None, types: Types) -> dict[str, int]:
+    """A vector of limits as a map by name; types without a limit are left out, limits of zero are not."""
+    if vec is None:
+        return {}
+    return by_name({types.names[d]: amount for d, amount in enumerate(vec.values()) if amount != UNLIMITED})
+
+
+def percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[str, int]:
+    """Used parts of each type of the capacity in percent, cut to an integer; of a capacity of zero, all or nothing."""
+    found = {}
+    for name, most in by_name(capacity).items():
+        amount = used.get(name, 0)
+        if most > 0:
+            found[name] = amount * 100 // most
+        else:
+            found[name] = 100 if amount > 0 else 0
+    return found
+
+
+def used_percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[str, int]:
+    """The same for the types that are used; of others nothing is said."""
+    return {name: share for name, share in percent(capacity, used).items() if used.get(name)}
+
+
+def plain(number: float) -> int | float:
+    """The number as the original writes it: a whole one without a fraction, `1` and not `1.0`."""
+    return int(number) if abs(number) < 1 << 53 and number.is_integer() else number
+
+
+def headroom(queue: Queue) -> dict[str, int]:
+    """What is left of every max from this queue up to root (the size of the cluster), never below zero."""
+    found: dict[str, int] = {}
+    for level in queue.lineage():
+        maximum = level.max_resource()
+        if not maximum:
+            continue
+        used = level.allocated_resource()
+        for name, amount in maximum.items():
+            left = max(0, amount - used.get(name, 0))
+            found[name] = min(left, found.get(name, left))
+    return by_name(found)
+
+
+@lru_cache(maxsize=1_000)
+def duration(length_ns: int) -> str:
+    """A duration as the original writes it: `30s`, `1m30s`, `1h0m0s`, `1.5s`, `0s`.
+
+    >>> duration(90 * 10**9), duration(0), duration(1_500_000)
+    ('1m30s', '0s', '1.5ms')
+    """
+    if length_ns == 0:
+        return "0s"
+    sign, rest = ("-", -length_ns) if length_ns < 0 else ("", length_ns)
+    if rest < 10**9:
+        for unit, name in _SMALL[1:]:
+            if rest >= unit:
+                return f"{sign}{_decimal(rest, unit)}{name}"
+        return f"{sign}{rest}ns"
+    text = ""
+    for unit, name in _UNITS:
+        if rest >= unit or text:
+            text += f"{rest // unit}{name}"
+            rest %= unit
+    return f"{sign}{text}{_decimal(rest, 10**9)}s"
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, part = divmod(amount, unit)
+    digits = len(str(unit)) - 1
+    fraction = f"{part:0{digits}d}".rstrip("0")
+    return f"{whole}.{fraction}" if fraction else str(whole)

@@ -1,0 +1,207 @@
+"""The REST interface as an ASGI application: every request, from its first byte to its answer.
+
+What an endpoint says is in `handlers`; here is what all have in common: finding it, who may ask, limits, compression,
+the headers of the original, and that nothing but a plain error object ever reaches a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from licorne.daemon.guesses import Guesses
+from licorne.web.monitor import Monitor
+
+from .access import Access, RequestLimits
+from .answers import cors, failure, redirect, wants_gzip
+from .endpoints import ENDPOINTS
+from .errors import RestError
+from .handlers import Handlers
+from .routing import Call, Endpoint, Match, Routes, decoded
+
+DEBUG = "/debug/"
+STREAM_PATH = "/ws/v1/events/stream"
+GZIP_MIN = 1400
+OnError = Callable[[str, Exception], None]
+
+
+def ignore(_path: str, _error: Exception) -> None:
+    """Nobody is told."""
+
+
+def make_app(
+    monitor: Monitor,
+    *,
+    access: Access | None = None,
+    limits: RequestLimits | None = None,
+    guesses: Guesses | None = None,
+    old_queue_names: bool = False,
+    on_error: OnError = ignore,
+) -> RestApp:
+    """The REST interface of a monitored scheduler.
+
+    Parameters:
+        monitor: who watches the scheduler; its `run` must be running for history, health and rates.
+        access: tokens; without them everybody may do everything.
+        limits: what a request may take.
+        guesses: told of who is refused, and slows down who guesses.
+        old_queue_names: whether metrics have also the names of releases up to 1.3.
+        on_error: told of an endpoint's failure (path, exception), which is a bug; the client sees a plain 500.
+    """
+    handlers = Handlers(monitor, limits or RequestLimits(), old_queue_names=old_queue_names)
+    return RestApp(handlers, Dispatcher(handlers, access or Access(), guesses or Guesses(), on_error))
+
+
+class Dispatcher:
+    """Answers requests."""
+
+    def __init__(self, handlers: Handlers, access: Access, guesses: Guesses, on_error: OnError) -> None:
+        self._handlers = handlers
+        self._access = access
+        self._guesses = guesses
+        self._on_error = on_error
+        self._routes = Routes(ENDPOINTS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the life of the server."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        response = await self._answer(request)
+        if scope["method"] == "HEAD":
+            response.body = b""
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        limits = self._handlers.limits
+        raw_path = _raw_path(request.scope)
+        query = request.scope.get("query_string", b"")
+        if len(raw_path) + len(query) > limits.path_chars:
+            return failure(414, f"The path and query have more than {limits.path_chars} characters")
+        match = self._routes.find(raw_path)
+        if match is None:
+            return _plain("404 page not found\n", 404)
+        if match.redirect:
+            return redirect(match.redirect + (f"?{query.decode('latin-1')}" if query else ""))
+        method = request.method
+        if method == "OPTIONS":
+            return Response(b"", 200, {"Allow": match.allow})
+        endpoint = match.by_method.get(method)
+        if endpoint is None:
+            return _plain("Method Not Allowed\n", 405, {"Allow": match.allow})
+        response = await self._guarded(request, endpoint, match)
+        if response.status_code != 301:  # a redirect has none of them in the original, and what it leads to has
+            for name, value in self._cors(raw_path, match.allow).items():
+                response.headers.setdefault(name, value)
+        return response
+
+    async def _guarded(self, request: Request, endpoint: Endpoint, match: Match) -> Response:
+        limits = self._handlers.limits
+        try:
+            await self._check(request, endpoint)
+            pairs = {name: decoded(part) for name, part in match.raw.items()}
+            call = Call(request, {n: both[0] for n, both in pairs.items()}, {n: both[1] for n, both in pairs.items()})
+            async with asyncio.timeout(limits.request_s if endpoint.limited else None):
+                call.body = await _body(request, limits.body_bytes)
+                return await endpoint.handler(self._handlers, call)
+        except RestError as error:
+            response = failure(error.status, error.message)
+            response.headers.update(error.headers)
+            if error.status == 401:
+                response.headers["WWW-Authenticate"] = "Bearer"
+            return response
+        except TimeoutError:
+            return failure(503, f"The request took longer than {limits.request_s:g} s")
+        except ClientDisconnect:
+            return failure(400, "The client has gone")
+        except Exception as error:  # noqa: BLE001  a bug: the client learns that there is one, and no more
+            self._on_error(endpoint.path, error)
+            return failure(500, "Internal error")
+
+    async def _check(self, request: Request, endpoint: Endpoint) -> None:
+        """Refuse who may not."""
+        headers, address = request.headers, request.client.host if request.client else "unix"
+        token = headers.get("authorization", "") if self._access.wanted else ""
+        if token and not await self._guesses.pause(address):
+            raise RestError(429, "Too many wrong tokens came from this address", {"Retry-After": "1"})
+        try:
+            self._access.check(token, endpoint.role, origin="origin" in headers)
+        except RestError as error:
+            why = ("a wrong token" if token else "no token") if error.status == 401 else error.message
+            self._guesses.refused(address, why, wrong=bool(token) and error.status == 401)
+            raise
+
+    def _cors(self, path: str, methods: str) -> dict[str, str]:
+        """The original lets any page read. What tells of the process and all of its state is for such pages only with a token."""
+        return {} if path.startswith(DEBUG) and not self._access.wanted else cors(methods)
+
+
+class RestApp:
+    """The whole application. It compresses what is large enough, once, for who wants it; streams of events never."""
+
+    def __init__(self, handlers: Handlers, app: ASGIApp) -> None:
+        self._handlers = handlers
+        self._app = app
+        self._gzip = GZipMiddleware(app, minimum_size=GZIP_MIN, compresslevel=1)
+
+    @property
+    def limits(self) -> RequestLimits:
+        """What a request may take; may be replaced at any time."""
+        return self._handlers.limits
+
+    @limits.setter
+    def limits(self, limits: RequestLimits) -> None:
+        self._handlers.limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "http" and scope["path"] != STREAM_PATH and wants_gzip(scope):
+            await self._gzip(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """The body, which must not be too long."""
+    headers = request.headers
+    length = headers.get("content-length", "")
+    if not length and "transfer-encoding" not in headers:
+        return b""  # such a request has none
+    if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > most):
+        raise RestError(413, f"The body is longer than {most} bytes")
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            raise RestError(413, f"The body is longer than {most} bytes")
+    return bytes(body)
+
+
+def _raw_path(scope: Scope) -> str:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.partition(b"?")[0].decode("latin-1")
+
+
+def _plain(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(text, status, {"X-Content-Type-Options": "nosniff", **(headers or {})})
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+__all__ = ["Dispatcher", "RestApp", "make_app"]

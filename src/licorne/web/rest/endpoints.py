@@ -1,0 +1,201 @@
+"""All endpoints: method, path, who answers, and what the OpenAPI document says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from licorne.web.health import Health
+
+from . import debug, objects, page
+from .handlers import Handlers
+from .routing import Endpoint, Handler, Parameter
+
+H = Handlers
+_P = "/ws/v1/partition/{partition}"
+_Q = _P + "/queue/{queue}"
+_TEXT: dict[str, Any] = {"type": "string"}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1}
+_STATUS = Parameter(
+    "status",
+    "Only applications in this state.",
+    {"type": "string", "enum": ["", "new", "accepted", "starting", "running", "completing", "failing", "resuming"]},
+)
+_RM = Parameter("rm", "Id of the resource manager; without it, the first.", _TEXT)
+_NAMED = (400, 404)
+
+
+def _get(
+    path: str,
+    handler: Handler,
+    summary: str,
+    result: Any = None,
+    *,
+    query: tuple[Parameter, ...] = (),
+    statuses: tuple[int, ...] = (),
+    media: str = "application/json",
+    limited: bool = True,
+) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=path,
+        handler=handler,
+        summary=summary,
+        result=result,
+        query=query,
+        statuses=statuses,
+        media=media,
+        limited=limited,
+    )
+
+
+_LISTS = (
+    _get("/ws/v1/clusters", H.clusters, "Partitions and their resource managers", list[objects.Cluster]),
+    _get("/ws/v1/partitions", H.partitions, "Partitions", list[objects.Partition]),
+    _get(
+        f"{_P}/placementrules", H.placement_rules, "Placement rules of a partition", list[objects.Rule], statuses=_NAMED
+    ),
+    _get(f"{_P}/queues", H.queues, "The tree of queues", objects.Queue, statuses=_NAMED),
+    _get(
+        _Q,
+        H.one_queue,
+        "A queue",
+        objects.Queue,
+        query=(Parameter("subtree", "If it is there: with all queues below.", {"type": "string"}),),
+        statuses=_NAMED,
+    ),
+    _get(f"{_P}/nodes", H.nodes, "Nodes of a partition", list[objects.Node], statuses=_NAMED),
+    _get(f"{_P}/node/{{node}}", H.one_node, "A node", objects.Node, statuses=_NAMED),
+)
+_APPLICATIONS = (
+    _get(
+        f"{_Q}/applications",
+        H.queue_applications,
+        "Active applications of a leaf queue",
+        list[objects.Application],
+        statuses=_NAMED,
+    ),
+    _get(
+        f"{_Q}/applications/{{state}}",
+        H.queue_applications_by_state,
+        "Applications of a leaf queue by state: active",
+        list[objects.Application],
+        query=(_STATUS,),
+        statuses=_NAMED,
+    ),
+    _get(
+        f"{_Q}/application/{{application}}",
+        H.queue_application,
+        "An active application of this queue",
+        objects.Application,
+        statuses=_NAMED,
+    ),
+    _get(
+        f"{_P}/application/{{application}}",
+        H.application,
+        "An active application",
+        objects.Application,
+        statuses=_NAMED,
+    ),
+    _get(
+        f"{_P}/applications/{{state}}",
+        H.applications_by_state,
+        "Applications by state: active, completed (and failed), rejected",
+        list[objects.Application],
+        query=(_STATUS,),
+        statuses=_NAMED,
+    ),
+)
+_USAGE = (
+    _get(f"{_P}/usage/users", H.users, "What users use", list[objects.UserUsage], statuses=_NAMED),
+    _get(f"{_P}/usage/user/{{user}}", H.user, "What a user uses", objects.UserUsage, statuses=_NAMED),
+    _get(f"{_P}/usage/groups", H.groups, "What groups use", list[objects.GroupUsage], statuses=_NAMED),
+    _get(f"{_P}/usage/group/{{group}}", H.group, "What a group uses", objects.GroupUsage, statuses=_NAMED),
+)
+_CONFIGURATION = (
+    _get(
+        "/ws/v1/config",
+        H.config,
+        "The running configuration, as YAML or JSON",
+        dict[str, Any],
+        query=(_RM,),
+        statuses=(404,),
+    ),
+    *(
+        Endpoint(
+            method=method,
+            path="/ws/v1/config",
+            handler=H.change_config,
+            summary="Apply another queue configuration, checked whole, or change nothing",
+            result=objects.ConfigVerdict,
+            query=(_RM,),
+            statuses=(404, 413),
+            body="application/x-yaml",
+            role="admin",
+        )
+        for method in ("PUT", "POST")
+    ),
+    Endpoint(
+        method="POST",
+        path="/ws/v1/validate-conf",
+        handler=H.validate_conf,
+        summary="Would this queue configuration be taken?",
+        result=objects.ConfigVerdict,
+        statuses=(413,),
+        body="application/x-yaml",
+    ),
+)
+_WATCHING = (
+    _get("/ws/v1/history/apps", H.app_history, "Running applications by minute", list[objects.AppHistory]),
+    _get("/ws/v1/history/containers", H.container_history, "Containers by minute", list[objects.ContainerHistory]),
+    _get("/ws/v1/scheduler/healthcheck", H.health, "The last health check", Health, statuses=(404,)),
+    _get(
+        "/ws/v1/scheduler/node-utilizations",
+        H.node_utilizations,
+        "How full the nodes are",
+        list[objects.PartitionNodesUtilization],
+    ),
+    _get("/ws/v1/metrics", H.metrics, "Metrics in Prometheus' text format", media="text/plain"),
+    _get(
+        "/ws/v1/events/batch",
+        H.event_batch,
+        "Past events from an ID on",
+        objects.EventBatch,
+        query=(
+            Parameter("count", "At most so many events.", _COUNT | {"minimum": 1}),
+            Parameter("start", "The first ID.", _COUNT),
+        ),
+        statuses=(400, 500),
+    ),
+    _get(
+        "/ws/v1/events/stream",
+        H.event_stream,
+        "Events as they come: first an object with the UUID of the process, then a line for each",
+        query=(Parameter("count", "So many past events first.", _COUNT),),
+        statuses=(400, 500, 503),
+        media="application/json-lines",
+        limited=False,
+    ),
+)
+_DEBUG = (
+    _get("/debug/fullstatedump", H.full_state, "All of the state", objects.FullState),
+    _get("/debug/stack", debug.stack, "Stacks of threads and tasks", media="text/plain"),
+    _get("/debug/pprof/{profile}", debug.pprof, "A profile of the process", media="text/plain", statuses=(404,)),
+    _get("/ws/v1/version", debug.version, "What runs here", objects.Version),
+    _get("/ws/v1/loglevel", debug.log_level, "Gone", statuses=(404,), media=""),
+    Endpoint(
+        method="PUT",
+        path="/ws/v1/loglevel/{level}",
+        handler=debug.log_level,
+        summary="Gone",
+        statuses=(404,),
+        media="",
+        role="admin",
+    ),
+    _get("/ws/v1/stack", H.moved, "Moved to /debug/stack", media=""),
+    _get("/ws/v1/fullstatedump", H.moved, "Moved to /debug/fullstatedump", media=""),
+    _get("/openapi.json", page.document, "This document", dict[str, Any]),
+    _get("/openapi", page.page, "This document as a page", media="text/html"),
+)
+
+ENDPOINTS = (*_LISTS, *_APPLICATIONS, *_USAGE, *_CONFIGURATION, *_WATCHING, *_DEBUG)
+"""All there are. Of two with equally many parts the first that fits counts."""

@@ -1,0 +1,411 @@
+"""What each endpoint answers (docs/spec/rest-api.md, section 2). Which path leads where is in `endpoints`.
+
+The order of checks is the original's: the syntax of names, the partition, the object. Everything is read in one step, or
+object by object in small steps where there may be many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from starlette.responses import Response
+
+from licorne.config.limits import GROUP_NAME, USER_NAME
+from licorne.core.base.states import ApplicationState
+from licorne.core.manager import RegisteredManager
+from licorne.core.partition import Partition
+from licorne.core.placement.rules import INVALID_QUEUE_NAME, legal_queue_name
+from licorne.core.queues.application import Application
+from licorne.core.queues.queue import Queue
+from licorne.daemon.lookups import COMMON
+from licorne.daemon.pace import paced
+from licorne.web.event_ring import record
+from licorne.web.figures import metrics
+from licorne.web.monitor import Monitor
+
+from . import allocations, errors, objects, views
+from . import config as configs
+from .access import RequestLimits
+from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
+from .errors import refuse
+from .numbers import parse_uint
+from .pieces import (
+    application_pieces,
+    node_pieces,
+    queue_pieces,
+    rejection_view,
+    state_pieces,
+    tree_pieces,
+    user_pieces,
+)
+from .routing import Call
+from .shared import Make, Pieces, Shared, State, unknown
+from .stream import StreamResponse, unless_gone
+
+ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
+SENT_STATUSES = (*ACTIVE_STATUSES, "starting")
+_HOST = re.compile(r"[^\x21-\x7e]")
+
+
+class Handlers:
+    """The endpoints' answers, for one scheduler."""
+
+    def __init__(self, monitor: Monitor, limits: RequestLimits, *, old_queue_names: bool) -> None:
+        self.monitor = monitor
+        self.backend = monitor.backend
+        self.limits = limits
+        self._old_queue_names = old_queue_names
+        self._metrics = metrics.Metrics()
+        self._checks = asyncio.Semaphore(limits.checks)
+        self._shared = Shared(lambda: self.limits.keep_s)
+        self._kept: WeakKeyDictionary[Partition, dict[str, Pieces]] = WeakKeyDictionary()
+        self._shown: dict[str, tuple[Any, configs.Map]] = {}
+
+    async def shared(self, call: Call, make: Make, state: State = unknown) -> Response:
+        """An answer that may take long, and is then given to others too; and again while it would be the same."""
+        scope = call.request.scope
+        asked = f"{scope['path']} {call.variables} {scope['query_string']!r}"
+        return await self._shared.answer(asked, make, compress=wants_gzip(scope), state=state)
+
+    def _state(self, partition: Partition, apps: Collection[Application] = ()) -> State:
+        """What an answer is made of that shows things of a partition; why asks wait is told with the time."""
+
+        def state() -> object:
+            waits = any(app.asks for app in apps)
+            return views.partition_state(partition), self.backend.shown_name(partition), partition.now if waits else 0
+
+        return state
+
+    def _pieces(self, partition: Partition, what: str) -> Pieces:
+        """What is kept of a list of this partition."""
+        return self._kept.setdefault(partition, {}).setdefault(what, Pieces())
+
+    # -- finding things --------------------------------------------------------------------------------
+
+    def partition(self, call: Call) -> Partition:
+        """The partition that the path names."""
+        name = call.variables["partition"] or refuse(400, errors.MISSING)
+        found = self.backend.find_partition(name)
+        if isinstance(found, Partition):
+            return found
+        if found:
+            refuse(404, f"{errors.PARTITION_NOT_FOUND}: {name} may be any of {', '.join(found)}")
+        return refuse(404, errors.PARTITION_NOT_FOUND)
+
+    def queue(self, call: Call) -> tuple[Partition, Queue]:
+        """The queue that the path names."""
+        path = call.variables["queue"] or refuse(400, errors.MISSING)
+        if not all(legal_queue_name(part) for part in path.split(".")):
+            refuse(400, INVALID_QUEUE_NAME)
+        partition = self.partition(call)
+        found = partition.tree.find(path.lower())
+        return partition, found or refuse(404, errors.QUEUE_NOT_FOUND)
+
+    def manager(self, call: Call) -> RegisteredManager | None:
+        """The resource manager that the query names, else the first; None if there is none."""
+        managers = self.backend.managers()
+        wanted = call.query("rm")
+        if wanted:
+            return self.backend.cluster.managers.get(wanted) or refuse(404, f"Resource manager {wanted} not found")
+        return managers[0] if managers else None
+
+    # -- lists -----------------------------------------------------------------------------------------
+
+    async def clusters(self, call: Call) -> Response:
+        """All partitions, with what is known of their resource managers."""
+        return json_response([views.cluster(self.backend, found) for found in self.backend.partitions()])
+
+    async def partitions(self, call: Call) -> Response:
+        """All partitions."""
+        found = list(self.backend.partitions())
+        return await self.shared(call, lambda: json_list(encoded(views.partition(self.backend, one)) for one in found))
+
+    async def placement_rules(self, call: Call) -> Response:
+        """The placement rules of a partition."""
+        return json_response(views.rules(self.partition(call)))
+
+    async def queues(self, call: Call) -> Response:
+        """The whole tree of queues."""
+        partition = self.partition(call)
+        pieces = self._pieces(partition, "queues")
+        name = self.backend.shown_name(partition)
+        return await self.shared(call, lambda: tree_pieces(partition.tree.root, name, pieces), self._state(partition))
+
+    async def one_queue(self, call: Call) -> Response:
+        """One queue, with all below it if that is asked for."""
+        _, found = self.queue(call)
+        if "subtree" in call.request.query_params:
+            return await self.shared(call, lambda: queue_pieces(found, ""))
+        return json_response(views.queue(found))
+
+    async def nodes(self, call: Call) -> Response:
+        """All nodes of a partition."""
+        partition = self.partition(call)
+        pieces = self._pieces(partition, "nodes")
+        return await self.shared(call, lambda: node_pieces(partition, pieces), self._state(partition))
+
+    async def one_node(self, call: Call) -> Response:
+        """One node."""
+        partition = self.partition(call)
+        name = call.variables["node"] or refuse(400, errors.MISSING)
+        found = partition.nodes.get(name) or partition.nodes.get(call.once["node"])
+        return json_response(views.node(found or refuse(404, errors.NODE_NOT_FOUND), partition))
+
+    # -- applications ----------------------------------------------------------------------------------
+
+    async def queue_applications(self, call: Call) -> Response:
+        """The active applications of a leaf queue; of a parent, none."""
+        partition, queue = self.queue(call)
+        return await self._applications(call, partition, queue.apps.values())
+
+    async def queue_applications_by_state(self, call: Call) -> Response:
+        """The same by state, which may only be `active`."""
+        partition, queue = self.queue(call)
+        if call.variables["state"].lower() != "active":
+            refuse(400, "Only following application states are allowed: active")
+        return await self._applications(call, partition, _of_status(queue.apps.values(), call.query("status")))
+
+    async def applications_by_state(self, call: Call) -> Response:
+        """The applications of a partition that are active, have completed or failed, or were rejected."""
+        state = call.variables["state"].lower()
+        partition = self.partition(call)
+        if state == "active":
+            return await self._applications(
+                call, partition, _of_status(partition.applications.values(), call.query("status"))
+            )
+        if state == "completed":
+            return await self._applications(call, partition, partition.terminated)
+        if state != "rejected":
+            refuse(400, "Only following application states are allowed: active, rejected, completed")
+        name = self.backend.shown_name(partition)
+        return await in_pieces(json_list(encoded(rejection_view(one, name)) for one in list(partition.rejected)))
+
+    async def queue_application(self, call: Call) -> Response:
+        """One application, which must be in this queue."""
+        partition, queue = self.queue(call)
+        return await self._application(partition, call, queue)
+
+    async def application(self, call: Call) -> Response:
+        """One application that is active."""
+        return await self._application(self.partition(call), call, None)
+
+    async def _application(self, partition: Partition, call: Call, queue: Queue | None) -> Response:
+        name = call.variables["application"] or refuse(400, errors.MISSING)
+        found = partition.applications.get(name) or partition.applications.get(call.once["application"])
+        if found is None or (queue is not None and found.queue is not queue):
+            refuse(404, errors.APPLICATION_NOT_FOUND)
+        shown = self.backend.shown_name(partition)
+        return await in_pieces(application_pieces(found, partition, shown, nodes=True))
+
+    async def _applications(self, call: Call, partition: Partition, found: Iterable[Application]) -> Response:
+        name = self.backend.shown_name(partition)
+        apps = list(found)
+        return await self.shared(
+            call,
+            lambda: json_list(application_pieces(one, partition, name, nodes=False) for one in apps),
+            self._state(partition, apps),
+        )
+
+    # -- users and groups ------------------------------------------------------------------------------
+
+    async def users(self, call: Call) -> Response:
+        """What all users use."""
+        partition = self.partition(call)
+        pieces = self._pieces(partition, "users")
+        return await self.shared(call, lambda: user_pieces(partition, pieces), self._state(partition))
+
+    async def user(self, call: Call) -> Response:
+        """What one user uses."""
+        name = call.variables["user"] or refuse(400, errors.MISSING)
+        if not USER_NAME.fullmatch(name):
+            refuse(400, "Invalid user name")
+        partition = self.partition(call)
+        trackers = partition.limits.users().get(name) or refuse(404, errors.USER_NOT_FOUND)
+        return json_response(views.user_usage(partition, name, trackers))
+
+    async def groups(self, call: Call) -> Response:
+        """What all groups use."""
+        partition = self.partition(call)
+        found = partition.limits.groups()
+        return await self.shared(
+            call,
+            lambda: json_list(encoded(views.group_usage(partition, g, t)) for g, t in found.items()),
+            self._state(partition),
+        )
+
+    async def group(self, call: Call) -> Response:
+        """What one group uses."""
+        name = call.variables["group"] or refuse(400, errors.MISSING)
+        if not GROUP_NAME.fullmatch(name):
+            refuse(400, "Invalid group name")
+        partition = self.partition(call)
+        trackers = partition.limits.groups().get(name) or refuse(404, errors.GROUP_NOT_FOUND)
+        return json_response(views.group_usage(partition, name, trackers))
+
+    # -- history, health, utilisation ------------------------------------------------------------------
+
+    async def app_history(self, call: Call) -> Response:
+        """Running applications, minute by minute."""
+        return json_response(views.app_history(self.monitor))
+
+    async def container_history(self, call: Call) -> Response:
+        """Containers, minute by minute."""
+        return json_response(views.container_history(self.monitor))
+
+    async def health(self, call: Call) -> Response:
+        """The result of the last health check."""
+        return json_response(self.monitor.health or refuse(404, errors.HEALTH_NOT_AVAILABLE))
+
+    async def node_utilizations(self, call: Call) -> Response:
+        """How full the nodes are."""
+        found = []
+        for partition in list(self.backend.partitions()):
+            view = objects.PartitionNodesUtilization(
+                cluster_id=partition.owner, partition=self.backend.shown_name(partition)
+            )
+            async for one in paced(views.utilizations(partition)):
+                if one is not None:
+                    view.utilizations.append(one)
+            found.append(view)
+        return json_response(found)
+
+    async def metrics(self, call: Call) -> Response:
+        """The metrics, in Prometheus' text format."""
+        found = metrics.Snapshot()
+        async for _ in paced(metrics.fill(found, self.monitor, old_queue_names=self._old_queue_names)):
+            pass
+        text = await COMMON.run(partial(self._metrics.text, found))
+        return Response(text, headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    # -- configuration ---------------------------------------------------------------------------------
+
+    async def config(self, call: Call) -> Response:
+        """The running configuration, as YAML or JSON."""
+        shown = await self._running(self.manager(call))
+        if call.request.headers.get("accept", "") == "application/json":
+            return json_response(shown)
+        text = await COMMON.run(partial(configs.as_yaml, shown))
+        return Response(text, headers={"Content-Type": "application/x-yaml; charset=UTF-8"})
+
+    async def _running(self, manager: RegisteredManager | None) -> configs.Map:
+        if manager is None:
+            return configs.running(None, {})
+        extra = dict(self.backend.api.extra_config(manager.rm_id))
+        key = (manager.configuration.checksum, tuple(sorted(extra.items())))
+        known = self._shown.get(manager.rm_id)
+        if known is None or known[0] != key:
+            known = key, await COMMON.run(partial(configs.running, manager, extra))
+            if len(self._shown) > 1000:
+                self._shown.clear()
+            self._shown[manager.rm_id] = known
+        return known[1]
+
+    async def validate_conf(self, call: Call) -> Response:
+        """Whether a configuration would be taken."""
+        async with self._checks:
+            checked = self._checked(call, to_apply=False)
+            return json_response(await unless_gone(call.request.receive, checked))
+
+    async def _checked(self, call: Call, *, to_apply: bool) -> objects.ConfigVerdict:
+        return configs.verdict(await self.backend.check(call.body.decode("utf-8", "replace"), to_apply))
+
+    async def _read(self, text: str, found: objects.ConfigVerdict) -> objects.ConfigVerdict:
+        """A verdict on a configuration that is legal: has it too many queues for this service?"""
+        await self.backend.prepare(text)
+        try:
+            self.backend.cluster.read(text)
+        except ValueError as error:  # ConfigError
+            return objects.ConfigVerdict(allowed=False, reason=str(error), warnings=found.warnings)
+        return found
+
+    async def change_config(self, call: Call) -> Response:
+        """Apply another configuration, checked whole, or change nothing."""
+        manager = self.manager(call) or refuse(404, "No resource manager is registered")
+        found = await self._checked(call, to_apply=True)
+        if not found.allowed:
+            return json_response(found, 409)
+        text = call.body.decode()
+        found = await self._read(text, found)
+        if found.allowed and not self.backend.cluster.read(text).partitions:
+            found = configs.NO_PARTITION
+        if not found.allowed:
+            return json_response(found, 409)
+        fault = self._apply(manager, text)
+        if fault:
+            return json_response(objects.ConfigVerdict(allowed=False, reason=fault, warnings=found.warnings), 409)
+        return json_response(found)
+
+    def _apply(self, manager: RegisteredManager, text: str) -> str:
+        if self.backend.cluster.managers.get(manager.rm_id) is not manager:
+            return "the resource manager has registered again meanwhile"
+        try:
+            self.backend.change_configuration(manager.rm_id, text)
+        except ValueError as error:  # ConfigurationError
+            return str(error)
+        return ""
+
+    # -- events ----------------------------------------------------------------------------------------
+
+    async def event_batch(self, call: Call) -> Response:
+        """Past events, from an ID on."""
+        if not self.monitor.tracks_events:
+            refuse(500, errors.TRACKING_DISABLED)
+        most = self.limits.batch
+        count = parse_uint(call.query("count"), most)
+        if count == 0:
+            refuse(400, '0 is not a valid value for "count"')
+        ring = self.monitor.ring
+        events, lowest, highest = ring.batch(parse_uint(call.query("start"), 0), min(count, most))
+        head = {"InstanceUUID": ring.uuid, "LowestID": lowest, "HighestID": highest}
+        if events is None:
+            return json_response(head | {"EventRecords": None})
+        pieces = json_list(encoded(record(event)) for event in events)
+        return await in_pieces(_with(encode(head), "EventRecords", pieces))
+
+    async def event_stream(self, call: Call) -> Response:
+        """Events as they come, a line for each."""
+        if not self.monitor.tracks_events:
+            refuse(500, errors.TRACKING_DISABLED)
+        count = parse_uint(call.query("count"), 0)
+        ring = self.monitor.ring
+        host = _HOST.sub("?", call.request.headers.get("host", ""))[:256]
+        same = sum(other == host for other in ring.listeners.values())
+        if len(ring.listeners) >= self.limits.streams or same >= self.limits.streams_per_host:
+            refuse(503, errors.TOO_MANY_STREAMS)
+        return StreamResponse(ring, ring.listen(host, count), self.limits.send_s)
+
+    # -- the whole -------------------------------------------------------------------------------------
+
+    async def full_state(self, call: Call) -> Response:
+        """All of the state."""
+        managers = self.backend.managers()
+        config = await self._running(managers[0] if managers else None)
+        history = views.app_history(self.monitor), views.container_history(self.monitor)
+        return await in_pieces(state_pieces(self.monitor, config, *history))
+
+    async def moved(self, call: Call) -> Response:
+        """An old path."""
+        return redirect("/debug/" + call.request.url.path.rpartition("/")[2])
+
+
+def _of_status(apps: Iterable[Application], status: str) -> list[Application]:
+    if not status:
+        return list(apps)
+    if status.lower() not in SENT_STATUSES:
+        refuse(400, f"Only following active statuses are allowed: {','.join(ACTIVE_STATUSES)}")
+    wanted = ApplicationState(status.capitalize())
+    return [app for app in apps if app.state is wanted]
+
+
+def _with(head: bytes, name: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    yield head[:-1] + b',"' + name.encode() + b'":'
+    yield from pieces
+    yield b"}"
+
+
+__all__ = ["JSON", "Handlers", "allocations"]

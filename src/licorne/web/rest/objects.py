@@ -1,0 +1,413 @@
+"""The JSON objects of the REST interface, as types (docs/spec/rest-api.md, section 3): names, units, what is left out.
+
+A field with a default is left out where it has it; a field without one is always there. Resources are maps from type to
+an integer: memory in bytes, vcore in thousandths, the rest as counted. Times are Unix nanoseconds unless said otherwise.
+The OpenAPI document is made from these types.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from licorne.web.event_ring import EventRecord
+
+Resources = dict[str, int]
+
+
+class View(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel"):
+    """What all objects share: names in camel case, zero fields left out."""
+
+
+class Failure(View, rename=None, kw_only=True):
+    """An error; `status_code` is that of the answer, `message` and `description` are equal."""
+
+    status_code: int
+    message: str
+    description: str
+
+
+class Cluster(View, kw_only=True):
+    """A partition, as the first page lists it. `clusterName` is always `kubernetes`."""
+
+    start_time: int = 0
+    rm_build_information: list[dict[str, str]] = []
+    partition: str
+    cluster_name: str
+
+
+class Capacity(View, kw_only=True):
+    """`utilization` is in percent."""
+
+    capacity: Resources = {}
+    used_capacity: Resources = {}
+    utilization: Resources = {}
+
+
+class NodeSortingPolicy(View, kw_only=True):
+    """`fair` or `binpacking`."""
+
+    type: str = ""
+    resource_weights: dict[str, int | float] = {}
+
+
+class Partition(View, kw_only=True):
+    """A partition. `clusterId` is its resource manager; `applications` counts by state, and in `total`."""
+
+    cluster_id: str
+    name: str
+    capacity: Capacity
+    node_sorting_policy: NodeSortingPolicy
+    preemption_enabled: bool
+    quota_preemption_enabled: bool
+    total_nodes: int = 0
+    applications: dict[str, int] = {}
+    total_containers: int = 0
+    state: str = ""
+    last_state_transition_time: int = 0
+
+
+class Template(View, kw_only=True):
+    """What a dynamic leaf below the queue gets."""
+
+    max_applications: int = 0
+    max_resource: Resources = {}
+    guaranteed_resource: Resources = {}
+    properties: dict[str, str] = {}
+
+
+class Queue(View, kw_only=True):
+    """A queue. `absUsedCapacity` is in percent of max; delays are texts such as `30s`."""
+
+    queuename: str
+    status: str = ""
+    partition: str
+    pending_resource: Resources = {}
+    max_resource: Resources = {}
+    guaranteed_resource: Resources = {}
+    allocated_resource: Resources = {}
+    preempting_resource: Resources = {}
+    headroom: Resources = {}
+    is_leaf: bool
+    is_managed: bool
+    properties: dict[str, str] = {}
+    parent: str = ""
+    template: Template | None = None
+    children: list[Queue] = []
+    child_names: list[str] = []
+    abs_used_capacity: Resources = {}
+    max_running_apps: int = 0
+    running_apps: int = 0
+    current_priority: int
+    allocating_accepted_apps: list[str] = []
+    sorting_policy: str = ""
+    priority_sorting: bool
+    preemption_enabled: bool
+    is_preemption_fence: bool
+    preemption_delay: str = ""
+    quota_preemption_delay: str = ""
+    is_priority_fence: bool
+    priority_offset: int = 0
+
+
+class LogEntry(View, kw_only=True):
+    """Why an ask was not placed, last seen when."""
+
+    message: str = ""
+    last_occurrence: int = 0
+    count: int = 0
+
+
+class Ask(View, kw_only=True):
+    """An ask that is not placed yet. `priority` is a text."""
+
+    allocation_key: str
+    allocation_tags: dict[str, str] = {}
+    request_time: int = 0
+    resource: Resources = {}
+    priority: str = ""
+    required_node_id: str = ""
+    application_id: str = ""
+    placeholder: bool = False
+    task_group_name: str = ""
+    allocation_log: list[LogEntry] = []
+    triggered_preemption: bool = False
+    originator: bool = False
+    scheduling_attempted: bool = False
+    triggered_scale_up: bool = False
+
+
+class Allocation(View, kw_only=True):
+    """An allocation. `allocationDelay` is the time from request to allocation."""
+
+    allocation_key: str
+    allocation_tags: dict[str, str] = {}
+    request_time: int = 0
+    allocation_time: int = 0
+    allocation_delay: int = 0
+    resource: Resources = {}
+    priority: str = ""
+    node_id: str = ""
+    application_id: str = ""
+    placeholder: bool = False
+    placeholder_used: bool = False
+    task_group_name: str = ""
+    preempted: bool = False
+    originator: bool = False
+
+
+class ForeignAllocation(View, kw_only=True):
+    """What another scheduler has placed on a node."""
+
+    allocation_key: str
+    allocation_tags: dict[str, str] = {}
+    allocation_time: int = 0
+    resource: Resources = {}
+    priority: str = ""
+    node_id: str = ""
+    preemptable: bool = False
+
+
+class StateChange(View, kw_only=True):
+    """When an application entered a state."""
+
+    time: int = 0
+    application_state: str = ""
+
+
+class Placeholders(View, kw_only=True):
+    """The placeholders of a task group."""
+
+    task_group_name: str = ""
+    count: int = 0
+    min_resource: Resources = {}
+    replaced: int = 0
+    timedout: int = 0
+
+
+class ResourceHistory(View, kw_only=True):
+    """Amount times seconds, by instance type and resource type, of allocations that have ended."""
+
+    resource_usage: dict[str, Resources] = {}
+    preempted_resource: dict[str, Resources] = {}
+    placeholder_resource: dict[str, Resources] = {}
+
+
+class Application(View, kw_only=True):
+    """An application. `startTime` is in milliseconds, -62135596800000 if it never started."""
+
+    application_id: str = msgspec.field(name="applicationID")
+    used_resource: Resources = {}
+    max_used_resource: Resources = {}
+    pending_resource: Resources = {}
+    partition: str
+    queue_name: str
+    submission_time: int = 0
+    finished_time: int = 0
+    requests: list[Ask] = []
+    allocations: list[Allocation] = []
+    application_state: str = ""
+    user: str = ""
+    groups: list[str] = []
+    rejected_message: str = ""
+    state_log: list[StateChange] = []
+    placeholder_data: list[Placeholders] = []
+    has_reserved: bool = False
+    reservations: list[str] = []
+    max_request_priority: int = 0
+    start_time: int
+    resource_history: ResourceHistory
+    backoff_deadline: str = ""
+
+
+class Node(View, kw_only=True):
+    """A node. `occupied` is what other schedulers use; `utilized` is in percent, of our allocations only."""
+
+    node_id: str = msgspec.field(name="nodeID")
+    host_name: str = ""
+    rack_name: str = ""
+    attributes: dict[str, str] = {}
+    capacity: Resources = {}
+    allocated: Resources = {}
+    occupied: Resources = {}
+    available: Resources = {}
+    utilized: Resources = {}
+    allocations: list[Allocation] = []
+    foreign_allocations: list[ForeignAllocation] = []
+    schedulable: bool
+    is_reserved: bool
+    reservations: list[str] = []
+
+
+class Usage(View, kw_only=True):
+    """What a user or group uses at a queue, and may use there."""
+
+    queue_path: str
+    resource_usage: Resources = {}
+    running_applications: list[str] = []
+    max_resources: Resources = {}
+    max_applications: int = 0
+    children: list[Usage] = []
+
+
+class UserUsage(View, kw_only=True):
+    """What a user uses. `groups` maps applications to the group that counts for each."""
+
+    user_name: str
+    groups: dict[str, str] = {}
+    queues: Usage | None = None
+
+
+class GroupUsage(View, kw_only=True):
+    """What a group uses."""
+
+    group_name: str
+    applications: list[str] = []
+    queues: Usage | None = None
+
+
+class RuleFilter(View, kw_only=True):
+    """Whom a placement rule serves."""
+
+    type: str
+    user_list: list[str] = []
+    group_list: list[str] = []
+    user_exp: str = ""
+    group_exp: str = ""
+
+
+class Rule(View, kw_only=True):
+    """A placement rule, and the one that makes its parent queue."""
+
+    name: str
+    parameters: dict[str, str] = {}
+    filter: RuleFilter | None = None
+    parent_rule: Rule | None = None
+
+
+class AppHistory(View, kw_only=True):
+    """Running applications at a moment; the count is a text."""
+
+    timestamp: int
+    total_applications: str
+
+
+class ContainerHistory(View, kw_only=True):
+    """Containers at a moment; the count is a text."""
+
+    timestamp: int
+    total_containers: str
+
+
+class Bucket(View, kw_only=True):
+    """Nodes whose use of a resource type lies in this range."""
+
+    bucket_name: str = ""
+    num_of_nodes: int = 0
+    node_names: list[str] = []
+
+
+class NodesUtilization(View, kw_only=True):
+    """How many nodes are how full, in ten buckets."""
+
+    type: str = ""
+    utilization: list[Bucket] = []
+
+
+class PartitionNodesUtilization(View, kw_only=True):
+    """The same, for all resource types of a partition."""
+
+    cluster_id: str
+    partition: str
+    utilizations: list[NodesUtilization] = []
+
+
+class Problem(View, kw_only=True):
+    """A fault or warning of a configuration, with its place. Lines and columns count from 1."""
+
+    line: int
+    column: int
+    path: str
+    value: str
+    rule: str
+    message: str
+
+
+class ConfigVerdict(View, kw_only=True):
+    """Whether a configuration would be taken; `reason` is the first fault. `problems` and `warnings`: all that was found."""
+
+    allowed: bool
+    reason: str = ""
+    problems: list[Problem] = []
+    warnings: list[Problem] = []
+
+
+class EventBatch(View, rename="pascal", kw_only=True):
+    """Events from an ID on. Null: the ID lies outside of the range that is given."""
+
+    instance_uuid: str = msgspec.field(name="InstanceUUID")
+    lowest_id: int = msgspec.field(name="LowestID")
+    highest_id: int = msgspec.field(name="HighestID")
+    event_records: list[EventRecord] | None = msgspec.field(name="EventRecords")
+
+
+class EventStream(View, rename="pascal", kw_only=True):
+    """The first line of a stream of events; a line for each event follows."""
+
+    instance_uuid: str = msgspec.field(name="InstanceUUID")
+
+
+class PartitionRules(View, kw_only=True):
+    """The placement rules of a partition."""
+
+    partition: str
+    rules: list[Rule]
+
+
+class PartitionNodes(View, kw_only=True):
+    """The nodes of a partition."""
+
+    partition_name: str
+    nodes_info: list[Node] = []
+
+
+class OpenStream(View, kw_only=True):
+    """A stream of events that is open."""
+
+    name: str = ""
+    host: str = ""
+
+
+class Version(View, kw_only=True):
+    """What runs here."""
+
+    version: str
+    compiled: bool
+    python: str
+
+
+class PartitionHolds(View, kw_only=True):
+    """The nodes that gangs hold while they wait for others, which is licorne's own (`licorne.core.inspection.dump.holds`)."""
+
+    partition: str
+    holds: list[dict[str, Any]]
+
+
+class FullState(View, kw_only=True):
+    """All of the state. Its parts are read one after the other while the scheduler works, each object at one moment."""
+
+    timestamp: int
+    partitions: list[Partition] = []
+    applications: list[Application] = []
+    app_history: list[AppHistory] = []
+    nodes: list[PartitionNodes] = []
+    cluster_info: list[Cluster] = []
+    container_history: list[ContainerHistory] = []
+    queues: list[Queue] = []
+    rm_diagnostics: dict[str, Any] = {}
+    log_level: str = ""
+    config: dict[str, Any] = {}
+    placement_rules: list[PartitionRules] = []
+    event_streams: list[OpenStream] = []
+    gang_holds: list[PartitionHolds] = []

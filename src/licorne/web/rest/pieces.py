@@ -1,0 +1,181 @@
+"""Large objects as pieces of JSON: applications with many allocations, trees of queues, the whole state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from licorne.core.base.rejections import Rejection
+from licorne.core.base.states import ApplicationState
+from licorne.core.constants import NO_PRIORITY
+from licorne.core.inspection import dump
+from licorne.web.monitor import Monitor
+
+from . import allocations, objects, views
+from .answers import encode, encoded, json_list, spliced
+from .shared import Piece, Pieces
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.queue import Queue
+
+LEVELS = {"WARNING": "warn", "CRITICAL": "fatal"}
+"""Levels of the log whose names are others in the original, where all are in lower case."""
+WHOLE_MAX = 100
+"""Asks and allocations up to which an application is one piece."""
+
+
+def application_pieces(app: Application, home: Partition, name: str, *, nodes: bool) -> Iterator[bytes]:
+    """An application with its asks and allocations; `nodes`: asks tell what nodes say to them."""
+    view = allocations.application(app, home, name)
+    if len(app.asks) + len(app.allocations) <= WHOLE_MAX:
+        view.requests = list(allocations.asks(app, home, nodes=nodes))
+        view.allocations = list(allocations.allocations(app))
+        yield encode(view)
+        return
+    parts: list[tuple[str, Iterator[bytes]]] = []
+    if app.asks:
+        parts.append(("requests", json_list(map(encoded, allocations.asks(app, home, nodes=nodes)))))
+    if app.allocations:
+        parts.append(("allocations", json_list(map(encoded, allocations.allocations(app)))))
+    yield from spliced(encode(view), parts)
+
+
+def rejection_view(found: Rejection, name: str) -> objects.Application:
+    """An application that was refused."""
+    state = str(ApplicationState.REJECTED)
+    return objects.Application(
+        application_id=found.application_id,
+        partition=name,
+        queue_name=found.queue,
+        submission_time=found.at_ns,
+        finished_time=found.at_ns,
+        application_state=state,
+        user=found.user,
+        groups=list(found.groups),
+        rejected_message=found.reason,
+        state_log=[objects.StateChange(time=found.at_ns, application_state=state)],
+        max_request_priority=NO_PRIORITY,
+        start_time=allocations.NEVER_STARTED_MS,
+        resource_history=objects.ResourceHistory(),
+    )
+
+
+def tree_pieces(root: Queue, name: str, kept: Pieces) -> Iterator[bytes]:
+    """A queue with all below it, of which only those are made that have changed since the last time."""
+    with kept.making() as piece:
+        yield from queue_pieces(root, name, piece)
+
+
+def queue_pieces(queue: Queue, name: str, piece: Piece | None = None) -> Iterator[bytes]:
+    """A queue with all below it. `piece`: what gives a queue as it was made last, if it has not changed."""
+    head = _queue(queue, name, piece)
+    if not queue.children:
+        yield head
+        return
+    comma = head[:-1] + b',"children":['
+    for child in sorted(queue.children):
+        found = queue.children[child]
+        if found.children:
+            yield comma
+            yield from queue_pieces(found, "", piece)
+        else:
+            yield comma + _queue(found, "", piece)
+        comma = b","
+    yield b"]}"
+
+
+def _queue(queue: Queue, name: str, piece: Piece | None) -> bytes:
+    """A queue without those below it."""
+
+    def make(queue: Queue) -> bytes:
+        return encode(views.queue(queue, name=name))
+
+    return make(queue) if piece is None else piece(queue, (name, views.queue_state(queue)), make)
+
+
+def node_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
+    """All nodes, of which only those are made that have changed since the last time."""
+    return json_list(
+        kept.of(
+            [home.nodes[name] for name in sorted(home.nodes)],
+            lambda node: views.node_state(node, home),
+            lambda node: encode(views.node(node, home)),
+        )
+    )
+
+
+def user_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
+    """What all users use, as `node_pieces`."""
+    found = home.limits.users()
+    return json_list(
+        kept.of(
+            found,
+            lambda user: views.user_state(found[user]),
+            lambda user: encode(views.user_usage(home, user, found[user])),
+        )
+    )
+
+
+def state_pieces(
+    monitor: Monitor,
+    config: dict[str, Any],
+    app_history: list[objects.AppHistory],
+    container_history: list[objects.ContainerHistory],
+) -> Iterator[bytes]:
+    """All of the state. Each object is read at one moment, and not all at the same: the scheduler goes on meanwhile."""
+    backend = monitor.backend
+    homes = [(partition, backend.shown_name(partition)) for partition in backend.partitions()]
+    streams = [objects.OpenStream(name=str(n), host=host) for n, host in enumerate(monitor.ring.listeners.values())]
+    held = [objects.PartitionHolds(partition=name, holds=found) for home, name in homes if (found := dump.holds(home))]
+    members: list[tuple[str, Iterator[bytes]]] = [
+        ("timestamp", encoded(backend.clock())),
+        ("partitions", json_list(encoded(views.partition(backend, home)) for home, _ in homes)),
+        ("applications", json_list(_all_applications(homes))),
+        ("appHistory", encoded(app_history)),
+        ("nodes", json_list(_partition_nodes(home, name) for home, name in homes)),
+        ("clusterInfo", encoded([views.cluster(backend, home) for home, _ in homes])),
+        ("containerHistory", encoded(container_history)),
+        ("queues", json_list(queue_pieces(home.tree.root, name) for home, name in homes)),
+        ("rmDiagnostics", encoded(backend.diagnostics() or {"empty": "no resource manager says anything"})),
+        ("logLevel", encoded(LEVELS.get(level := monitor.log_level(), level.lower()))),
+        ("config", encoded(config)),
+        ("placementRules", json_list(encoded(_rules(home, name)) for home, name in homes)),
+        ("eventStreams", encoded(streams)),
+        ("gangHolds", encoded(held)),
+    ]
+    full = {
+        "partitions": bool(homes),
+        "applications": any(home.applications or home.terminated or home.rejected for home, _ in homes),
+        "nodes": bool(homes),
+        "clusterInfo": bool(homes),
+        "queues": bool(homes),
+        "placementRules": bool(homes),
+        "appHistory": bool(app_history),
+        "containerHistory": bool(container_history),
+        "eventStreams": bool(streams),
+        "gangHolds": bool(held),
+    }
+    yield from spliced(b"{}", [(name, pieces) for name, pieces in members if full.get(name, True)])
+
+
+def _all_applications(homes: list[tuple[Partition, str]]) -> Iterator[Iterator[bytes]]:
+    for home, name in homes:
+        for app in [*home.applications.values(), *home.terminated]:
+            yield application_pieces(app, home, name, nodes=False)
+        for rejected in list(home.rejected):
+            yield encoded(rejection_view(rejected, name))
+
+
+def _partition_nodes(home: Partition, name: str) -> Iterator[bytes]:
+    head = encode(objects.PartitionNodes(partition_name=name))
+    nodes = [home.nodes[node] for node in sorted(home.nodes)]
+    if not nodes:
+        yield head
+        return
+    yield from spliced(head, [("nodesInfo", json_list(encoded(views.node(node, home)) for node in nodes))])
+
+
+def _rules(home: Partition, name: str) -> objects.PartitionRules:
+    return objects.PartitionRules(partition=name, rules=views.rules(home))

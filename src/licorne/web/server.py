@@ -1,0 +1,305 @@
+"""REST and metrics in the loop of the service: where it listens, and to whom.
+
+The application is that of `licorne.web.rest`; here it gets a server. It listens on loopback unless told otherwise;
+beyond that only with TLS and tokens, or if that is said by name (`insecure`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import uvicorn
+
+from licorne.config.properties import parse_duration_ns
+from licorne.daemon.guesses import Guesses
+from licorne.daemon.log import Log
+from licorne.daemon.security import Security, SecurityError, grpc_address
+from licorne.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
+
+from .courtesy import Waiting, quiet
+from .event_ring import CAPACITY
+from .http import Connections, Protocol
+from .monitor import Monitor
+from .rest import Access, RequestLimits, make_app
+
+DEFAULT_ADDRESS = "127.0.0.1:9080"
+CONNECTIONS = 1000
+"""Connections at once; further ones are answered 503."""
+HEADER_BYTES = 65_536
+GRACE_S = 2
+"""How long answers under way may take when the service ends."""
+RING_MAX = 10_000_000
+_FALSE = ("0", "f", "F", "false", "FALSE", "False")
+
+
+class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is watched, and how much is kept: settings of docs/spec/events.md, section 4, and `health.checkInterval`.
+
+    `tracks_events`: events are made (`event.trackingEnabled`). `health_interval_s` 0 or less: no health checks.
+    """
+
+    health_interval_s: float = 30.0
+    event_capacity: int = CAPACITY
+    tracks_events: bool = True
+    batch: int = 10_000
+    streams: int = 100
+    streams_per_host: int = 15
+
+
+def web_settings(texts: Mapping[str, str]) -> WebSettings:
+    """Read the settings; as in the original, what does not parse, and 0, means the default."""
+    interval = parse_duration_ns(texts.get("health.checkInterval", ""))
+    return WebSettings(
+        health_interval_s=30.0 if interval is None else interval / 1e9,
+        event_capacity=_number(texts, "event.ringBufferCapacity", CAPACITY),
+        tracks_events=texts.get("event.trackingEnabled", "true") not in _FALSE,
+        batch=_number(texts, "event.RESTResponseSize", 10_000),
+        streams=_number(texts, "event.maxStreams", 100),
+        streams_per_host=_number(texts, "event.maxStreamsPerHost", 15),
+    )
+
+
+def _number(texts: Mapping[str, str], key: str, default: int) -> int:
+    text = texts.get(key, "")
+    plain = text.isascii() and text.isdigit() and len(text) <= 20
+    return (min(int(text), RING_MAX) or default) if plain else default
+
+
+class Web(msgspec.Struct, frozen=True, kw_only=True):
+    """REST of a service: where, for whom, and what.
+
+    `addresses`: `HOST:PORT` (port 0: a free one) or `unix:PATH`. `access`: the tokens. `old_queue_names`: metrics have also
+    the names of queues of old releases.
+    """
+
+    addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    access: Access = Access()
+    limits: RequestLimits = RequestLimits()
+    old_queue_names: bool = False
+
+    def check(self, security: Security) -> None:
+        """Refuse what would be open to strangers.
+
+        Raises:
+            SecurityError: an address beyond loopback without TLS and a token.
+        """
+        exposed = security.exposed(self.addresses, tokens=self.access.wanted)
+        if not exposed or security.insecure:
+            return
+        if not security.certificate:
+            raise SecurityError(f"{exposed[0]} is beyond loopback: give TLS a certificate and a key, or say insecure")
+        raise SecurityError(
+            f"{exposed[0]} is beyond loopback: ask for tokens or certificates of clients, or say insecure"
+        )
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to who runs the loop, and knows its connections."""
+
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+        self._connections = connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen. uvicorn's own way has no time limit for the beginning of TLS."""
+        config, loop = self.config, asyncio.get_running_loop()
+        await self.lifespan.startup()
+
+        def connected() -> Protocol:
+            return Protocol(config, self.server_state, self.lifespan.state, loop, all_connections=self._connections)
+
+        limit_s = self._connections.head_s if config.ssl else None
+        self.servers = [
+            await loop.create_server(
+                connected, sock=one, backlog=config.backlog, ssl=config.ssl, ssl_handshake_timeout=limit_s
+            )
+            for one in sockets or ()
+        ]
+        self.started = True
+        self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening; answers under way have a moment."""
+        cutting = asyncio.get_running_loop().call_later(GRACE_S, self._cut)
+        await super().shutdown(sockets)
+        cutting.cancel()
+
+    def _cut(self) -> None:
+        for one in list(self.server_state.connections):
+            assert isinstance(one, Protocol)
+            one.cut()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing is captured."""
+        yield
+
+
+class WebServer:
+    """Serves REST until it is stopped."""
+
+    def __init__(
+        self, web: Web, monitor: Monitor, security: Security, settings: WebSettings, log: Log, guesses: Guesses
+    ) -> None:
+        web.check(security)
+        self._app = make_app(
+            monitor,
+            access=web.access,
+            limits=_limits(web, settings),
+            guesses=guesses,
+            old_queue_names=web.old_queue_names,
+            on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
+        )
+        self._counted = Waiting(self._app)
+        self.connections = Connections(CONNECTIONS)
+        self._web = web
+        self.wants_token = web.access.wanted
+        self._monitor = monitor
+        self._security = security
+        self._guesses = guesses
+        self._log = log
+        self._tasks: list[asyncio.Task[None]] = []
+        self._server: _Server | None = None
+        self.addresses: list[str] = []
+        """Where it listens, once it has started."""
+
+    def waiting(self) -> bool:
+        """Does somebody wait for an answer?"""
+        return self._counted.count > 0
+
+    async def start(self) -> None:
+        """Listen, and watch from now on.
+
+        Raises:
+            SecurityError: an address that cannot be listened on, a certificate that cannot be used.
+        """
+        config = uvicorn.Config(
+            quiet(self._counted),
+            http=Protocol,  # made by `_Server.startup`
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=GRACE_S + 1,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+        )
+        config.load()
+        config.ssl = self._security.context(self._guesses)
+        sockets = _sockets(self._web.addresses)
+        self.addresses = [_shown(one, given) for one, given in zip(sockets, self._web.addresses, strict=True)]
+        self._server = _Server(config, self.connections)
+        self._tasks = [
+            asyncio.create_task(self._server.serve(sockets=sockets)),
+            asyncio.create_task(self._monitor.run()),
+        ]
+        self._tasks[1].add_done_callback(self._watch_ended)
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait([ready, self._tasks[0]], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if not self._server.started:
+            raise SecurityError(f"{', '.join(self._web.addresses)}: cannot listen there")
+        self._log.info("listening for REST", addresses=self.addresses, tls=config.ssl is not None)
+        if exposed := self._security.exposed(self.addresses, tokens=self.wants_token):
+            self._log.warning("open to everybody, as insecure was said", addresses=exposed)
+
+    def retune(self, settings: WebSettings, request_s: float, body_bytes: int) -> None:
+        """Other settings, while it runs."""
+        limits = _limits(self._web, settings)
+        self._app.limits = msgspec.structs.replace(limits, request_s=request_s, body_bytes=body_bytes)
+        self._monitor.retune(
+            health_interval_s=settings.health_interval_s,
+            event_capacity=settings.event_capacity,
+            tracks_events=settings.tracks_events,
+        )
+        if not settings.tracks_events:
+            self._monitor.ring.end_all(TRACKING_DISABLED)
+
+    def _watch_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            self._log.error("history and health checks have ended", exc_info=task.exception())
+
+    async def stop(self) -> None:
+        """Stop listening, and end what is under way."""
+        if self._server is None:
+            return
+        self._tasks[1].cancel()
+        self._monitor.ring.end_all(SHUTTING_DOWN)
+        self._server.should_exit = True
+        await asyncio.wait(self._tasks)
+        for address in self.addresses:
+            if address.startswith("unix:"):
+                with contextlib.suppress(OSError):
+                    os.unlink(address.removeprefix("unix:"))  # noqa: PTH108
+        self._server = None
+
+
+def _limits(web: Web, settings: WebSettings) -> RequestLimits:
+    return msgspec.structs.replace(
+        web.limits, batch=settings.batch, streams=settings.streams, streams_per_host=settings.streams_per_host
+    )
+
+
+def _sockets(addresses: Sequence[str]) -> list[socket.socket]:
+    made: list[socket.socket] = []
+    try:
+        for given in addresses:
+            made.append(_listen(grpc_address(given)))
+    except OSError as error:
+        for one in made:
+            one.close()
+        raise SecurityError(f"{given}: cannot listen there: {error.strerror or error}") from None
+    return made
+
+
+def _listen(address: str) -> socket.socket:
+    if address.startswith("unix:"):
+        return _listen_unix(Path(address.removeprefix("unix:")))
+    host, _, port = address.rpartition(":")
+    family, kind, protocol, _, target = socket.getaddrinfo(
+        host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(target)
+        found.setblocking(False)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def _listen_unix(path: Path) -> socket.socket:
+    found = socket.socket(socket.AF_UNIX)
+    try:
+        if path.is_socket() and found.connect_ex(str(path)) == errno.ECONNREFUSED:
+            path.unlink()  # who listened there is dead
+            found.close()
+            found = socket.socket(socket.AF_UNIX)
+        found.bind(str(path))
+        found.setblocking(False)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def _shown(one: socket.socket, given: str) -> str:
+    address = grpc_address(given)
+    if address.startswith("unix:"):
+        return address
+    return f"{address.rpartition(':')[0]}:{one.getsockname()[1]}"
+
+
+__all__ = ["DEFAULT_ADDRESS", "Web", "WebServer", "WebSettings", "web_settings"]
