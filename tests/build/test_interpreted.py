@@ -11,7 +11,7 @@ import pytest
 
 from licorne import core
 
-PROGRAM = "from licorne import core; from licorne.core import order; print(core.compiled, order.__file__)"
+PROGRAM = "from licorne import core; from licorne.core.base import order; print(core.compiled, order.__file__)"
 
 
 def run(**environment: str) -> tuple[str, str]:
