@@ -1,6 +1,8 @@
-"""A block of the node index, up to 64 nodes in order, and a group of such blocks.
+"""A block of the node index (up to 64 nodes in order), and a group of up to 64 such blocks.
 
-See `licorne.core.nodes.index` for why nodes stand in blocks, and `licorne.core.nodes.columns` for the search in them.
+A block holds, beside its nodes, a copy of what a search compares: free amounts, constraint bitmap, order. A group holds
+upper bounds of the same for each of its blocks. Both are `Columns`, so one search serves for both
+(`licorne.core.nodes.columns`); why nodes are kept in blocks at all is explained in `licorne.core.nodes.index`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ else:
 @cython.cfunc
 @cython.exceptval(check=False)
 def order_key(score: cython.double) -> cython.longlong:
-    """The score as an integer of the same order: integers compare faster."""
+    """Return the score as an integer that sorts like it: integers compare faster."""
     score = score + 0.0  # -0.0 and 0.0 are one score
     if not cython.compiled:
         return score  # type: ignore[return-value]  # interpreted, a float serves as its own key
@@ -33,9 +35,10 @@ def order_key(score: cython.double) -> cython.longlong:
 
 @cython.cclass
 class NodeBlock(Columns):
-    """Up to 64 nodes, each in a row of its own; `group` and `position` say where the block stands.
+    """Up to 64 nodes in order, one in each row.
 
-    In the list of nodes the last row comes first: mostly the first row leaves, and a list is cut at its end at once.
+    `group` is the group that the block belongs to, None while it is in none, and `position` its row there. `nodes` is
+    in reverse row order: it is mostly the first row that leaves, and the last item of a list is the cheapest to remove.
     """
 
     nodes: list[Node]
@@ -51,19 +54,23 @@ class NodeBlock(Columns):
     @cython.cfunc
     @cython.exceptval(check=False)
     def row_of(self, node: Node) -> cython.Py_ssize_t:
-        """The row of a node of this block; mostly it is the first, for those before it would be taken before it."""
+        """Return the row of a node of this block.
+
+        The first row is tried before a binary search: decisions use nodes in order, so it is mostly the one.
+        """
         return 0 if self.nodes[self.count - 1] is node else self.where(order_key(node.score), node.rank)
 
     def where_of(self, node: Node) -> int:
-        """The row in which a node is to be found."""
+        """Return the row at which a search by score and rank finds the node; used by the check alone."""
         return self.where(order_key(node.score), node.rank)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def prefetch_next(self) -> cython.void:
-        """Have the processor fetch what follows the first node, which mostly leaves its place when it is taken.
+        """Prefetch what the next decisions need of the nodes after the first, which mostly leaves when it is used.
 
-        As in `AskBlock.prefetch_after`: of one node the node, of the one before it what that names, of the next the entries.
+        The prefetches are staggered, since an address is known only once what holds it is in the cache: of the fourth
+        node the object itself, of the third the objects that it names, of the second the entries of its allocations.
         """
         if cython.compiled:
             at: cython.Py_ssize_t = self.count - 4
@@ -75,14 +82,14 @@ class NodeBlock(Columns):
     @cython.cfunc
     @cython.exceptval(check=False)
     def prefetch_fields(self) -> cython.void:
-        """Have the processor fetch what a new row changes."""
+        """Prefetch what writing a new row changes."""
         if cython.compiled:
             prefetch(cython.cast(cython.p_void, self.v + self.keys), 8)
             prefetch(cython.cast(cython.p_void, self.nodes), 1)
 
     @cython.cfunc
     def put(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
-        """Take in one more node, in this row."""
+        """Insert a node at this row; the block must not be full."""
         self.nodes.insert(self.count - at, node)
         self.open_row(at)
         node.block = self
@@ -91,7 +98,7 @@ class NodeBlock(Columns):
     @cython.cfunc
     @cython.exceptval(check=False)
     def write(self, node: Node, at: cython.Py_ssize_t, key: cython.longlong, cells: cython.ulonglong) -> cython.void:
-        """Copy what the node says into its row."""
+        """Copy the node's free amounts, constraint bitmap, cells, key and rank into its row."""
         v: cython.p_longlong = self.v
         room: Vec = node.free
         free_: cython.p_longlong = room.v
@@ -108,7 +115,7 @@ class NodeBlock(Columns):
 
     @cython.cfunc
     def remove(self, at: cython.Py_ssize_t) -> cython.void:
-        """Take out the node of this row."""
+        """Remove the node of this row."""
         self.close_row(at)
         if at == 0:
             self.nodes.pop()
@@ -117,13 +124,13 @@ class NodeBlock(Columns):
 
     @cython.cfunc
     def give(self, start: cython.Py_ssize_t, to: NodeBlock) -> cython.void:
-        """Move the nodes from row `start` on to the end of another block, which has room for them."""
+        """Move the nodes from row `start` on to the end of another block, which must have room for them."""
         j: cython.Py_ssize_t
         number: cython.Py_ssize_t = self.count - start
         self.copy_rows(start, to, to.count)
         for j in range(number):
             if cython.compiled and j + 8 < number:
-                prefetch(item(self.nodes, j + 8), 1)  # each is elsewhere in memory
+                prefetch(item(self.nodes, j + 8), 1)  # the nodes are scattered in memory
             cython.cast(Node, self.nodes[j]).block = to
         to.nodes = self.nodes[:number] + to.nodes
         to.count += number
@@ -136,9 +143,10 @@ class NodeBlock(Columns):
 
 @cython.cclass
 class NodeGroup(Columns):
-    """Up to 64 blocks in order; a row holds the bounds of one of them, and the (key, rank) from which on nodes belong to it.
+    """Up to 64 blocks in order, one in each row.
 
-    `position` is the group's among the groups.
+    A row holds the bounds of its block, and the (key, rank) from which on nodes belong to that block. `position` is the
+    index of the group among the groups.
     """
 
     blocks: list[NodeBlock]
@@ -151,7 +159,7 @@ class NodeGroup(Columns):
 
     @cython.cfunc
     def add(self, block: NodeBlock, at: cython.Py_ssize_t) -> cython.void:
-        """Take in one more block, in this row; from its first node on nodes belong to it."""
+        """Insert a block at this row; the order of its first node becomes the start of its range."""
         self.open_row(at)
         self.v[self.keys + at] = block.v[block.keys]
         self.v[self.keys + 64 + at] = block.v[block.keys + 64]
@@ -162,7 +170,7 @@ class NodeGroup(Columns):
 
     @cython.cfunc
     def drop(self, at: cython.Py_ssize_t) -> cython.void:
-        """Take out the block of this row."""
+        """Remove the block of this row."""
         self.close_row(at)
         cython.cast(NodeBlock, self.blocks[at]).group = None
         del self.blocks[at]
@@ -170,20 +178,20 @@ class NodeGroup(Columns):
 
     @cython.cfunc
     def tighten(self, at: cython.Py_ssize_t) -> cython.void:
-        """Make the bounds of a block exact."""
+        """Recompute the bounds of a block exactly."""
         cython.cast(NodeBlock, self.blocks[at]).upper(self, at)
         self.exact = False
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def show_start(self, top: Columns, row: cython.Py_ssize_t) -> cython.void:
-        """Write into a row of the columns above from which (key, rank) on nodes belong to this group."""
+        """Copy the (key, rank) from which on nodes belong to this group into a row of the level above."""
         top.v[top.keys + row] = self.v[self.keys]
         top.v[top.keys + 64 + row] = self.v[self.keys + 64]
 
     @cython.cfunc
     def halve(self) -> NodeGroup:
-        """Give the second half of the blocks to a new group."""
+        """Move the second half of the blocks to a new group, and return that."""
         new: NodeGroup = NodeGroup(self.width, self.words)
         half: cython.Py_ssize_t = self.count // 2
         j: cython.Py_ssize_t
@@ -200,7 +208,7 @@ class NodeGroup(Columns):
 
     @cython.cfunc
     def absorb(self, other: NodeGroup) -> cython.void:
-        """Take over the blocks of the group behind this one; there must be room for them."""
+        """Take over the blocks of the next group; both together must be at most 64."""
         j: cython.Py_ssize_t
         start: cython.Py_ssize_t = self.count
         other.copy_rows(0, self, start)

@@ -1,4 +1,8 @@
-"""Proof that a node index agrees with its nodes: order, columns and bounds (docs/spec/design.md, rule 1)."""
+"""The proof that a node index agrees with its nodes: order, columns and bounds (docs/spec/design.md, rule 1).
+
+Rows repeat what the nodes say, and bounds summarise rows; a search trusts both without looking at a node. So both are
+compared with the nodes here: a row must be equal, a bound must not be lower.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,16 @@ MODULUS = 1 << 64
 
 
 def validate_index(index: NodeIndex) -> None:
-    """Look at everything; raises AssertionError for what does not agree."""
+    """Check the whole index; raises AssertionError with what does not agree."""
     for _ in index_steps(index):
         pass
 
 
 def index_steps(index: NodeIndex) -> Iterator[None]:
-    """The same in steps, between which nodes may come, change and go: the order first, then node by node."""
+    """Check the index in steps: the order first, then node by node.
+
+    Between steps nodes may be added, changed and removed.
+    """
     assert [n.id for n in index.by_id] == sorted(n.id for n in index.by_id), "nodes by id"
     in_order = index.ordered()
     places = [(node.score, node.rank) for node in in_order]
@@ -40,12 +47,12 @@ def index_steps(index: NodeIndex) -> Iterator[None]:
                 assert block.where_of(node) == row, f"place of node {node.id}"
     for node in in_order:
         yield
-        if node.block is not None:  # it has not gone meanwhile
+        if node.block is not None:  # it has not been removed since the order was read
             _row(index, node, node.block)
 
 
 def _row(index: NodeIndex, node: Node, block: NodeBlock) -> None:
-    """One node: its own row, and the rows of its block and its group, which must not promise less."""
+    """Compare a node with its own row, which must be equal, and with those of its block and group, which are bounds."""
     group = block.group
     assert group is not None, f"group of the block of node {node.id}"
     top = (index.tops[group.position >> 6], group.position & 63)

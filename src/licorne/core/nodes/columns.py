@@ -1,12 +1,13 @@
-"""Columns of what is free: what a search for a node looks at, of nodes, of blocks of nodes and of groups of blocks.
+"""The columns that a search for a node compares: of nodes, of blocks of nodes, and of groups of blocks.
 
-`Columns` hold up to 64 rows. A row is a node, or the bounds of some: an upper bound of what is free on any of them, for
-each resource type, and the union of their bits. `first` finds the first row that has room for an ask, or may have. Its
-loops are straight and free of branches, so that the C compiler turns them into SIMD code.
+`Columns` hold up to 64 rows. A row describes one node, or holds bounds of several: for each resource type an upper
+bound of what is free on any of them, and the union of their constraint bitmaps. `first` finds the first row that has
+room for an ask, or, of bounds, that may have. Its loops are straight and free of branches, so that the C compiler
+vectorises them.
 
-Bounds of each type alone say little of a full cluster, where some nodes of a block have processors left and others
+Bounds of each type alone exclude little on a full cluster, where some nodes of a block have processors left and others
 memory. So each row also has a set of `cells`: a `Grid` divides the sizes of asks, by the two types that every cluster
-has, into 8 x 8 cells, and a row has those in which there is an ask that it may hold.
+has, into 8 x 8 cells, and a row has those cells in which some ask may fit it.
 """
 
 from __future__ import annotations
@@ -32,20 +33,22 @@ ROW_OF_BITS = cython.declare(cython.ulonglong, 0x0101010101010101)
 @cython.cfunc
 @cython.exceptval(check=False)
 def _truncated(x: cython.double) -> cython.longlong:
+    """Convert to an integer as C does, towards zero."""
     return cython.cast(cython.longlong, x) if cython.compiled else int(x)
 
 
 @cython.cclass
 class Grid:
-    """Divides amounts of two resource types into 8 levels each, from the sizes of the asks that were searched for.
+    """Divides amounts of two resource types into 8 levels each, according to the sizes of the asks searched for so far.
 
-    It decides nothing: cells only say where a search is in vain.
+    It decides nothing: cells only tell where a search cannot succeed.
     """
 
-    low: Annotated[list[int], cython.longlong[2]]  # the smallest amount that was asked for, and the largest
+    # The range of amounts that the levels divide: a quarter wider than the asks that set it, so that it seldom changes.
+    low: Annotated[list[int], cython.longlong[2]]
     high: Annotated[list[int], cython.longlong[2]]
-    steps: Annotated[list[int], cython.longlong[14]]  # level i + 1 begins at steps[i], for each of the two
-    last: cython.bint  # C arrays are not the last member, so that bounds checks work
+    steps: Annotated[list[int], cython.longlong[14]]  # level i + 1 begins at steps[i]; seven steps a type
+    last: cython.bint  # unused: a C array must not be the last member, or bounds checks fail
 
     def __init__(self) -> None:
         d: cython.Py_ssize_t
@@ -60,7 +63,7 @@ class Grid:
 
     @cython.cfunc
     def take_in(self, ask: Vec) -> cython.bint:
-        """Cover the size of this ask; True if the levels had to be changed for it."""
+        """Widen the levels to include the size of this ask; True if they changed and all cells must be recomputed."""
         d: cython.Py_ssize_t
         x: cython.longlong
         changed: cython.bint = False
@@ -75,9 +78,9 @@ class Grid:
 
     @cython.cfunc
     def _divide(self, d: cython.Py_ssize_t) -> cython.void:
-        """Levels of equal ratio; the lowest is for what is less than any ask wants.
+        """Compute the levels of one type: of equal ratio, the lowest for less than any ask wants.
 
-        They are found by square roots, which are the same on every machine, other powers not quite.
+        The steps are found by square roots, which are the same on every machine; other powers are not quite.
         """
         i: cython.Py_ssize_t = d * 7
         low: cython.double = self.low[d]
@@ -94,7 +97,7 @@ class Grid:
     @cython.cfunc
     @cython.exceptval(check=False)
     def level(self, d: cython.Py_ssize_t, amount: cython.longlong) -> cython.int:
-        """The level of an amount, 0 to 7: so many of the steps are no larger; found by halving."""
+        """Return the level of an amount, 0 to 7: the number of steps that are no larger, found by binary search."""
         i: cython.Py_ssize_t = d * 7
         level: cython.int = 4 * (amount >= self.steps[i + 3])
         level += 2 * (amount >= self.steps[i + level + 1])
@@ -104,7 +107,7 @@ class Grid:
     @cython.cfunc
     @cython.exceptval(check=False)
     def cell(self, ask: Vec) -> cython.int:
-        """The number of the cell in which an ask is, 0 to 63."""
+        """Return the number of the cell that an ask falls into, 0 to 63."""
         column: cython.int = self.level(0, ask.v[0]) if ask.n > 0 else 0
         row: cython.int = self.level(1, ask.v[1]) if ask.n > 1 else 0
         return column * 8 + row
@@ -112,20 +115,20 @@ class Grid:
     @cython.cfunc
     @cython.exceptval(check=False)
     def cells(self, room: Vec) -> cython.ulonglong:
-        """The cells in which there may be an ask that fits in this room: as bits."""
+        """Return, as bits, the cells in which some ask may fit into this free amount."""
         return self.cells_below(room.v[0] if room.n > 0 else 0, room.v[1] if room.n > 1 else 0)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def cells_below(self, first: cython.longlong, second: cython.longlong) -> cython.ulonglong:
-        """The same for the amounts of the two types."""
+        """Return, as bits, the cells in which some ask may fit into these amounts of the two types."""
         column: cython.int = self.level(0, first)
         row: cython.int = self.level(1, second)
         rows: cython.ulonglong = (cython.cast(cython.ulonglong, 2) << row) - 1
         return (ROW_OF_BITS >> (56 - 8 * column)) * rows
 
     def cells_of(self, room: Vec) -> int:
-        """The same, for who is not compiled."""
+        """Python-callable wrapper of `cells`."""
         return self.cells(room)
 
 
@@ -133,22 +136,23 @@ class Grid:
 class Columns:
     """Up to 64 rows of integers, column after column in `v`.
 
-    Each column has 64 places. Compiled, the rows stand in those from `gone` on, and `v` points at the first of them: when
-    the first row leaves, as it mostly is, no other moves, and else those on the side that has fewer.
+    A column has 64 entries. In compiled code the rows are those from `gone` on, and `v` points at the first of them:
+    when the first row is removed, as is usual, no other moves; otherwise the rows on the shorter side do.
 
-    First come `width` columns of what is free, one for each resource type; then `words` columns of marks, bit sets of
-    the needs that are met (`licorne.core.nodes.needs`); the cells; last keys and ranks, in whose order the rows are.
+    The columns are: `width` of free amounts, one for each resource type; `words` of the constraint bitmap, one bit for
+    each need that is met (`licorne.core.nodes.needs`); the cells; last the keys and the ranks, by which the rows are
+    sorted.
     """
 
     v: cython.p_longlong
-    gone: cython.Py_ssize_t  # places before the first row
+    gone: cython.Py_ssize_t  # free entries before the first row
     count: cython.Py_ssize_t  # rows
     width: cython.Py_ssize_t
     words: cython.Py_ssize_t
     columns: cython.Py_ssize_t
-    cells: cython.Py_ssize_t  # where the column of the cells begins
-    keys: cython.Py_ssize_t  # where that of the keys begins; that of the ranks is the next
-    exact: cython.bint  # `upper` has been told since a row became smaller
+    cells: cython.Py_ssize_t  # the offset of the column of cells
+    keys: cython.Py_ssize_t  # the offset of the column of keys; the ranks follow
+    exact: cython.bint  # the bounds in the level above are exact: no row has changed since `upper`
 
     def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
         self.gone = 0
@@ -160,7 +164,7 @@ class Columns:
         self.keys = self.cells + 64
         self.exact = False
         if cython.compiled:
-            # All zeros, since a search also looks at rows that are not there yet, though it finds none of them.
+            # Zeroed: a search compares eight rows at once, also those beyond `count`, though it returns none of them.
             self.v = cython.cast(cython.p_longlong, calloc(self.columns * 64, 8))
             if self.v == cython.NULL:
                 raise MemoryError
@@ -172,12 +176,12 @@ class Columns:
             free(self.v - self.gone)
 
     def entry(self, column: int, row: int) -> int:
-        """One entry, its 64 bits as a number without sign: to prove that it is right."""
+        """Return one entry, its 64 bits as an unsigned number; for the check alone."""
         at: cython.Py_ssize_t = column * 64 + row
         return int(self.v[at]) & 0xFFFFFFFFFFFFFFFF
 
     def start_of(self, row: int) -> tuple[float, int]:
-        """The key and the rank of a row, for the same."""
+        """Return the key and the rank of a row; for the check alone."""
         at: cython.Py_ssize_t = self.keys + row
         return self.v[at], self.v[at + 64]
 
@@ -186,14 +190,14 @@ class Columns:
     @cython.cfunc
     @cython.exceptval(check=False)
     def starts_by(self, at: cython.Py_ssize_t, key: cython.longlong, rank: cython.longlong) -> cython.bint:
-        """Is this row at or before (key, rank)?"""
+        """Return whether this row is at or before (key, rank)."""
         here: cython.longlong = self.v[self.keys + at]
         return here < key or (here == key and self.v[self.keys + 64 + at] <= rank)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def where(self, key: cython.longlong, rank: cython.longlong) -> cython.Py_ssize_t:
-        """The row with this key and rank, or where it belongs."""
+        """Return the row with this key and rank, or the one at which it belongs."""
         v: cython.p_longlong = self.v
         start: cython.Py_ssize_t = self.keys
         lo: cython.Py_ssize_t = start
@@ -214,7 +218,7 @@ class Columns:
     @cython.cfunc
     @cython.exceptval(check=False)
     def open_row(self, at: cython.Py_ssize_t) -> cython.void:
-        """Make room for a row; there must be some."""
+        """Insert an empty row; there must be fewer than 64."""
         c: cython.Py_ssize_t
         rest: cython.Py_ssize_t = self.count - at
         v: cython.p_longlong = self.v
@@ -232,7 +236,7 @@ class Columns:
     @cython.cfunc
     @cython.exceptval(check=False)
     def close_row(self, at: cython.Py_ssize_t) -> cython.void:
-        """Take out a row."""
+        """Remove a row."""
         c: cython.Py_ssize_t
         rest: cython.Py_ssize_t = self.count - at - 1
         v: cython.p_longlong = self.v
@@ -251,13 +255,13 @@ class Columns:
     @cython.cfunc
     @cython.exceptval(check=False)
     def center(self, count: cython.Py_ssize_t) -> cython.void:
-        """Move the rows so that with this count there is as much room before as behind them."""
+        """Move the rows so that with `count` rows as many entries are free before them as after them."""
         self._shift((64 - count) // 2 - self.gone, self.count)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def _shift(self, by: cython.Py_ssize_t, number: cython.Py_ssize_t) -> cython.void:
-        """Move the beginning of all columns, with so many rows."""
+        """Move the start of all columns `by` entries, together with their first `number` rows."""
         c: cython.Py_ssize_t
         if cython.compiled:
             v: cython.p_longlong = self.v
@@ -269,7 +273,7 @@ class Columns:
 
     @cython.cfunc
     def copy_rows(self, start: cython.Py_ssize_t, to: Columns, row: cython.Py_ssize_t) -> cython.void:
-        """Copy the rows from `start` on to the end, which is `row`, of other columns of the same kind."""
+        """Copy the rows from `start` on to the end, at `row`, of other columns of the same kind."""
         c: cython.Py_ssize_t
         number: cython.Py_ssize_t = self.count - start
         to.center(row + number)
@@ -282,7 +286,7 @@ class Columns:
     @cython.cfunc
     @cython.exceptval(check=False)
     def lift_row(self, at: cython.Py_ssize_t, room: Vec, marks: Vec, cells: cython.ulonglong) -> cython.bint:
-        """Lift the bounds that a row holds to these; were they lower?"""
+        """Raise the bounds in a row to these; True if any of them was lower."""
         v: cython.p_longlong = self.v
         free_: cython.p_longlong = room.v
         d: cython.Py_ssize_t
@@ -306,7 +310,7 @@ class Columns:
 
     @cython.cfunc
     def join_rows(self, at: cython.Py_ssize_t, other: cython.Py_ssize_t) -> cython.void:
-        """Lift the bounds that a row holds to those in another row."""
+        """Raise the bounds in a row to those in another row."""
         c: cython.Py_ssize_t
         for c in range(0, self.width * 64, 64):
             if self.v[c + other] > self.v[c + at]:
@@ -318,7 +322,7 @@ class Columns:
     @cython.cfunc
     @cython.exceptval(check=False)
     def divide(self, grid: Grid) -> cython.void:
-        """The grid has other levels: find the cells of all rows anew."""
+        """Recompute the cells of all rows after the levels of the grid have changed."""
         j: cython.Py_ssize_t
         for j in range(self.count):
             self.v[self.cells + j] = grid.cells_below(
@@ -327,7 +331,7 @@ class Columns:
 
     @cython.cfunc
     def upper(self, to: Columns, row: cython.Py_ssize_t) -> cython.void:
-        """Write the exact bounds of all rows into a row of the columns above."""
+        """Write the exact bounds of all rows into a row of the columns of the level above."""
         c: cython.Py_ssize_t
         x: cython.longlong
         y: cython.longlong
@@ -351,7 +355,7 @@ class Columns:
     def fits(
         self, ask: Vec, word: cython.Py_ssize_t, mark: cython.longlong, cell: cython.int, row: cython.Py_ssize_t
     ) -> cython.bint:
-        """Has this row room for the ask, this mark, and the ask's cell?"""
+        """Return whether this row has room for the ask, the need's bit (`mark` in `word`), and the ask's cell."""
         d: cython.Py_ssize_t
         if self.v[(self.width + word) * 64 + row] & mark == 0 or (self.v[self.cells + row] >> cell) & 1 == 0:
             return False
@@ -370,7 +374,7 @@ class Columns:
         cell: cython.int,
         start: cython.Py_ssize_t,
     ) -> cython.Py_ssize_t:
-        """The first row from `start` on with room for the ask, this mark (in this word), and the ask's cell; or -1."""
+        """Return the first row from `start` on with room for the ask, its cell, and the bit `mark` in `word`; or -1."""
         d: cython.Py_ssize_t
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -379,13 +383,14 @@ class Columns:
         for d in range(self.width, ask.n):
             if ask.v[d] > 0:
                 return -1
-        if start < self.count and self.fits(ask, word, mark, cell, start):  # the common case: it is the very first
+        if start < self.count and self.fits(ask, word, mark, cell, start):  # the common case: the first row fits
             return start
-        if not cython.compiled:  # row after row, which suits an interpreter
+        if not cython.compiled:  # an interpreter is faster row by row
             for j, has in enumerate(self.v[self.cells + start + 1 : self.cells + self.count], start + 1):
                 if has >> cell & 1 and self.fits(ask, word, mark, cell, j):
                     return j
             return -1
+        # Eight rows at once, without branches: unfit[j] stays 0 where row i + j meets everything.
         unfit = cython.declare(cython.ulonglong[8])  # type: ignore[valid-type]  # a C array
         marks: cython.p_longlong = self.v + (self.width + word) * 64
         cells: cython.p_longlong = self.v + self.cells
@@ -396,7 +401,7 @@ class Columns:
                 want = ask.v[d]
                 if want > 0:
                     column = self.v + d * 64 + i
-                    # The sign of what would be left: neither can be beyond vectors.SUM_MAX, so it does not overflow.
+                    # The sign of what would be left; neither is beyond `SUM_MAX`, so it does not overflow.
                     for j in range(8):
                         unfit[j] |= cython.cast(cython.ulonglong, column[j] - want) >> 63
             for j in range(8):

@@ -1,19 +1,20 @@
 """Which nodes an ask may run on: label selectors, node affinity and taints, with the meaning Kubernetes gives them.
 
-An ask carries its constraints as one JSON text, a node its labels and taints as attributes. Both are read once,
-strictly and whole, into immutable values that can be hashed: the core evaluates a set of constraints once for each
+An ask carries its constraints as one JSON text, a node its labels and taints as attributes. Both are parsed once,
+strictly and completely, into immutable, hashable values: the core evaluates a set of constraints once for each
 set of labels and keeps the answer as a bit, so nothing in this file runs per decision. For the same reason the
 constraints are put in a canonical form (everything whose order means nothing is sorted, duplicates dropped): asks
-whose texts differ only in writing share one set, and with it every answer.
+whose texts differ only in spelling share one set, and with it every answer.
 
 Where Kubernetes is easily misread:
 
 * `nodeAffinity` absent or null allows every node; an empty list of terms, or a term without expressions, matches
   *no* node. (Its API server would refuse the former; its scheduler matches nothing with either.)
-* NotIn and DoesNotExist also hold where the label is missing; Gt and Lt never do, nor where it is no integer.
+* NotIn and DoesNotExist also hold where the label is missing; Gt and Lt hold neither there nor for a label that is no
+  integer.
 * A toleration without an operator means Equal. One without a key must say Exists and tolerates every taint. One
   without an effect holds for all effects.
-* PreferNoSchedule keeps nobody away.
+* PreferNoSchedule excludes no node.
 
 Source: docs/spec/scheduler-interface.md, sections 8 (names) and 9.
 """
@@ -45,9 +46,9 @@ LABEL_ATTRIBUTES: Final = frozenset(
         "si/zone",
     }
 )
-"""Attributes that count as labels under their own names (a `label/` attribute for the same key goes first)."""
+"""Attributes that count as labels under their own names; a `label/` attribute for the same key takes precedence."""
 MAX_TEXT_LENGTH: Final = 64 * 1024
-"""The longest text of constraints or taints that is read, in characters; it bounds everything inside too."""
+"""The longest text of constraints or taints that is accepted, in characters; it bounds everything inside too."""
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -56,7 +57,7 @@ _SHOWN_LENGTH = 120
 
 
 class ConstraintError(ValueError):
-    """Constraints or taints that cannot be read; names the field, its value and the rule that it breaks."""
+    """Constraints or taints that cannot be parsed; names the field, its value and the rule that it breaks."""
 
     def __init__(self, path: str, value: object, rule: str) -> None:
         shown = json.dumps(value[:_SHOWN_LENGTH] if isinstance(value, str) else value)
@@ -69,7 +70,7 @@ class ConstraintError(ValueError):
 
 
 class Taint(NamedTuple):
-    """What keeps asks away from a node that don't tolerate it."""
+    """A taint of a node; an ask that does not tolerate it may not run there."""
 
     key: str
     value: str
@@ -80,7 +81,7 @@ class Taint(NamedTuple):
 
 
 class Toleration(NamedTuple):
-    """What makes an ask bear a taint. `exists`: any value will do; an empty key or effect means any."""
+    """A toleration of an ask. `exists`: the taint may have any value; an empty key or effect means any."""
 
     key: str
     exists: bool
@@ -88,7 +89,7 @@ class Toleration(NamedTuple):
     effect: str
 
     def bears(self, taint: Taint) -> bool:
-        """Does this toleration cover the taint?"""
+        """Return whether this toleration covers the taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -97,14 +98,14 @@ class Toleration(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """A condition on one label. The values of In and NotIn are sorted; that of Gt and Lt is a plain integer."""
+    """A condition on one label. The values of In and NotIn are sorted; the one of Gt or Lt is a plain integer."""
 
     key: str
     operator: str
     values: tuple[str, ...]
 
     def is_true(self, labels: Mapping[str, str]) -> bool:
-        """Does the condition hold for a node with these labels?"""
+        """Return whether the condition holds for a node with these labels."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -131,7 +132,7 @@ class NodeLabels:
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, str]) -> NodeLabels:
-        """Read a node's attributes.
+        """Parse a node's attributes.
 
         Raises:
             ConstraintError: the taints are malformed.
@@ -146,7 +147,7 @@ class NodeLabels:
 
 @dataclass(frozen=True, slots=True)
 class NodeConstraints:
-    """What an ask demands of a node; in canonical form, so that equal demands are equal values.
+    """What an ask demands of a node, in canonical form, so that equal demands are equal values.
 
     `affinity` is None where no affinity is demanded, and empty where no node can satisfy it.
     """
@@ -156,11 +157,11 @@ class NodeConstraints:
     tolerations: tuple[Toleration, ...] = ()
 
     def matches(self, labels: NodeLabels) -> bool:
-        """May the ask run on a node with these labels and taints?"""
+        """Return whether the ask may run on a node with these labels and taints."""
         return not self.mismatch(labels)
 
     def mismatch(self, labels: NodeLabels) -> str:
-        """Why the ask may not run there: `nodeSelector`, `nodeAffinity` or `taint <taint>`; empty if it may."""
+        """Return why the ask may not run there: `nodeSelector`, `nodeAffinity` or `taint <taint>`; empty if it may."""
         if self.selector or self.affinity is not None:
             known = dict(labels.pairs)
             for key, value in self.selector:
@@ -175,7 +176,7 @@ class NodeConstraints:
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()
-"""The constraints of an ask that has none: every node without a NoSchedule or NoExecute taint will do."""
+"""The constraints of an ask that states none: any node without a NoSchedule or NoExecute taint matches."""
 
 
 _T = TypeVar("_T")
@@ -187,7 +188,7 @@ def _term_holds(term: tuple[Expression, ...], labels: Mapping[str, str]) -> bool
 
 
 def parse_constraints(text: str) -> NodeConstraints:
-    """Read the text of the tag `licorne/node-constraints`.
+    """Parse the text of the tag `licorne/node-constraints`.
 
     Raises:
         ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
@@ -249,7 +250,7 @@ def _read_toleration(value: object, path: str) -> Toleration:
 
 
 def _read_taints(text: str) -> tuple[Taint, ...]:
-    """The taints that keep asks away; an empty text or null is a node without taints."""
+    """Parse the taints that exclude asks; an empty text or null means a node without taints."""
     path = f"attributes.{TAINTS_ATTRIBUTE}"
     value = _read_json(text, path) if text else None
     taints = [] if value is None else _list(value, path, _read_taint)
@@ -281,14 +282,14 @@ def _read_json(text: str, path: str) -> Any:
         return json.loads(text, object_pairs_hook=without_duplicates)
     except ConstraintError:
         raise
-    except json.JSONDecodeError as error:  # its message is the interpreter's business, not part of our answers
+    except json.JSONDecodeError as error:  # the interpreter's own wording is not part of our answers
         raise ConstraintError(path, text, f"is not JSON, from character {error.pos + 1} on") from None
     except (ValueError, RecursionError):
         raise ConstraintError(path, text, "is JSON with too large a number or too many levels") from None
 
 
 def _fields(value: object, path: str, known: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of an object that are given; null is not given."""
+    """Return the fields that an object has; a field that is null counts as absent."""
     if not isinstance(value, dict):
         _fail(path, value, "must be an object")
     for name in value:
@@ -321,7 +322,7 @@ def _one_of(value: object, path: str, known: tuple[str, ...]) -> str:
 
 
 def _integer(text: str) -> int | None:
-    """A decimal integer of 64 bits, as Kubernetes reads one; None where it is none."""
+    """Parse a decimal integer of 64 bits as Kubernetes does; None if the text is none."""
     found = _INTEGER.fullmatch(text)
     if found is None:
         return None

@@ -1,10 +1,11 @@
 """The blocked node index: finds the first node in order that has room (docs/spec/scheduling.md, sections 7.1 and 7.5).
 
-Nodes stand in the order of (score, id), in blocks of up to 64, the blocks in groups of up to 64. Each block holds what a
-search looks at as plain columns (C arrays when compiled): bits, and for each resource type what is free. For each block
-its group holds upper bounds of this in columns of the same kind, and the index for each group. So a search is the same
-at three levels (`licorne.core.nodes.columns`), and passes over thousands of nodes in a few steps. Bounds may be too high,
-never too low: an allocation leaves them alone, a search without result makes them exact.
+The nodes are sorted by (score, id) and kept in blocks of up to 64, the blocks in groups of up to 64. Each block holds
+what a search compares as plain columns (C arrays when compiled): constraint bitmaps, and for each resource type what is
+free. A group holds upper bounds of this for each of its blocks, in columns of the same kind, and the index holds them
+for each group. So a search is the same at three levels (`licorne.core.nodes.columns`), and passes over thousands of
+nodes in a few steps. Bounds may be too high, never too low: an allocation leaves them as they are, a search that finds
+nothing makes them exact.
 
 Rejected: a sorted list of nodes (a search must look at node after node), a tournament tree for each resource type
 (fast while nodes are empty, slow on a full cluster), blocks that are not sorted inside (a search must then look at a
@@ -34,29 +35,29 @@ else:
     from .columns import Columns, Grid
     from .node import Need, Node, ScorePolicy
 
-ROWS = cython.declare(cython.Py_ssize_t, 64)  # of columns: nodes in a block, blocks in a group
-FILLED = cython.declare(cython.Py_ssize_t, 32)  # rows that are filled at first
-FEW = cython.declare(cython.Py_ssize_t, 16)  # with less a block, or group, is joined with its neighbour
-JOINED = cython.declare(cython.Py_ssize_t, 48)  # if they have no more than this together
-RANK_GAP = 1 << 32  # between the ranks of neighbours, so that a new id finds a rank between two others
+ROWS = cython.declare(cython.Py_ssize_t, 64)  # the most nodes in a block, and blocks in a group
+FILLED = cython.declare(cython.Py_ssize_t, 32)  # rows used after a fill or a split: half stays free
+FEW = cython.declare(cython.Py_ssize_t, 16)  # a block or group with fewer rows is joined with a neighbour
+JOINED = cython.declare(cython.Py_ssize_t, 48)  # if both together have at most this many
+RANK_GAP = 1 << 32  # between the ranks of neighbours, so that a new id gets a rank between two others
 
 
 @cython.cclass
 class NodeIndex:
     """All nodes of a partition, in the order of (score, id)."""
 
-    width: cython.Py_ssize_t  # resource types
-    words: cython.Py_ssize_t  # of marks
+    width: cython.Py_ssize_t  # columns of resource types
+    words: cython.Py_ssize_t  # columns of constraint bitmaps
     policy: ScorePolicy
     grid: Grid
     groups: list[NodeGroup]
-    tops: list[Columns]  # Columns with the bounds of 64 groups each, and where they start
+    tops: list[Columns]  # each the bounds of up to 64 groups, and the order at which these start
     by_id: list[Node]
-    target: NodeBlock | None  # where the node that is being taken will stand
-    spare: NodeBlock | None  # one that has become empty: the next to be filled
+    target: NodeBlock | None  # the block to which the node that is being used will move
+    spare: NodeBlock | None  # a block that has become empty, to be reused
     visits: cython.longlong  # blocks searched: counted work
-    moves: cython.longlong  # nodes that changed their place
-    generation: cython.longlong  # of nodes: what is free there, and who may use them
+    moves: cython.longlong  # nodes that changed their place in the order
+    generation: cython.longlong  # rises when what is free on a node, or who may use it, changes
 
     def __init__(self, policy: ScorePolicy) -> None:
         self.width = 0
@@ -72,7 +73,7 @@ class NodeIndex:
     # -- membership ------------------------------------------------------------------------------------
 
     def add(self, node: Node, width: int) -> None:
-        """Take in a node; `width` is the number of resource types now known."""
+        """Add a node; `width` is the number of resource types now known."""
         at = bisect_left(self.by_id, node.id, key=attrgetter("id"))
         self.by_id.insert(at, node)
         self._give_rank(at)
@@ -83,26 +84,26 @@ class NodeIndex:
         self._insert(node, order_key(node.score))
 
     def drop(self, node: Node) -> None:
-        """Forget a node."""
+        """Remove a node."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         del self.by_id[bisect_left(self.by_id, node.id, key=attrgetter("id"))]
         self._take_out(block, block.row_of(node))
         node.block = None
 
     def set_policy(self, policy: ScorePolicy) -> None:
-        """Another policy: all nodes are scored anew."""
+        """Change the policy, and score and sort all nodes anew."""
         self.policy = policy
         self.rebuild(self.width)
 
     def widen(self, words: int) -> None:
-        """Make room for so many words of marks."""
+        """Make room for constraint bitmaps of this many words."""
         if words > self.words:
             self.words = words
             self.rebuild(self.width)
 
     @cython.ccall
     def set_constraint_bit(self, node: Node) -> cython.void:
-        """The node's marks have changed, and nothing else that counts here."""
+        """Rewrite the row of a node of which nothing but the constraint bitmap has changed; it keeps its place."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         self._rewrite(block, block.row_of(node), order_key(node.score), node)
 
@@ -115,7 +116,7 @@ class NodeIndex:
         self._load(sorted(self.by_id, key=attrgetter("score", "rank")))
 
     def ordered(self) -> list[Node]:
-        """All nodes in order."""
+        """Return all nodes in order."""
         group: NodeGroup
         block: NodeBlock
         found: list[Node] = []
@@ -126,6 +127,7 @@ class NodeIndex:
         return found
 
     def _give_rank(self, at: int) -> None:
+        """Rank the node at this position of `by_id` between its neighbours; renumber all if no number is left there."""
         node: Node = self.by_id[at]
         before = self.by_id[at - 1].rank if at else 0
         if at + 1 == len(self.by_id):
@@ -144,7 +146,7 @@ class NodeIndex:
         self._load(sorted((n for n in self.by_id if n.block is not None), key=attrgetter("score", "rank")))
 
     def _load(self, nodes: list[Node]) -> None:
-        """Fill the blocks anew, half full, from nodes in order."""
+        """Fill the blocks anew, each half, with these nodes, which are in order."""
         block: NodeBlock
         node: Node
         i: cython.Py_ssize_t
@@ -166,7 +168,7 @@ class NodeIndex:
 
     @cython.cfunc
     def aim(self, node: Node) -> cython.void:
-        """What is free on a node has changed: have the processor fetch where it stands and where it will, before `mend`."""
+        """Prefetch, before `mend`, the block of a node whose free amounts have changed, and the one it will move to."""
         if cython.compiled and len(self.groups) > 1:  # a single group stays in the cache
             if node.block is not None:
                 cython.cast(NodeBlock, node.block).prefetch_fields()
@@ -176,13 +178,13 @@ class NodeIndex:
     @cython.cfunc
     @cython.exceptval(check=False)
     def prefetch_target(self) -> cython.void:
-        """The same for its rows, after `aim`."""
+        """Prefetch the columns of the block that `aim` determined."""
         if self.target is not None:
             self.target.prefetch_fields()
 
     @cython.ccall
     def mend(self, node: Node) -> cython.void:
-        """What is free on a node, or its bits, have changed: rewrite it, and move it where its score belongs."""
+        """Rewrite a node whose free amounts or constraint bitmap have changed, and move it where its score belongs."""
         block: NodeBlock = cython.cast(NodeBlock, node.block)
         at: cython.Py_ssize_t = block.row_of(node)
         self.generation += 1
@@ -208,7 +210,7 @@ class NodeIndex:
     def _stays(
         self, block: NodeBlock, at: cython.Py_ssize_t, key: cython.longlong, rank: cython.longlong
     ) -> cython.bint:
-        """Does the node in this row of the block stay where it is, with another key?"""
+        """Return whether the node in this row of the block keeps its place although its key has changed."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         if at > 0:
             if not block.starts_by(at - 1, key, rank):
@@ -235,14 +237,14 @@ class NodeIndex:
 
     @cython.cfunc
     def _block_for(self, key: cython.longlong, rank: cython.longlong) -> NodeBlock:
-        """The block in which nodes with this key and rank stand: the last one that starts by them."""
+        """Return the block for nodes with this key and rank: the last one that starts at or before them."""
         t: cython.Py_ssize_t = len(self.tops) - 1
         at: cython.Py_ssize_t = 0
         group: NodeGroup
         if len(self.groups) > 1:
             while t > 0 and not cython.cast(Columns, self.tops[t]).starts_by(0, key, rank):
                 t -= 1
-            at = cython.cast(Columns, self.tops[t]).where(key, rank + 1)  # the first behind
+            at = cython.cast(Columns, self.tops[t]).where(key, rank + 1)  # the first group that starts after them
             at = t * 64 + (at - 1 if at else 0)
         group = cython.cast(NodeGroup, self.groups[at])
         at = group.where(key, rank + 1)
@@ -251,15 +253,15 @@ class NodeIndex:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _lift(self, block: NodeBlock, node: Node, cells: cython.ulonglong) -> cython.void:
-        """Lift the bounds of a block and of its group to a node that was written into it."""
+        """Raise the bounds of a block and its group to cover a node that was written into the block."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         marks: Vec = node.search_bitmap()
-        if group.lift_row(block.position, node.free, marks, cells):  # else the group's own bounds cover it as well
+        if group.lift_row(block.position, node.free, marks, cells):  # else the bounds of the group cover it too
             cython.cast(Columns, self.tops[group.position >> 6]).lift_row(group.position & 63, node.free, marks, cells)
 
     @cython.cfunc
     def _take_out(self, block: NodeBlock, at: cython.Py_ssize_t) -> cython.void:
-        """Take the node of this row out of its block, and join blocks and groups that have become small."""
+        """Remove the node of this row from its block, and join blocks and groups that have become small."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         neighbour: NodeBlock
         block.remove(at)
@@ -284,7 +286,7 @@ class NodeIndex:
 
     @cython.cfunc
     def _drop(self, block: NodeBlock) -> cython.void:
-        """An empty block leaves its group."""
+        """Remove an empty block from its group, and keep it for reuse."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         group.drop(block.position)
         group.show_start(cython.cast(Columns, self.tops[group.position >> 6]), group.position & 63)
@@ -292,7 +294,7 @@ class NodeIndex:
 
     @cython.cfunc
     def _join(self, group: NodeGroup) -> cython.void:
-        """A group has become small: join it with a neighbour if that has room."""
+        """Join a group that has become small with a neighbour, if both fit in one."""
         if group.position + 1 == len(self.groups):
             group = cython.cast(NodeGroup, self.groups[group.position - 1])
         neighbour: NodeGroup = cython.cast(NodeGroup, self.groups[group.position + 1])
@@ -303,7 +305,7 @@ class NodeIndex:
 
     @cython.cfunc
     def _split(self, block: NodeBlock) -> cython.void:
-        """Give the second half of a full block to a new one behind it."""
+        """Move the second half of a full block to a new one after it."""
         group: NodeGroup = cython.cast(NodeGroup, block.group)
         new: NodeBlock = NodeBlock(self.width, self.words) if self.spare is None else self.spare
         self.spare = None
@@ -312,7 +314,7 @@ class NodeIndex:
             self._top()
             group = cython.cast(NodeGroup, block.group)
         block.give(FILLED, new)
-        group.add(new, block.position + 1)  # the bounds of the old one, and of the group, are high enough as they are
+        group.add(new, block.position + 1)  # the bounds of the old block and of the group stay, and are high enough
 
     @cython.cfunc
     def _lift_group(self, group: NodeGroup) -> cython.void:
@@ -320,7 +322,7 @@ class NodeIndex:
 
     @cython.cfunc
     def _top(self) -> cython.void:
-        """Groups have come or gone: number them, and collect their bounds."""
+        """Renumber the groups after some were added or removed, and rebuild the bounds above them."""
         i: cython.Py_ssize_t
         group: NodeGroup
         top: Columns
@@ -339,7 +341,7 @@ class NodeIndex:
 
     @cython.ccall
     def find(self, ask: Vec, need: Need, after: Node | None) -> Node | None:
-        """The first node in order, behind `after` if that is given, that is open, marked for the need, and has room."""
+        """Return the first open node in order, after `after` if given, that meets the need and has room."""
         t: cython.Py_ssize_t
         g: cython.Py_ssize_t
         i: cython.Py_ssize_t
@@ -355,7 +357,7 @@ class NodeIndex:
         block = cython.cast(NodeBlock, cython.cast(NodeGroup, self.groups[0]).blocks[0])
         if after is None and block.count:
             node = cython.cast(Node, block.nodes[block.count - 1])  # the first in order
-            if node.fits(ask, need):  # the common case
+            if node.fits(ask, need):  # the common case: no search
                 self.visits += 1
                 if cython.compiled:
                     block.prefetch_next()
@@ -387,6 +389,7 @@ class NodeIndex:
                         if cython.compiled:
                             node.prefetch_fields()
                         return node
+                    # The bounds promised a node in vain: make them exact, so that the next search skips the block.
                     if not block.exact:
                         group.tighten(i)
                     i = group.first(ask, need.word, need.mask, cell, i + 1)
@@ -398,7 +401,7 @@ class NodeIndex:
 
     @cython.cfunc
     def _divide_anew(self) -> cython.void:
-        """The grid has other levels: find the cells of all nodes again."""
+        """Recompute the cells of all nodes after the levels of the grid have changed."""
         group: NodeGroup
         block: NodeBlock
         for each in self.groups:

@@ -1,4 +1,9 @@
-"""Which node meets which constraints: one mark for each different set of constraints (see `licorne.core.nodes.node`)."""
+"""The needs of a partition: which node meets which set of constraints, as one bit for each different set.
+
+A need is evaluated once for each different set of node labels, not for each node or ask. All nodes with equal labels
+share one constraint bitmap, so that a new need costs one evaluation a label set, and a search compares bits. There are
+bits for about a thousand needs (`licorne.core.nodes.node`); needs without pending asks give theirs back first.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +17,11 @@ from .node import SHARED, WORD, Need, Node, first_need
 
 TEXTS_MAX = 4096
 CHARACTERS_MAX = 1 << 20
-"""How many different texts of constraints are remembered with what they mean, and how long they are together at most."""
+"""How many different texts of constraints are cached with their needs, and how many characters they have together."""
 
 
 class LabelSet:
-    """All nodes with the same labels. Their marks are one object, so that a need is answered once for all of them."""
+    """All nodes with the same labels and taints, and the constraint bitmap that they share."""
 
     def __init__(self) -> None:
         self.bitmap = Vec()
@@ -24,24 +29,24 @@ class LabelSet:
 
 
 class Needs:
-    """The needs of a partition that asks have, and the answers of its nodes as marks."""
+    """The needs of a partition, and the constraint bitmaps of its nodes."""
 
     def __init__(self, index: NodeIndex) -> None:
         self._index = index
         self.plain = first_need()
         self._needs: dict[NodeConstraints, Need] = {NO_CONSTRAINTS: self.plain}
         self._by_text: dict[str, Need] = {}
-        self._characters = 0  # of these texts
+        self._characters = 0  # in the texts of `_by_text`
         self._kinds: dict[NodeLabels, LabelSet] = {}
         self._free_numbers: list[int] = []
         self._next_number = 1
-        self._many = SHARED  # with so many needs those are forgotten that nobody waits with
+        self._many = SHARED  # at this number of needs the unused ones are forgotten
 
     def of_text(self, text: str) -> Need:
-        """The need that an ask names in its tag.
+        """Return the need for the text of an ask's constraints tag.
 
         Raises:
-            ConstraintError: the text cannot be read.
+            ConstraintError: the text cannot be parsed.
         """
         need = self._by_text.get(text)
         if need is None:
@@ -54,7 +59,7 @@ class Needs:
         return need
 
     def get(self, constraints: NodeConstraints) -> Need:
-        """The need for these constraints; a new one is put to every kind of node."""
+        """Return the need for these constraints; a new one is evaluated for every label set at once."""
         known = self._needs.get(constraints)
         if known is not None:
             return known
@@ -69,7 +74,7 @@ class Needs:
         return need
 
     def enter(self, node: Node) -> None:
-        """The node is new or has other labels: give it its marks. The index is told by the caller."""
+        """Give a node that is new, or has other labels, its constraint bitmap; the caller updates the index."""
         kind = self._kinds.get(node.labels)
         if kind is None:
             kind = self._kinds[node.labels] = LabelSet()
@@ -79,28 +84,29 @@ class Needs:
         node.constraint_bitmap = kind.bitmap
 
     def leave(self, node: Node) -> None:
-        """The node goes, or will have other labels."""
+        """Take the node out of its label set, before it is removed or gets other labels."""
         kind = self._kinds[node.labels]
         del kind.nodes[node]
         if not kind.nodes:
             del self._kinds[node.labels]
 
     def kinds(self) -> Iterator[tuple[NodeLabels, Collection[Node]]]:
-        """The nodes by their labels and taints."""
+        """Iterate over the label sets: labels and taints, with the nodes that have them."""
         for labels, kind in self._kinds.items():
             yield labels, kind.nodes
 
     @staticmethod
     def _answer(labels: NodeLabels, kind: LabelSet, need: Need) -> None:
         matches = need.constraints.matches(labels)
-        if need.exact or matches:  # a shared mark is set if any need that shares it is met
+        if need.exact or matches:  # a shared bit is set if any of its needs is met, so a no clears nothing
             kind.bitmap.set_bit(need.word, need.mask, matches)
 
     def _number(self) -> int:
-        """The number of a mark for a new need."""
-        full = self._next_number % WORD == 0  # another one would widen the index
+        """Return the number of a bit for a new need; `SHARED` if all others are used."""
+        full = self._next_number % WORD == 0  # one more would widen every block of the index, so free some first
         if not self._free_numbers and (full or len(self._needs) >= self._many):
             self._forget_unused()
+            # Twice what is in use now: else each new need would look at all of them again.
             self._many = max(SHARED, 2 * len(self._needs))
         if self._free_numbers:
             return self._free_numbers.pop()
@@ -110,6 +116,7 @@ class Needs:
         return SHARED
 
     def _forget_unused(self) -> None:
+        """Forget the needs that no pending ask has, and free their bits."""
         for constraints, need in list(self._needs.items()):
             if not need.waiting and constraints != NO_CONSTRAINTS:
                 del self._needs[constraints]
@@ -119,11 +126,14 @@ class Needs:
         self._characters = sum(map(len, self._by_text))
 
     def knows(self, need: Need) -> bool:
-        """Is this one of them? One that was forgotten must not be asked: its mark may be another's by now."""
+        """Return whether this need is known.
+
+        One that was forgotten must not be used: its bit may belong to another need by now.
+        """
         return self._needs.get(need.constraints) is need
 
     def validate(self) -> None:
-        """Prove that every mark says what its need says."""
+        """Prove that every bit agrees with its need; raises AssertionError."""
         for labels, kind in self._kinds.items():
             for node in kind.nodes:
                 assert node.labels == labels and node.constraint_bitmap is kind.bitmap, f"kind of node {node.id}"

@@ -1,10 +1,10 @@
 """A node, what an ask needs of it besides room, and its score.
 
 What an ask needs of a node (labels, taints: `licorne.core.nodes.constraints`) is not evaluated ask by ask. Each
-different set of constraints is a `Need`; it is evaluated once for each different set of labels, and the answer is a mark,
-one bit, of all nodes that have these labels (`licorne.core.nodes.needs`). A search then compares bits. There are marks for
-about a thousand needs; further ones share the last mark, which is then only an upper bound, and the node that was found
-is asked again (`Need.matches`).
+different set of constraints is a `Need`; it is evaluated once for each different set of node labels, and the answer is
+one bit in the constraint bitmap that all nodes with these labels share (`licorne.core.nodes.needs`). A search then
+compares bits. About a thousand needs have a bit of their own. Further ones share the last bit, which only says that one
+of them is met, so the node that a search found is evaluated once more (`Need.matches`).
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ else:
     from licorne.core.amounts.sums import Sum
     from licorne.core.amounts.vectors import Vec
 
-if TYPE_CHECKING:  # a node knows them as objects: the modules that define them build upon this one
+if TYPE_CHECKING:  # for the type checker alone: the modules that define them import this one
     from licorne.core.queues.ask import Ask
 
     from .block import NodeBlock
 
-WORD = 62  # marks in a word of 64 bits
+WORD = 62  # bits used of each 64-bit word of a constraint bitmap
 WORDS_MAX = 16
 SHARED = WORD * WORDS_MAX - 1
-"""The number of the mark that needs share when there are no others left."""
+"""The number of the bit that needs share when all others are used."""
 
 ANSWERS_MAX = 1 << 12
-"""How many different sets of labels such a need remembers with its answer."""
+"""How many label sets a need with the shared bit caches its answers for."""
 
 EMPTY_BITMAP = Vec()
 
 
 @cython.cclass
 class Need:
-    """One set of node constraints, known to the nodes of a partition by a mark: a bit of a word.
+    """One set of node constraints, known to the nodes of a partition by one bit (`mask` in `word`) of their bitmaps.
 
-    `failed` are the minima of the amounts that found no node (`licorne.core.waiting.parking`).
+    `failed` are the minima of the amounts for which no node with this need was found (`licorne.core.waiting.parking`).
     """
 
     constraints: NodeConstraints
-    number: cython.Py_ssize_t  # of its mark
+    number: cython.Py_ssize_t  # of its bit
     word: cython.Py_ssize_t
     mask: cython.longlong
-    exact: cython.bint  # the mark is this need's own
-    waiting: cython.longlong  # shapes of pending asks with it, and asks in flight
-    answers: dict[NodeLabels, bool]  # for a shared mark
+    exact: cython.bint  # the bit is this need's own
+    waiting: cython.longlong  # how many use it: shapes of pending asks, and asks in flight
+    answers: dict[NodeLabels, bool]  # cached, where the bit is shared
     failed: Minima
 
     def __init__(self, constraints: NodeConstraints, number: int) -> None:
@@ -69,7 +69,7 @@ class Need:
         self.failed = Minima(True)
 
     def matches(self, node: Node) -> bool:
-        """Do the node's labels and taints satisfy the constraints?"""
+        """Return whether the node's labels and taints satisfy the constraints."""
         if self.exact:
             return node.constraint_bitmap.at(self.word) & self.mask != 0
         known = self.answers.get(node.labels)
@@ -85,16 +85,16 @@ class Node:
     """A node (docs/spec/scheduling.md, section 2).
 
     `free` is what is left for asks: capacity - occupied - allocated, which may be negative. `occupied` sums up what
-    other schedulers use: `foreign` maps the key of such an allocation to its amounts, `base_occupied` is what a message
-    said is occupied besides. `allocations` and `reservations` hold the allocations on it and the asks that reserve it
-    (as keys, in order of arrival). `rank` orders the nodes of a partition as their ids do (byte order), `score` as the
-    policy does; `block` is where it stands in the node index, None while it stands in none.
+    other schedulers use: `foreign` maps the key of each of their allocations to its amounts, `base_occupied` is what a
+    node message reported as occupied besides. `allocations` and `reservations` are the allocations on the node and the
+    asks that reserve it (as keys, in order of arrival). `rank` orders the nodes of a partition as their ids do (byte
+    order), `score` as the policy does; `block` is the node's block in the node index, None while it is in none.
     """
 
-    # The fields lie in memory as they stand here: what decisions look at comes first.
+    # The fields are laid out in memory in this order: those that decisions read come first.
     free: Sum
-    constraint_bitmap: Vec  # one bit for each need that it meets; shared by all nodes with the same labels
-    open: cython.bint  # it is schedulable and not reserved: asks in general may use it
+    constraint_bitmap: Vec  # one bit for each need that is met; shared by all nodes with the same labels
+    open: cython.bint  # schedulable and not reserved: asks in general may use it
     schedulable: cython.bint
     block: NodeBlock | None
     score: cython.double
@@ -133,13 +133,13 @@ class Node:
     @cython.ccall
     @cython.exceptval(-1)
     def fits(self, amounts: Vec, need: Need) -> cython.bint:
-        """Is it open, has it room, and does it meet the constraints?"""
+        """Return whether the node is open, meets the need, and has room for the amounts."""
         return self.meets(need) and self.free.covers(amounts)
 
     @cython.cfunc
     @cython.exceptval(-1)
     def meets(self, need: Need) -> cython.bint:
-        """Is it open, and does it meet the constraints?"""
+        """Return whether the node is open and meets the need."""
         if (
             not self.open
             or need.word >= self.constraint_bitmap.n
@@ -151,7 +151,7 @@ class Node:
     @cython.cfunc
     @cython.exceptval(check=False)
     def prefetch_fields(self) -> cython.void:
-        """Have the processor fetch from memory what an allocation changes: a hint, of which nothing depends."""
+        """Prefetch the objects that an allocation on this node changes; no result depends on it."""
         if cython.compiled:
             prefetch(cython.cast(cython.p_void, self.free), 2)
             prefetch(cython.cast(cython.p_void, self.allocated), 2)
@@ -161,17 +161,17 @@ class Node:
     @cython.cfunc
     @cython.exceptval(check=False)
     def prefetch_allocations(self) -> cython.void:
-        """The same for the entries of its allocations, after `prefetch_fields`."""
+        """Prefetch the entries of `allocations`; of use only once `prefetch_fields` has loaded the object."""
         if cython.compiled:
             prefetch_entries(cython.cast(cython.p_void, self.allocations), 3)
 
     @cython.cfunc
     def search_bitmap(self) -> Vec:
-        """The marks that a search may see: none while the node is closed."""
+        """Return the constraint bitmap that a search may see: an empty one while the node is closed."""
         return self.constraint_bitmap if self.open else EMPTY_BITMAP
 
     def refree(self) -> None:
-        """Compute `free` anew, after capacity or occupied changed."""
+        """Recompute `free` after `capacity` or `occupied` has changed."""
         self.free = Sum()
         self.free.plus(self.capacity)
         self.free.add_sum(self.occupied, -1)
@@ -185,7 +185,8 @@ class ScorePolicy:
     Source: docs/spec/scheduling.md, section 7.5.
 
     `usage = sum(share * weight) / sum(weight)` over the weighted types that the node has, with
-    `share = 1 - available / total`. The sum runs over the types by name, so that it is the same everywhere.
+    `share = 1 - available / total`. The sum is taken in the order of the types' names, so that it is rounded the same
+    everywhere. `places[i]` is the number of the i-th weighted type, `weights[i]` its weight.
     """
 
     binpacking: cython.bint
@@ -194,7 +195,7 @@ class ScorePolicy:
     weights: cython.p_double
 
     def __init__(self, binpacking: bool, weights: list[tuple[int, float]]) -> None:
-        """`weights`: (place of the type, weight), in the order of the types' names, zero weights left out."""
+        """Take over `weights`: (number of the type, weight), in the order of the types' names, without zero weights."""
         i: cython.Py_ssize_t
         self.binpacking = binpacking
         self.count = len(weights)
@@ -217,7 +218,7 @@ class ScorePolicy:
     @cython.cfunc
     @cython.exceptval(check=False)
     def score(self, node: Node) -> cython.double:
-        """The node's score; smaller comes first."""
+        """Return the node's score; smaller comes first."""
         capacity: Vec = node.capacity
         free_: Vec = node.free
         used: cython.double = 0.0
@@ -240,24 +241,24 @@ class ScorePolicy:
         return 1.0 - used if self.binpacking else used
 
     def score_of(self, node: Node) -> float:
-        """The same, for who is not compiled."""
+        """Python-callable wrapper of `score`."""
         return self.score(node)
 
 
 def first_need() -> Need:
-    """The need that every partition has from the start: no constraints, so only taints keep an ask away."""
+    """Return the need that every partition has from the start: no constraints, so that only taints exclude nodes."""
     return Need(NO_CONSTRAINTS, 0)
 
 
 def best_to_reserve(nodes: list[Node], ask: Vec, need: Need, expired_node: Node | None) -> Node | None:
-    """The node to reserve for an ask that fits nowhere now, None if none of these is large enough.
+    """Return the node to reserve for an ask that fits nowhere now; None if none of these is large enough.
 
     Source: docs/spec/scheduling.md, section 7.1.3.
 
-    The nodes are given in their order.
+    `nodes` are in node order. `expired_node`, where the ask's last reservation grew too old, is skipped.
 
-    Smallest FitInScore, ties in node order. FitInScore sums over the types that are free on the node: 1 where
-    the ask wants none, (free - wanted) / free where more is free than wanted, else 0.
+    The node with the smallest FitInScore is chosen, the first of equal ones. FitInScore sums over the types that are
+    free on the node: 1 where the ask wants none, (free - wanted) / free where more is free than wanted, else 0.
     """
     node: Node
     best: Node | None = None

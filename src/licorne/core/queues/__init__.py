@@ -1,12 +1,12 @@
-"""The objects of work: the queue tree, applications in its leaves, their asks, and what users may use.
+"""The objects that are scheduled: the queue tree, applications in its leaves, their asks, and what users may use.
 
 tree            which queues exist, and what each may use
-queue           a queue: its sums, share, priority, and its place among its siblings
+queue           a queue: its sums, share and priority, and its order among its siblings
 application     an application: its asks and allocations
 ask             an ask, which with a node is an allocation, and the shape of equal asks
 requests        in which order an application's asks are tried
 freed_nodes     nodes on which room was freed since an application's asks were tried
 priorities      the highest priority of what is pending
-limits          limits of users and groups: who is tracked where; `usage`: one of these counters
-cleaner         empty dynamic and draining queues are removed
+limits          limits of users and groups: who is tracked where; `usage`: one of these trackers
+cleaner         removes dynamic and draining queues once they are empty
 """

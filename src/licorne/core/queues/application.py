@@ -1,6 +1,10 @@
-"""An application: its asks and allocations, what it uses, and its place among the applications of its leaf queue.
+"""An application: its asks and allocations, what it uses, and its order among the applications of its leaf queue.
 
-Source: docs/spec/scheduling.md, sections 2 and 5.1. The life of an application is in `licorne.core.inputs.lifecycle`.
+This file holds the data that decisions read, and the comparison of two applications. The life of an application (its
+states and when they change) is in `licorne.core.inputs.lifecycle`, its sums are written by
+`licorne.core.waiting.accounting` alone.
+
+Source: docs/spec/scheduling.md, sections 2 and 5.1.
 """
 
 from __future__ import annotations
@@ -45,18 +49,18 @@ if TYPE_CHECKING:
 class Application(Ranked):
     """An application of a partition.
 
-    `submitted` is the moment of its creation, lowered to that of its oldest ask (nanoseconds). `high` is an upper bound
-    of what any pending ask of it wants. `trackers` are those of its user and group, leaf first; `group` is the
-    configured group that counts for it, None for none, once `group_chosen`. `usage` is what fair order compares:
-    the shares of the leaf's guaranteed resources that it uses, largest first, zeros left out.
-    `asks` are all with something pending, by key; `allocations` by allocation id; `reservations` by ask key.
+    `submitted` is the time of its creation, lowered to that of its oldest ask (nanoseconds). `high` is an upper bound
+    of what any of its pending asks wants. `trackers` are those of its user and group, leaf first; `group` is the
+    configured group that it counts for, None for none, once `group_chosen`. `usage` is what fair order compares: what
+    it uses as shares of the leaf's guaranteed resources, largest first, zeros left out. `asks` are all that are
+    pending, by key; `allocations` by allocation id; `reservations` by ask key.
     """
 
-    # The fields lie in memory as they stand here: what decisions look at comes first.
+    # The fields are laid out in memory in this order: those that decisions read come first.
     queue: Queue
     state: ApplicationState
     backoff_until: cython.longlong
-    atomic: AtomicGang | None  # the gang that it is, until that has started; None: it is none
+    atomic: AtomicGang | None  # if it is an atomic gang that has not started; else None
     requests: Requests
     trackers: list[Tracker]
     asks: dict[str, Ask]
@@ -67,7 +71,7 @@ class Application(Ranked):
     allocated: Sum
     id: str
     group_chosen: cython.bint
-    active: cython.bint  # it is awake, and for another reason than that room was freed on a node
+    active: cython.bint  # awake, and woken by something other than a freed node
 
     seq: cython.longlong
     submitted: cython.longlong
@@ -78,25 +82,25 @@ class Application(Ranked):
     placeholders: Sum
     high: Vec
     usage: list[float]
-    last_shape: Shape | None  # that of the last ask that came
-    visited_seq: cython.longlong  # asks that arrived up to here have all had their turn
+    last_shape: Shape | None  # of the ask that was added last
+    visited_seq: cython.longlong  # every ask that arrived up to this number has been tried
     reservations: dict[str, Ask]
     group: str | None
-    starting: cython.bint  # the state Starting is part of its life
-    independent: cython.bint  # it is the ask of a resource manager without applications
+    starting: cython.bint  # its life includes the state Starting
+    independent: cython.bint  # made for an ask of a resource manager without applications
     forced: cython.bint
     running_timeout_ns: cython.longlong
     placeholder_ask: Vec
-    placeholder_resource: dict[str, int]  # the same as a map
-    gang: PlaceholderGang | None  # what it has to do with placeholders; None: nothing
-    timer: Timer | None  # of the state that it is in
+    placeholder_resource: dict[str, int]  # `placeholder_ask` as a map
+    gang: PlaceholderGang | None  # its placeholders; None: it has none
+    timer: Timer | None  # ends the present state
     backoff_timer: Timer | None
     running_timer: Timer | None
     table: ApplicationTable  # the state machine of its dialect
     started_ns: cython.longlong
     finished_ns: cython.longlong
     message: str
-    past: PastUsage | None  # what it has used, where somebody watches; None: nothing is known
+    past: PastUsage | None  # what it has used so far, if that is recorded
 
     def __init__(self, id: str, seq: int, submitted: int, queue: Queue, user: str) -> None:
         self.heap_index = -1
@@ -147,7 +151,7 @@ class Application(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def prefetch_fields(self) -> cython.void:
-        """Have the processor fetch from memory what a new ask changes: a hint, of which nothing depends."""
+        """Prefetch the objects that a new ask changes; no result depends on it."""
         if cython.compiled:
             prefetch(cython.cast(cython.p_void, self.requests), 2)
             prefetch(cython.cast(cython.p_void, self.last_shape), 1)
@@ -160,7 +164,7 @@ class Application(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def prefetch_more(self) -> cython.void:
-        """The same for what these name, after `prefetch_fields`."""
+        """Prefetch what those objects refer to; of use only after `prefetch_fields`."""
         if cython.compiled:
             prefetch(cython.cast(cython.p_void, self.requests.tail), 2)  # where a new ask goes
             prefetch_entries(cython.cast(cython.p_void, self.asks), 1)
@@ -170,7 +174,7 @@ class Application(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def before(self, other: Ranked) -> cython.bint:
-        """Application order of the leaf's policy; last, arrival (section 5.1)."""
+        """Compare by the leaf's policy; the last tie is broken by arrival (section 5.1)."""
         app: Application = cython.cast(Application, other)
         queue: Queue = self.queue
         if queue.stateaware:
@@ -187,13 +191,13 @@ class Application(Ranked):
         return self.seq < app.seq
 
     def gang_changed(self) -> None:
-        """An ask or an allocation of it has come, changed or gone: if it is a gang that has not started, that matters."""
+        """Tell a gang that has not started yet that one of its asks or allocations was added, changed or removed."""
         if self.atomic is not None:
             self.atomic.changed()
 
     @cython.ccall
     def recompute_usage(self) -> cython.void:
-        """Recompute `usage` (CompareShares of section 1, with the leaf's own guaranteed as total)."""
+        """Recompute `usage` (CompareShares of section 1, with the leaf's own guaranteed resources as total)."""
         d: cython.Py_ssize_t
         shares: list[Any] = []
         total: cython.longlong
@@ -208,20 +212,20 @@ class Application(Ranked):
         self.usage = shares
 
     def allocated_resource(self) -> dict[str, int]:
-        """What its allocations use, placeholders left out; zeros left out."""
+        """Return what its allocations use, without placeholders; zeros left out."""
         return self.allocated.named(self.queue.types)
 
     def pending_resource(self) -> dict[str, int]:
-        """What its pending asks want."""
+        """Return what its pending asks want; zeros left out."""
         return self.pending.named(self.queue.types)
 
     def ask(self, key: str) -> Ask | None:
-        """A pending ask by key."""
+        """Return the pending ask with this key."""
         return self.asks.get(key)
 
 
 def in_order(apps: list[Application]) -> list[Application]:
-    """Applications of one leaf, sorted as `Application.before` has them."""
+    """Return applications of one leaf, sorted by `Application.before`."""
     return sorted(apps, key=cmp_to_key(_compare))
 
 

@@ -1,9 +1,10 @@
-"""Asks, which with a node are allocations, and what equal asks have in common.
+"""Asks, which with a node are allocations, and shapes, which equal asks share.
 
-**Shapes.** Asks of an application that follow each other with the same resources and node constraints share one `Shape`,
-and one answer: when no node has room for it, the shape has `failed` and every pending ask of it is *parked* until
-something happens to a node that can change the answer. The rule that wakes them is in `licorne.core.waiting.parking`, the order
-in which an application's asks are tried in `licorne.core.queues.requests`.
+A **shape** is the equivalence class of asks that one search answers. Asks of an application that arrive one after the
+other with the same resources and node constraints share a `Shape`: when no node has room for it, the shape has `failed`
+and every pending ask of it is *parked*, which means that it is not tried again before something happens to a node that
+can change the answer. The rule that wakes parked asks is in `licorne.core.waiting.parking`, the order in which an
+application's asks are tried in `licorne.core.queues.requests`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ else:
     from licorne.core.amounts.vectors import Vec
     from licorne.core.nodes.node import Need, Node
 
-if TYPE_CHECKING:  # an application and a block know their asks; they know them as objects
+if TYPE_CHECKING:  # for the type checker alone: these modules import this one
     from licorne.core.base.timers import Timer
 
     from .application import Application
@@ -29,13 +30,13 @@ if TYPE_CHECKING:  # an application and a block know their asks; they know them 
 
 @cython.cclass
 class Shape:
-    """What asks have in common: resources and node constraints; and what is known about them."""
+    """The resources and node constraints that equal asks share, and whether a search for them has failed."""
 
     amounts: Vec
-    resource: dict[str, int]  # the same as a map; shared with messages, never changed
+    resource: dict[str, int]  # `amounts` as a map; shared with messages, never changed
     need: Need
     first: Ask | None  # the head of the list of its pending asks
-    waiting: cython.int  # pending asks
+    waiting: cython.int  # number of pending asks
     failed: cython.bint
 
     def __init__(self, amounts: Vec, resource: dict[str, int], need: Need) -> None:
@@ -44,7 +45,7 @@ class Shape:
     @cython.cfunc
     @cython.exceptval(check=False)
     def initialise(self, amounts: Vec, resource: dict[str, int], need: Need) -> cython.void:
-        """Begin: what `__init__` does, for a shape made without the cost of a call from Python."""
+        """Set the fields of a new shape: `__init__` without the cost of a call from Python."""
         self.amounts = amounts
         self.resource = resource
         self.need = need
@@ -58,18 +59,19 @@ class Shape:
 class Ask:
     """A pending ask; with a node, an allocation (docs/spec/scheduling.md, section 2).
 
-    `id` names the allocation: the key in the 1.9 interface, where one ask is one allocation; a UUID in the first, where
-    an ask may be repeated (`repeats` is what is left of maxAllocations). `created` and `bound_ns` are in nanoseconds; so is
-    `replaced_ns`, the creation of the placeholder whose place it took, 0 for none.
-    `reserved` is the node that a reservation ties the ask to; `required` the id of the only node that will do.
+    `id` names the allocation: in the 1.9 interface, where one ask is one allocation, it is the key; in the first
+    interface, where an ask may be repeated, a UUID (`repeats` is what is left of maxAllocations). `created`, `bound_ns`
+    and `reserved_ns` are in nanoseconds; so is `replaced_ns`, the creation of the placeholder that it replaced, 0 for
+    none. `reserved` is the node that a reservation ties the ask to; `required` the id of the only node that will do,
+    empty for any. `parked` says why the ask is not tried (`licorne.core.constants`), `LIVE` if it is.
     """
 
-    # The fields lie in memory as they stand here: what a decision looks at comes first, in three lines of 64 bytes.
+    # The fields are laid out in memory in this order: those that a decision reads come first, in three cache lines.
     shape: Shape
     parked: cython.int
     attempted: cython.bint
     block: AskBlock | None
-    prior: Ask | None  # its neighbours among the pending asks of its shape
+    prior: Ask | None  # `prior` and `next`: neighbours in the list of pending asks of its shape
     next: Ask | None
 
     required: str
@@ -93,10 +95,10 @@ class Ask:
     seq: cython.longlong
 
     reserved_ns: cython.longlong
-    expired_node: Node | None  # where its last reservation grew too old
+    expired_node: Node | None  # the node on which its last reservation grew too old
     replaced_ns: cython.longlong
-    deadline: Timer | None  # pending: of the age to reserve a node; allocated: of its execution timeout
-    reported: cython.bint  # the resource manager has been told that it waits for resources
+    deadline: Timer | None  # pending: when it may reserve a node; allocated: its execution timeout
+    reported: cython.bint  # reported to the resource manager as waiting for resources
     triggered: cython.bint  # it has started a preemption
     preempted: cython.bint
     released: cython.bint
@@ -115,7 +117,7 @@ class Ask:
         created: cython.longlong,
         seq: cython.longlong,
     ) -> cython.void:
-        """Begin: what `__init__` does, for an ask made without the cost of a call from Python."""
+        """Set the fields of a new ask: `__init__` without the cost of a call from Python."""
         self.key = key
         self.id = key
         self.app = app
@@ -142,7 +144,7 @@ class Ask:
 
     @cython.cfunc
     def another(self) -> Ask:
-        """Another one that asks for the same, once: nothing has become of it yet."""
+        """Return a new ask for the same, to be placed once; it has not been tried yet."""
         ask: Ask = Ask.__new__(Ask)
         ask.initialise(self.key, self.app, self.shape, self.priority, self.created, self.seq)
         ask.required = self.required
@@ -158,13 +160,13 @@ class Ask:
     @cython.cfunc
     @cython.exceptval(check=False)
     def before(self, other: Ask) -> cython.bint:
-        """Request order."""
+        """Return whether it comes before the other in request order (docs/spec/scheduling.md, section 5.2)."""
         return other.after(self.priority, self.created, self.seq)
 
     @cython.ccall
     @cython.exceptval(check=False)
     def after(self, priority: cython.longlong, created: cython.longlong, seq: cython.longlong) -> cython.bint:
-        """Does it come after an ask with these, in request order?"""
+        """Return whether it comes after an ask with these values in request order."""
         if self.priority != priority:
             return self.priority < priority
         if self.created != created:
@@ -173,28 +175,28 @@ class Ask:
 
     @property
     def is_pending(self) -> bool:
-        """Is it still to be placed (at least once more)?"""
+        """Whether it is still to be placed, at least once more."""
         return self.block is not None
 
     @property
     def may_go(self) -> bool:
-        """May preemption of any kind evict it (docs/spec/preemption.md, sections 2.4, 3 and 4.5)?"""
+        """Whether preemption of any kind may evict it (docs/spec/preemption.md, sections 2.4, 3 and 4.5)."""
         return not (self.required or self.preempted or self.released)
 
 
-if not cython.compiled:  # few ever have another, or not before they are placed: `open` need not set it
+if not cython.compiled:  # defaults of fields that few asks change, or none before it is placed: `initialise` skips them
     Ask.reserved_ns = Ask.bound_ns = Ask.replaced_ns = 0
     Ask.expired_node = Ask.deadline = None
     Ask.attempted = Ask.reported = Ask.triggered = Ask.preempted = Ask.released = False
 
 
 def request_order(ask: Ask) -> tuple[int, int, int]:
-    """A key that sorts as `Ask.before` does."""
+    """Return a key that sorts as `Ask.before` does."""
     return -ask.priority, ask.created, ask.seq
 
 
 def changing(allocations: Iterable[Ask]) -> list[object]:
-    """These allocations, each with all of it that may change as long as it runs: where it is equal, nothing has."""
+    """List these allocations, each with all of its values that may change while it runs: equal lists mean no change."""
     found: list[object] = []
     alloc: Ask
     for alloc in allocations:
