@@ -1,4 +1,8 @@
-"""The cleaner: dynamic and draining queues that are empty are removed (docs/spec/scheduling.md, section 12)."""
+"""The cleaner: removes dynamic and draining queues that are empty (docs/spec/scheduling.md, section 12).
+
+It runs every ten seconds of virtual time, and only while there is something to remove, so that an idle partition has no
+deadline because of it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
 INTERVAL_NS = 10 * SECOND_NS
-"""How often it runs, if there is something to remove; counted from the beginning of the partition."""
+"""Time between two runs while there is something to remove; counted from the creation of the partition."""
 
 
 class Cleaner:
@@ -21,7 +25,7 @@ class Cleaner:
         self._timer: object = None
 
     def watch(self) -> None:
-        """Set the next run if there is something to remove."""
+        """Schedule the next run if there is something to remove and none is scheduled."""
         partition = self._partition
         if self._timer is None and partition.tree.has_removable():
             passed = partition.now - partition.started_ns
@@ -29,7 +33,7 @@ class Cleaner:
             self._timer = partition.timers.add(due, "clean", partition)
 
     def run(self) -> None:
-        """Remove what is empty."""
+        """Remove the empty queues, and update what depends on which queues exist."""
         partition = self._partition
         self._timer = None
         removed = partition.tree.remove_empty()

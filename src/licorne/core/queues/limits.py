@@ -1,21 +1,22 @@
-"""What users and groups may use: who is tracked where, and which limit applies to whom.
+"""What users and groups may use: which applications count for whom, and which limit applies.
 
 Source: docs/spec/scheduling.md, section 11.
 
-An application is *attached* once: from then on it holds the trackers that it counts with, its user's from its leaf to
-root, then its group's, if a configured group counts for it. What the hot path does with them is plain:
+An application is *attached* once: from then on it holds the trackers that it counts with, those of its user from its
+leaf to root, then those of its group, if a configured group counts for it. The hot path uses them plainly:
 
-* `Accounting.add_allocation` (licorne.core.waiting.accounting): for each tracker of the application `used += amounts`, `apps[app] = None`;
-* `Accounting.remove_allocation`: for each tracker `used -= amounts`, and whoever is in `blocked` is woken;
+* `Accounting.add_allocation` (licorne.core.waiting.accounting): for each tracker of the application
+  `used += amounts`, `apps[app] = None`;
+* `Accounting.remove_allocation`: for each tracker `used -= amounts`, and those in `blocked` that may fit now are woken;
 * `Descent.visit` attaches; `Parking.block` puts an application into `blocked` of the trackers that bind it.
 
-Everything else is done here: trackers are made and dropped, limits are set, applications leave the sets of running
-ones, groups are matched, and matched again when a reload takes the limit of a group away (section 16.3).
+Everything else is done here: trackers are made and dropped, limits are set, applications are taken out of the sets of
+running ones, groups are matched, and matched again when a reload removes the limit of a group (section 16.3).
 
-**Who holds a tracker.** A tracker lives as long as an application is attached to it, or a configured limit names its
-user or group at its queue. Counting the holders, not the usage, is what keeps two applications of a user from
-counting with two trackers of one name: one that has nothing allocated yet holds its trackers all the same.
-Paths are lower-cased (the original never applies a limit to a queue that is spelled with capitals).
+**The life of a tracker.** A tracker exists as long as an application is attached to it, or a configured limit names its
+user or group at its queue. Counting holders, not usage, is what keeps two applications of a user from counting with two
+trackers of one name: an application that has nothing allocated yet holds its trackers all the same.
+Paths are in lower case (the original never applies a limit to a queue that is spelled with capitals).
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ GROUP = "group"
 class Maxima:
     """The maxima of one configured limit. `resources` None and `max_apps` 0: no limit of this kind.
 
-    `wildcard`: it is that of `*` for users. That of `*` for groups belongs to a group of this name (section 11.5).
+    `wildcard`: it is the limit of `*` for users. The one of `*` for groups belongs to a group of this name (section
+    11.5).
     """
 
     resources: Vec | None
@@ -71,7 +73,7 @@ NO_MAXIMA = Maxima(None, 0, False)
 
 @cython.cclass
 class LimitsOfQueue:
-    """The limits of one queue by name, in the order of the configuration; `*` stands among them."""
+    """The limits of one queue by name, in the order of the configuration; `*` is one of the names."""
 
     users: dict[str, Maxima]
     groups: dict[str, Maxima]
@@ -83,7 +85,7 @@ class LimitsOfQueue:
 
 @cython.cclass
 class Limits:
-    """The trackers of all users and groups of a partition."""
+    """The trackers of all users and groups of a partition, and the configured limits."""
 
     types: Types
     configured: dict[str, LimitsOfQueue]  # by path
@@ -91,7 +93,7 @@ class Limits:
     tracked_groups: dict[str, dict[str, Tracker]]
     regrouped: (
         Callable[[Application, str | None, str | None], object] | None
-    )  # told of an application with the group that counted for it and the one that does; None: nobody
+    )  # called with an application, the group that counted for it, and the one that does now
 
     def __init__(self, types: Types) -> None:
         self.types = types
@@ -103,16 +105,19 @@ class Limits:
     # -- reading ---------------------------------------------------------------------------------------
 
     def users(self) -> dict[str, list[Tracker]]:
-        """Each tracked user's trackers by path; users in byte order."""
+        """Return each tracked user's trackers by path; users in byte order."""
         return _listed(self.tracked_users)
 
     def groups(self) -> dict[str, list[Tracker]]:
-        """Each tracked group's trackers by path; groups in byte order. `*` is the group of a wildcard limit."""
+        """Return each tracked group's trackers by path; groups in byte order. `*` is the group of a wildcard limit."""
         return _listed(self.tracked_groups)
 
     @cython.ccall
     def first_refusal(self, app: Application) -> Tracker | None:
-        """The tracker that forbids the application to run, leaf first, user before group; None if it may (11.4)."""
+        """Return the tracker that forbids the application to run; None if it may (11.4).
+
+        Trackers are asked leaf first, the user's before the group's.
+        """
         tracker: Tracker
         if not app.group_chosen:
             self.attach(app)
@@ -127,7 +132,7 @@ class Limits:
     def attach(self, app: Application) -> cython.void:
         """Choose the application's group, and give it the trackers that it counts with (11.2).
 
-        To be called before the first headroom, refusal or allocation; a second call changes nothing.
+        It must be called before the first headroom, refusal or allocation; a second call changes nothing.
         """
         if app.group_chosen:
             return
@@ -143,10 +148,11 @@ class Limits:
         app.trackers = trackers
 
     def left(self, app: Application, *, gone: bool = False) -> list[Application]:
-        """Nothing of the application is allocated or pending any more: it leaves all sets, and its group (16.11, 16.12).
+        """Detach an application of which nothing is allocated or pending any more (16.11, 16.12).
 
-        An application that never had an allocation keeps its group and trackers, unless it is removed (`gone`) or has
-        terminated. Returned are those who waited at its trackers: they may run now. They are taken out of `blocked`.
+        It is taken out of all sets of running applications, and loses its group and trackers. One that never had an
+        allocation keeps group and trackers, unless it is removed (`gone`) or has terminated. Returned are the
+        applications that waited at its trackers, which may run now; they are taken out of `blocked`.
         """
         if not app.group_chosen:
             return []
@@ -171,7 +177,8 @@ class Limits:
         """Set the limits of the first configuration, or of a reload (11.6, 16.3, 16.10).
 
         `apps` are all applications of the partition by arrival. Returned are those that may run now where they could
-        not before: who waited at a tracker that changed, and who is in another group. They are taken out of `blocked`.
+        not before: those that waited at a tracker that changed, and those that count for another group now. They are
+        taken out of `blocked`.
         """
         old = self.configured
         self.configured = {}
@@ -197,6 +204,7 @@ class Limits:
         return list(woken)
 
     def _read(self, config: QueueConfig, path: str) -> None:
+        """Read the limits of this queue and those below; the first limit that names a user or group counts."""
         limits = LimitsOfQueue()
         for configured in config.limits:
             of_all = self._maxima(configured, wildcard=True)
@@ -221,11 +229,11 @@ class Limits:
         return limits is not None and group in limits.groups
 
     def _match_again(self, app: Application, woken: dict[Application, Vec | None]) -> None:
-        """The application's group lost a limit that it was under: all it uses moves to the group that counts now."""
+        """Move what the application uses to the group that counts now, after its group lost a limit it was under."""
         group = self._matching_group(app)
         if group == app.group:
             return
-        levels = len(app.trackers) // 2  # so many are the user's, and as many the group's
+        levels = len(app.trackers) // 2  # one of the user and one of the group for each queue up to root
         before = app.trackers[levels:]
         if self.regrouped is not None:
             self.regrouped(app, app.group, group)
@@ -250,7 +258,7 @@ class Limits:
 
     @cython.cfunc
     def _matching_group(self, app: Application) -> str | None:
-        """The configured group that counts for the application, from its leaf upwards; None for none (11.2)."""
+        """Return the configured group that counts for the application, from its leaf upwards; None for none (11.2)."""
         queue: Queue | None = app.queue
         limits: LimitsOfQueue | None
         while queue is not None:
@@ -266,7 +274,7 @@ class Limits:
 
     @cython.cfunc
     def _applying(self, kind: str, name: str, path: str) -> Maxima:
-        """The limit for this user or group at this queue: its own, or for a user that of `*` (11.5)."""
+        """Return the limit for this user or group at this queue: its own, or for a user the one of `*` (11.5)."""
         limits: LimitsOfQueue | None = self.configured.get(path)
         found: Maxima | None = None
         if limits is None:
@@ -281,7 +289,7 @@ class Limits:
 
     @cython.cfunc
     def _set_limit(self, tracker: Tracker) -> cython.bint:
-        """Give the tracker the limit that applies; did it change?"""
+        """Give the tracker the limit that applies; True if that changed."""
         limit: Maxima = self._applying(tracker.kind, tracker.name, tracker.path)
         same: cython.bint = _same(tracker.limit, limit.resources) and tracker.max_apps == limit.max_apps
         tracker.limit = limit.resources
@@ -291,7 +299,7 @@ class Limits:
 
     @cython.cfunc
     def _by_path(self, kind: str, name: str) -> dict[str, Any]:
-        """All trackers of this user or group, for others to be added."""
+        """Return all trackers of this user or group by path, as the dict that may be added to."""
         named: dict[str, Any] = self.tracked_users if kind == USER else self.tracked_groups
         found: dict[str, Any] | None = named.get(name)
         if found is None:
@@ -306,13 +314,13 @@ class Limits:
         return tracker
 
     def _each(self) -> list[Tracker]:
-        """All trackers there are."""
+        """Return all trackers."""
         both = (self.tracked_users, self.tracked_groups)
         return [tracker for named in both for by_path in named.values() for tracker in by_path.values()]
 
     @cython.cfunc
     def _retain(self, kind: str, name: str, leaf: Queue, held: list[Any]) -> cython.void:
-        """One more application holds the trackers of this user or group from its leaf up to root: append them."""
+        """Append to `held` the trackers of this user or group from the leaf up to root, each with one more holder."""
         by_path: dict[str, Any] = self._by_path(kind, name)
         queue: Queue | None = leaf
         tracker: Tracker | None
@@ -326,7 +334,7 @@ class Limits:
 
     @cython.cfunc
     def _release(self, trackers: list[Any]) -> cython.void:
-        """One application less holds these trackers."""
+        """Count one holder less of each of these trackers."""
         tracker: Tracker
         for tracker in trackers:
             tracker.holders -= 1
@@ -334,7 +342,7 @@ class Limits:
 
     @cython.cfunc
     def _forget_unused(self, tracker: Tracker) -> cython.void:
-        """Forget a tracker that nobody holds any more, unless a limit names its user or group."""
+        """Drop a tracker without holders, unless a limit names its user or group."""
         limit: Maxima
         if tracker.holders:
             return
@@ -393,12 +401,12 @@ def _listed(named: dict[str, dict[str, Tracker]]) -> dict[str, list[Tracker]]:
 
 
 def _paths(app: Application) -> list[str]:
-    """The paths of the application's queue and its ancestors, leaf first."""
+    """Return the paths of the application's queue and its ancestors, leaf first."""
     return [queue.path for queue in app.queue.lineage()]
 
 
 def _uses(app: Application) -> Sum:
-    """All that the application has allocated, placeholders and real (11.1)."""
+    """Return all that the application has allocated, placeholders and real allocations (11.1)."""
     uses = Sum()
     uses.add_sum(app.allocated, 1)
     uses.add_sum(app.placeholders, 1)

@@ -1,5 +1,8 @@
 """The priority of an application or queue: the highest of what is pending in it.
 
+Asks come and go all the time, and a queue must know the highest priority after each. So priorities are counted in a
+multiset that has its maximum at hand.
+
 Source: docs/spec/scheduling.md, section 4.2.
 """
 
@@ -17,15 +20,16 @@ else:
 
 @cython.cclass
 class PriorityBag:
-    """A multiset of priorities with its maximum at hand; NO_PRIORITY does not count.
+    """A multiset of priorities with its maximum, `top`, at hand; NO_PRIORITY does not count.
 
-    The next maximum comes from a heap, not from a look at all: a tenant may give each of its asks a priority of its own.
+    `count` is how often the maximum occurs. The next maximum comes from a heap, not from a scan of all: a tenant may
+    give each of its asks a priority of its own.
     """
 
     top: cython.longlong
     count: cython.longlong
     rest: dict[int, int]  # how often each lower priority occurs
-    below: list[int]  # a heap of these, negated; perhaps with some that occur no longer, or twice
+    below: list[int]  # a heap of those, negated; it may hold some that no longer occur, or one twice
 
     def __init__(self) -> None:
         self.top = NO_PRIORITY
@@ -36,7 +40,7 @@ class PriorityBag:
     @cython.cfunc
     @cython.exceptval(-1)
     def add(self, priority: cython.longlong) -> cython.bint:
-        """Put one in; did the maximum change?"""
+        """Add a priority; True if the maximum changed."""
         if priority == NO_PRIORITY:
             return False
         if self.count and priority == self.top:
@@ -53,9 +57,10 @@ class PriorityBag:
 
     @cython.cfunc
     def _lower(self, priority: cython.longlong, count: cython.longlong) -> cython.void:
-        """A priority below the maximum occurs so often now."""
+        """Set how often a priority below the maximum occurs."""
         if priority not in self.rest:
             heappush(self.below, -priority)
+            # Stale entries are removed in bulk once they are the majority, so that the heap stays bounded.
             if len(self.below) > 2 * len(self.rest) + 16:
                 self.below = [-lower for lower in self.rest]
                 self.below.append(-priority)
@@ -65,7 +70,7 @@ class PriorityBag:
     @cython.cfunc
     @cython.exceptval(-1)
     def remove(self, priority: cython.longlong) -> cython.bint:
-        """Take one out; did the maximum change?"""
+        """Remove a priority that was added; True if the maximum changed."""
         if priority == NO_PRIORITY:
             return False
         if priority == self.top:
@@ -88,7 +93,7 @@ class PriorityBag:
         return False
 
     def refill(self, priorities: list[int]) -> None:
-        """Hold these and no others, whatever was in it."""
+        """Replace everything by these priorities."""
         self.top = NO_PRIORITY
         self.count = 0
         self.rest = {}

@@ -1,8 +1,8 @@
-"""A queue: what is counted in it, its share, its priority, and its place among its siblings.
+"""A queue: what is counted in it, its share, its priority, and its order among its siblings.
 
-Source: docs/spec/scheduling.md, sections 2, 4 and 8. Siblings stand in their parent's `order` while something below
-them can be tried; the order is mended when a share or a priority changes. Names break ties there; the one tie-break
-that is no total order ("larger pending") is applied where a child is picked (`Queue.first_child`).
+Source: docs/spec/scheduling.md, sections 2, 4 and 8. Siblings are kept in their parent's heap `order` while something
+below them can be tried; a queue is moved in it when its share or priority changes, and the name is the last tie-break.
+"Larger pending", which is no total order, is applied where a child is picked (`Queue.first_child`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ else:
 
     from .priorities import PriorityBag
 
-if TYPE_CHECKING:  # an application knows its queue; here it is an object
+if TYPE_CHECKING:  # for the type checker alone: the module of applications imports this one
     from .application import Application
 
 STOPPED = ObjectState.STOPPED
@@ -44,13 +44,13 @@ class Queue(Ranked):
     """A queue of the tree of a partition.
 
     `allocated`, `pending` and `preempting` are sums over the subtree. `limit` is the queue's own max (root: the
-    cluster's size), `UNLIMITED` where nothing is said; `guaranteed` holds -1 for a type that is not listed;
-    `weights` is what `share` divides by: the guaranteed amount, else the fair maximum, -1 for neither.
-    `asks_pending` counts pending asks below, `awake_count` the applications below that have something to try.
-    `running` and `accepted` are the applications that count against `max_apps` (section 10). `blocked` wait for room here.
+    cluster's size), `UNLIMITED` where none is set; `guaranteed` is -1 for a type that is not listed; `weights` is what
+    `share` divides by: the guaranteed amount, else the fair maximum, -1 for neither. `asks_pending` counts the pending
+    asks below, `awake_count` the applications below that are awake. `running` and `accepted` are the applications that
+    count against `max_apps` (section 10). `blocked` applications wait for room here.
     """
 
-    # The fields lie in memory as they stand here: what decisions look at comes first.
+    # The fields are laid out in memory in this order: those that decisions read come first.
     priority: cython.longlong
     share: cython.double
     parent: Queue | None
@@ -66,20 +66,20 @@ class Queue(Ranked):
     by_priority: cython.bint
     fair: cython.bint
     stateaware: cython.bint
-    tied: list[Queue]  # the children of one rank in the order of their turns, as `in_order` put them
-    tied_priority: cython.longlong  # that rank
+    tied: list[Queue]  # children of equal rank in the order of their turns, made by `in_order`
+    tied_priority: cython.longlong  # their priority when that was made; so `tied_share`
     tied_share: cython.double
-    next_turn: cython.Py_ssize_t  # where in `tied` the next turn may be: those before it sleep, or tie no more
-    last_turn: Queue | None  # who had the last turn; None: `tied` may not be as it should be
-    skipped_sleeping: cython.bint  # one that ties stands before that one
-    last_changed: cython.bint  # that one has changed since
-    tie_sorts: cython.longlong  # how often `tied` was made
+    next_turn: cython.Py_ssize_t  # position in `tied`: those before it sleep, or tie no more
+    last_turn: Queue | None  # the child that had the last turn; None: `tied` is not valid
+    skipped_sleeping: cython.bint  # before `last_turn` stands a child that ties but sleeps
+    last_changed: cython.bint  # `last_turn` has changed since its turn
+    tie_sorts: cython.longlong  # how often `tied` was made: counted work
 
     name: str
     path: str
     children: dict[str, Queue]
     apps: dict[str, Application]
-    reachable: cython.bint  # the descent comes to its applications: it is a leaf, and no ancestor is one
+    reachable: cython.bint  # decisions reach its applications: it is a leaf, and no ancestor is one
     managed: cython.bint
     state: ObjectState
     preempting: Sum
@@ -98,10 +98,10 @@ class Queue(Ranked):
     admin_acl: ACL
     template: TemplateConfig | None
     inherited_template: cython.bint
-    with_pending: cython.longlong  # children (of a parent) that have pending asks
-    blocked: dict[Application, Vec | None]  # and the least that it asks for, None where that does not matter
+    with_pending: cython.longlong  # number of children that have pending asks
+    blocked: dict[Application, Vec | None]  # with the least that it asks for; None: any room wakes it
     reserved: dict[Application, int]  # application -> number of its reservations (leaf)
-    by_name: list[Queue] | None  # children in name order; built when it is asked for
+    by_name: list[Queue] | None  # children in name order, built when needed
     types: Types
 
     def __init__(self, name: str, parent: Queue | None, is_leaf: bool, managed: bool, types: Types) -> None:
@@ -157,7 +157,7 @@ class Queue(Ranked):
     # -- configuration ---------------------------------------------------------------------------------
 
     def set_properties(self, properties: dict[str, str]) -> None:
-        """Take over the properties (docs/spec/config.md, section 7); one that is gone has its default again."""
+        """Replace the properties (docs/spec/config.md, section 7); one that is gone has its default again."""
         settings: QueueProperties = parse_properties(properties)
         self.properties = properties
         self.settings = settings
@@ -169,7 +169,7 @@ class Queue(Ranked):
         self.backoff = min(settings.backoff, UNLIMITED)
 
     def set_resources(self, maximum: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
-        """Take over max and guaranteed; None is "not set". Of a type without a number nobody can have any."""
+        """Set max and guaranteed, None for "not set"; a type without a number is left out: nothing can use it."""
         self.max_config = maximum
         self.guaranteed_config = guaranteed
         self.limit = self.types.known(self.max_config, UNLIMITED)
@@ -205,13 +205,13 @@ class Queue(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def same_rank(self, other: Queue) -> cython.bint:
-        """Neither priority nor share says who of two siblings comes first."""
+        """Return whether two siblings have equal priority and share."""
         return self.priority == other.priority and self.share == other.share
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def before(self, other: Ranked) -> cython.bint:
-        """The order of siblings, as far as it is a total one: priority and share, last the name."""
+        """Compare siblings by a total order: priority and share, in the order of the parent's policy, then the name."""
         q: Queue = cython.cast(Queue, other)
         differ: cython.bint = self.priority != q.priority
         if differ and cython.cast(Queue, self.parent).by_priority:
@@ -225,7 +225,7 @@ class Queue(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def reshare(self) -> cython.void:
-        """share = max over the types of allocated / weight; where the weight is 0: 1 if anything is allocated."""
+        """Recompute share = max over the types of allocated / weight; for weight 0 it is 1 if anything is allocated."""
         allocated: Vec = self.allocated
         weights: Vec = self.weights
         share: cython.double = 0.0
@@ -248,7 +248,7 @@ class Queue(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def exported(self) -> cython.longlong:
-        """The priority that the parent sees (section 4.2)."""
+        """Return the priority that the parent sees (section 4.2)."""
         if self.bag.top == PRIORITY_LOWEST:
             return PRIORITY_LOWEST
         if self.fence:
@@ -256,7 +256,7 @@ class Queue(Ranked):
         return max(PRIORITY_LOWEST, min(PRIORITY_HIGHEST, self.bag.top + self.offset))
 
     def refresh_priority(self) -> None:
-        """Recompute `bag` and `priority` from the applications here and the children; orders are not mended."""
+        """Recompute `bag` and `priority` from the applications and children; the heaps are not updated."""
         child: Queue
         priorities: list[int] = [app.bag.top for app in self.apps.values()]
         for child in self.children.values():
@@ -268,7 +268,7 @@ class Queue(Ranked):
 
     @cython.cfunc
     def first_child(self) -> Queue:
-        """The child whose turn it is: priority and share as kept, ties by "larger pending" (section 4.1)."""
+        """Return the child whose turn it is: by priority and share, ties by "larger pending" (section 4.1)."""
         items: list[Any] = self.order.items
         first: Queue = cython.cast(Queue, items[0])
         if (len(items) > 1 and first.same_rank(cython.cast(Queue, items[1]))) or (
@@ -279,11 +279,12 @@ class Queue(Ranked):
 
     @cython.cfunc
     def _break_tie(self, first: Queue) -> Queue:
-        """Who of the children that tie with `first` comes first and has something to try.
+        """Return the first awake child, in the order of turns, of those that tie with `first`.
 
-        The list of those that tie is kept while they take their turns: sorting after each would cost the square of their
-        number, or more. A child that only goes to sleep, or wakes up, keeps its place. One that ties no more after its
-        turn is skipped; the others are still as sorting makes them if it was their first, or any two of them compare.
+        The list of those that tie is kept while they take their turns: sorting after each turn would cost the square of
+        their number, or more. A child that only goes to sleep, or wakes up, keeps its position. One that ties no more
+        after its turn is skipped; the order of the others is still the one that sorting gives if that child was the
+        first of them, or if `precedes` is a total order of them (`any_two_compare`).
         """
         child: Queue
         i: cython.Py_ssize_t
@@ -314,7 +315,7 @@ class Queue(Ranked):
 
     @cython.ccall
     def still_tied(self) -> list[Any]:
-        """Those of the list of children that tie which do so still."""
+        """Return the children in `tied` that still tie."""
         child: Queue
         found: list[Any] = []
         for child in self.tied:
@@ -325,32 +326,32 @@ class Queue(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def has_turns(self) -> cython.bint:
-        """Does it stand among its siblings when one of them is picked?"""
+        """Return whether it is considered when its parent picks a child: it has pending asks and is not stopped."""
         return self.asks_pending != 0 and self.state is not STOPPED
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def precedes(self, other: Ranked) -> cython.bint:
-        """The order of siblings to the end, which is no total one."""
+        """Compare siblings by all rules but the name; this is only a partial order."""
         q: Queue = cython.cast(Queue, other)
         return self.pending.above(q.pending) if self.same_rank(q) else self.before(q)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def equals(self, other: Ranked) -> cython.bint:
-        """No rule but that of names says who of two siblings comes first."""
+        """Return whether no rule but the name orders two siblings."""
         q: Queue = cython.cast(Queue, other)
         return self.same_rank(q) and self.pending.same(q.pending)
 
     @cython.ccall
     @cython.exceptval(check=False)
     def ties(self, other: Queue) -> cython.bint:
-        """Does it stand beside a sibling, with the same rank?"""
+        """Return whether it is considered when a child is picked, and has the rank of this sibling."""
         return self.has_turns() and self.same_rank(other)
 
     @cython.ccall
     def changed(self) -> cython.void:
-        """What siblings compare has changed, or may have: its pending resources, share, priority or state."""
+        """Note that what siblings compare has changed, or may have: pending resources, share, priority or state."""
         parent: Queue | None = self.parent
         if parent is not None:
             if parent.last_turn is not self:
@@ -359,26 +360,26 @@ class Queue(Ranked):
 
     @cython.ccall
     def children_changed(self) -> cython.void:
-        """A child came or went."""
+        """Note that a child was added or removed."""
         self.by_name = None
         self.last_turn = None
-        self.tied = []  # one that went would live on there
+        self.tied = []  # else a removed child would be kept alive here
 
     # -- reading ---------------------------------------------------------------------------------------
 
     @cython.cfunc
     def children_by_name(self) -> list[Any]:
-        """The children in name order."""
+        """Return the children in name order; the list must not be changed."""
         if self.by_name is None or len(self.by_name) != len(self.children):
             self.by_name = [self.children[name] for name in sorted(self.children)]
         return self.by_name
 
     @cython.ccall
     def in_order(self, rank_of: Queue | None) -> list[Any]:
-        """The children with pending asks that are not stopped, in the order of section 4.1; or only those of one's rank.
+        """Return the children with turns, in the order of section 4.1; with `rank_of` only those of that child's rank.
 
-        "Larger pending" is a partial order, so that the outcome depends on how one sorts: a stable insertion sort
-        that starts from name order (section 16.6), over all of them, also those that cannot run now.
+        "Larger pending" is a partial order, so the outcome depends on how one sorts: a stable insertion sort that
+        starts from name order (section 16.6), over all of them, also those that cannot run now.
         """
         found: list[Any] = []
         child: Queue
@@ -388,7 +389,7 @@ class Queue(Ranked):
         return sorted_by_insertion(found)
 
     def leaves_in_order(self) -> Iterator[Queue]:
-        """The leaves below with pending asks, in the order of decisions; this queue, if it is one."""
+        """Iterate over the leaves below (or this queue, if a leaf) with pending asks, in the order of decisions."""
         if self.is_leaf:
             yield self
             return
@@ -397,11 +398,11 @@ class Queue(Ranked):
 
     @property
     def draining(self) -> bool:
-        """It takes no new applications, and goes when it is empty."""
+        """Whether it takes no new applications, and is removed when it is empty."""
         return self.state is ObjectState.DRAINING
 
     def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
-        """Submit or admin access here or at an ancestor; never to the recovery queue.
+        """Return whether the user has submit or admin access here or at an ancestor; never for the recovery queue.
 
         Source: docs/spec/config.md, section 8.
         """
@@ -410,7 +411,7 @@ class Queue(Ranked):
         return any(q.submit_acl.allows(user, groups) or q.admin_acl.allows(user, groups) for q in self.lineage())
 
     def lineage(self) -> list[Queue]:
-        """This queue and its ancestors, up to root."""
+        """Return this queue and its ancestors, up to root."""
         found = []
         queue: Queue | None = self
         while queue is not None:
@@ -419,29 +420,29 @@ class Queue(Ranked):
         return found
 
     def walk(self) -> Iterator[Queue]:
-        """This queue and all below it, parents first, siblings by name."""
+        """Iterate over this queue and all below it, parents first, siblings by name."""
         yield self
         for name in sorted(self.children):
             yield from self.children[name].walk()
 
     def allocated_resource(self) -> dict[str, int]:
-        """What is allocated in the subtree; zeros left out."""
+        """Return what is allocated in the subtree; zeros left out."""
         return self.allocated.named(self.types)
 
     def pending_resource(self) -> dict[str, int]:
-        """What pending asks in the subtree want; zeros left out."""
+        """Return what pending asks in the subtree want; zeros left out."""
         return self.pending.named(self.types)
 
     def preempting_resource(self) -> dict[str, int]:
-        """What is allocated to victims of preemption that have not ended yet."""
+        """Return what is allocated to victims of preemption in the subtree that have not ended yet; zeros left out."""
         return self.preempting.named(self.types)
 
     def max_resource(self) -> dict[str, int] | None:
-        """The queue's own max (root: the cluster's size); None where nothing is set."""
+        """Return the queue's own max (root: the cluster's size); None where nothing is set."""
         if self.parent is None:
             return self.limit.named(self.types) or None
         return self.max_config
 
     def guaranteed_resource(self) -> dict[str, int] | None:
-        """The queue's own guaranteed resources; None where nothing is set."""
+        """Return the queue's own guaranteed resources; None where nothing is set."""
         return self.guaranteed_config

@@ -2,8 +2,8 @@
 
 Higher priority first, then older create time, then arrival. `Requests` keeps this order in blocks of up to 128 asks. A
 block knows how many of its asks are live (not parked) and a lower bound of what they ask for, so that a search under a
-small quota, or among parked asks, skips whole blocks. Of the asks that wait for a node a block, and the whole, know the
-minima, so that they need not be looked at when a node is freed that has room for none of them.
+small quota, or among parked asks, skips whole blocks. Of the asks that wait for a node, each block and the whole know
+the minima: where a freed node has room for none of these, the asks need not be looked at.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ else:
 class AskBlock:
     """Up to 128 pending asks in request order; no live ask in it asks for less than `low`.
 
-    They are the `items` from `gone` on: mostly the first leaves, and only leaves its place empty, as those before it did.
-    `waiting_minima` are the minima of those that wait for a node; it may also hold some that were.
+    The asks are the `items` from `gone` on: mostly the first ask leaves, which only sets its item to None and moves
+    `gone` on. `waiting_minima` are the minima of the asks that wait for a node; it may also hold some that no longer
+    do.
     """
 
-    items: list[Ask | None]  # None where one is gone
+    items: list[Ask | None]  # None before `gone`
     gone: cython.Py_ssize_t
     low: Vec
     waiting_minima: Minima
@@ -55,10 +56,11 @@ class AskBlock:
     @cython.cfunc
     @cython.exceptval(check=False)
     def prefetch_after(self, i: cython.Py_ssize_t) -> cython.void:
-        """Have the processor fetch from memory what follows the ask at this place: a hint, of which nothing depends.
+        """Prefetch what the next decisions need of the asks after the one at this index; no result depends on it.
 
-        An ask that came long ago is a chain of addresses, of which it cannot know the next before it has the last: so of
-        one it fetches the ask, of the one before it what that names, and of the next one the amounts.
+        An ask that arrived long ago is in no cache, and the address of each part is known only once the part before it
+        is loaded. So the prefetches are staggered: of the third ask the object itself, of the second its shape and key,
+        of the next the amounts of its shape.
         """
         if cython.compiled:
             if i + 3 < len(self.items):
@@ -69,7 +71,7 @@ class AskBlock:
 
     @cython.cfunc
     def count_in(self, ask: Ask) -> cython.void:
-        """The ask is in this block: if it is live, count it and lower the bound to it; if it waits, know that."""
+        """Count an ask of this block: a live one lowers the bound, one that waits for a node joins the minima."""
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
         ask.block = self
@@ -89,7 +91,7 @@ class AskBlock:
 
     @cython.cfunc
     def recount(self) -> cython.void:
-        """Make the count, the bound and the minima exact."""
+        """Recompute the number of live asks, the bound and the minima exactly."""
         i: cython.Py_ssize_t
         self.live = 0
         self.waiting_minima.clear()
@@ -98,7 +100,7 @@ class AskBlock:
 
     @cython.cfunc
     def put(self, ask: Ask) -> cython.void:
-        """Take in an ask, where it belongs."""
+        """Insert an ask where it belongs."""
         at: cython.Py_ssize_t = self.where(ask)
         if at == self.gone and self.gone:
             self.gone -= 1
@@ -109,7 +111,7 @@ class AskBlock:
 
     @cython.cfunc
     def where(self, ask: Ask) -> cython.Py_ssize_t:
-        """The place of an ask that is in this block, or that belongs there."""
+        """Return the index of an ask that is in this block, or at which it belongs."""
         lo: cython.Py_ssize_t = self.gone
         hi: cython.Py_ssize_t = len(self.items)
         mid: cython.Py_ssize_t
@@ -124,12 +126,15 @@ class AskBlock:
 
 @cython.cclass
 class Requests:
-    """The pending asks of one application in request order; `waiting_count` of them, with minima `waiting_minima`, wait for a node."""
+    """The pending asks of one application in request order.
+
+    `waiting_count` of them, with minima `waiting_minima`, wait for a node.
+    """
 
     blocks: list[AskBlock]
-    head: AskBlock | None  # the first of them
-    tail: AskBlock | None  # the last
-    priority: cython.longlong  # with the next two: no ask comes after one with these
+    head: AskBlock | None  # the first block
+    tail: AskBlock | None  # the last block
+    priority: cython.longlong  # with `created` and `seq`: no ask comes after one with these values
     created: cython.longlong
     seq: cython.longlong
     waiting_count: cython.Py_ssize_t
@@ -147,12 +152,12 @@ class Requests:
 
     @cython.cfunc
     def insert(self, ask: Ask) -> cython.void:
-        """Put in a pending ask; it must be in no block."""
+        """Insert a pending ask that is in no block."""
         block: AskBlock | None = self.tail
         lo: cython.Py_ssize_t
         hi: cython.Py_ssize_t
         mid: cython.Py_ssize_t
-        if block is None or ask.after(self.priority, self.created, self.seq):  # the common case: it is the last
+        if block is None or ask.after(self.priority, self.created, self.seq):  # the common case: it comes last
             if block is None or len(block.items) >= 64:
                 block = AskBlock()
                 block.position = len(self.blocks)
@@ -182,9 +187,9 @@ class Requests:
 
     @cython.cfunc
     def remove(self, ask: Ask) -> cython.void:
-        """Take out an ask: it is not pending any longer."""
+        """Remove an ask that is no longer pending."""
         block: AskBlock = cython.cast(AskBlock, ask.block)
-        if block.items[block.gone] is ask:  # mostly: those before it would be tried before it
+        if block.items[block.gone] is ask:  # the common case, because asks are tried in order
             block.items[block.gone] = None
             block.gone += 1
         else:
@@ -200,7 +205,7 @@ class Requests:
 
     @cython.cfunc
     def park(self, ask: Ask, why: cython.int) -> cython.void:
-        """Take the ask out of the search. To let it wait for a node is for `Parking.park` alone."""
+        """Exclude the ask from the search, for the reason `why`; only `Parking.park` may make it wait for a node."""
         block: AskBlock = cython.cast(AskBlock, ask.block)
         if ask.parked == NO_NODE:
             self.waiting_count -= 1
@@ -223,9 +228,9 @@ class Requests:
 
     @cython.cfunc
     def next_fit(self, room: Vec, freed_nodes: FreedNodes) -> Ask | None:
-        """The first ask that fits in the room and is live, or that waits for a node and one of the candidates holds it.
+        """Return the first ask that is live and fits in `room`, or that waits for a node and fits a freed node.
 
-        None if there is none. One that waits is returned although it may not fit in the room: see `Parking`.
+        None if there is none. One that waits is returned even if it does not fit in `room`: see `Parking`.
         """
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t
@@ -238,7 +243,7 @@ class Requests:
         if self.head is not None:
             block = self.head
             ask = cython.cast(Ask, block.items[block.gone])
-            if not ask.parked and room.covers(ask.shape.amounts):  # the common case: it is the very first
+            if not ask.parked and room.covers(ask.shape.amounts):  # the common case: the first ask fits
                 if cython.compiled:
                     block.prefetch_after(block.gone)
                 return ask
@@ -261,6 +266,7 @@ class Requests:
                 elif waiting and ask.parked == NO_NODE and freed_nodes.most.covers(ask.shape.amounts):
                     if freed_nodes.fit(ask.shape):
                         return ask
+            # Nothing found although the bounds promised it: make them exact, so that the next search skips the block.
             block.recount()
         if held:
             self._gather()
@@ -268,7 +274,7 @@ class Requests:
 
     @cython.cfunc
     def least_live(self, least: Vec) -> cython.bint:
-        """`least` := a lower bound of what each live ask wants. False: none is live."""
+        """Set `least` to a lower bound of what each live ask wants; False if no ask is live."""
         p: cython.Py_ssize_t
         block: AskBlock
         found: cython.bint = False
@@ -284,23 +290,23 @@ class Requests:
 
     @cython.cfunc
     def _gather(self) -> cython.void:
-        """Make the minima of all that waits those of the blocks."""
+        """Recompute the minima of all asks that wait for a node from those of the blocks."""
         p: cython.Py_ssize_t
         self.waiting_minima.clear()
         for p in range(len(self.blocks)):
             self.waiting_minima.add_all(cython.cast(AskBlock, self.blocks[p]).waiting_minima)
 
     def in_order(self) -> list[Ask]:
-        """All pending asks in request order."""
+        """Return all pending asks in request order."""
         block: AskBlock
         found: list[Ask] = []
         for block in self.blocks:
-            found += cython.cast(list, block.items[block.gone :])  # none of these is gone
+            found += cython.cast(list, block.items[block.gone :])  # from `gone` on none is None
         return found
 
     @cython.cfunc
     def _shorten(self, block: AskBlock) -> cython.void:
-        """A block is long: leave out what is gone from it, or give its second half to a new one."""
+        """Shorten a full block: drop the items before `gone`, or move its second half to a new block."""
         new: AskBlock
         if block.gone:
             del block.items[: block.gone]
@@ -316,7 +322,7 @@ class Requests:
 
     @cython.cfunc
     def _renumber_from(self, start: cython.Py_ssize_t) -> cython.void:
-        """The blocks from here on are others now: tell them their places, and know the first and the last."""
+        """Correct the positions of the blocks from `start` on, and `head` and `tail`, after a change of `blocks`."""
         i: cython.Py_ssize_t
         for i in range(start, len(self.blocks)):
             cython.cast(AskBlock, self.blocks[i]).position = i
@@ -324,7 +330,7 @@ class Requests:
         self.tail = cython.cast(AskBlock, self.blocks[len(self.blocks) - 1]) if self.blocks else None
 
     def validate(self) -> None:
-        """Prove order, places, counts and bounds."""
+        """Prove order, positions, counts and bounds; raises AssertionError."""
         block: AskBlock
         ask: Ask
         last: Ask | None = None

@@ -1,23 +1,23 @@
-"""The queues of a partition: which exist, and what each may use.
+"""The queue tree of a partition: which queues exist, and what each may use.
 
-Queues come from two sides. The configuration builds *managed* queues and, when it is loaded again, changes them where
-they stand: applications keep their queue, and a queue that is no longer configured drains. Placement builds *dynamic*
-ones on the way to a leaf that an application names; the recovery queue is one of them, FIFO, without access or quota.
-Both kinds end with the cleaner, once they are empty.
+Queues come from two sides. The configuration builds *managed* queues and, when it is loaded again, changes them in
+place: applications keep their queue, and a queue that is no longer configured drains. Placement builds *dynamic*
+queues on the way to a leaf that an application names; the recovery queue is one of them, FIFO, without access or quota.
+The cleaner removes both kinds once they are empty.
 
-**A reload is written as one walk that says everything anew.** What a queue takes from its configuration and from its
-parent is set whether or not it changed, so that nothing can keep an old effect (the original forgets to undo removed
+**A reload is written as one walk that sets everything anew.** What a queue takes from its configuration and from its
+parent is set whether or not it changed, so that no old effect can remain (the original forgets to undo removed
 properties, root's maximum of applications and inherited templates: docs/spec/config.md, section 13;
-docs/spec/scheduling.md, section 16.1). Then follow, for the same reason without asking what is affected, the priorities
-and all orders: a reload is rare.
+docs/spec/scheduling.md, section 16.1). For the same reason all priorities and orders are then recomputed, without
+finding out which are affected: a reload is rare.
 
 **Leaves and parents.** A reload may turn a leaf into a parent and back (docs/spec/config.md, section 6.3). Applications
-that stand in a parent then, or below a leaf, stay, and are counted, but the descent no longer comes to them:
-`Queue.reachable` says so, and `licorne.core.waiting.parking` wakes only what a queue serves. They end, or wait for the way back.
+that are then in a parent, or below a leaf, stay and are counted, but decisions no longer reach them:
+`Queue.reachable` is False, and `licorne.core.waiting.parking` does not wake them. They end, or wait for another reload.
 
 Shares are divided by weights that depend on the cluster's size and every maximum above. They are recomputed in one
-go by `reweigh`, when the caller wants; until then `stale` is set. What may use a queue, and who is placed where, is
-not decided here: see `licorne.core.queues.limits` and the placement rules.
+go by `reweigh`, when the caller wants; until then `stale` is set. Who may use a queue, and which application is placed
+where, is not decided here: see `licorne.core.queues.limits` and the placement rules.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .queue import Queue
 
 
 class Tree:
-    """The queue tree of a partition. `stale`: something changed that weights depend on, see `reweigh`."""
+    """The queue tree of a partition. `stale`: something that weights depend on has changed, and `reweigh` is due."""
 
     root: Queue
     types: Types
@@ -47,10 +47,10 @@ class Tree:
     stateaware: bool
 
     def __init__(self, config: QueueConfig, types: Types, *, stateaware: bool = True) -> None:
-        """Build the managed queues; the cluster is empty as yet, which leaves root without a limit.
+        """Build the managed queues; the cluster is still empty, which leaves root without a limit.
 
-        Without `stateaware` that sort policy is fifo, as where applications are never Starting (docs/spec/states.md,
-        section 4).
+        Without `stateaware` that sort policy counts as fifo, as for applications that are never Starting
+        (docs/spec/states.md, section 4).
         """
         self.types = types
         self.stateaware = stateaware
@@ -63,11 +63,11 @@ class Tree:
     # -- reading ---------------------------------------------------------------------------------------
 
     def find(self, path: str) -> Queue | None:
-        """The queue with this full path, which must be in lower case."""
+        """Return the queue with this full path, which must be in lower case."""
         return self._by_path.get(path)
 
     def queues(self) -> list[Queue]:
-        """All queues by path, in byte order; the list is the caller's."""
+        """Return all queues by path, in byte order; the list is the caller's."""
         if self._sorted is None:
             self._sorted = [self._by_path[path] for path in sorted(self._by_path)]
         return list(self._sorted)
@@ -77,8 +77,8 @@ class Tree:
     def reload(self, config: QueueConfig) -> None:
         """Make the managed queues what the configuration says (docs/spec/config.md, section 6).
 
-        Quotas and maxima of applications may have become wider, and queues may be served again: the caller wakes the
-        applications. Afterwards `stale` is set.
+        Quotas and maxima of applications may have become wider, and decisions may reach queues again: the caller wakes
+        the applications. Afterwards `stale` is set.
         """
         for name in queue_types(config):
             self.types.slot(name)
@@ -88,7 +88,7 @@ class Tree:
         self.stale = True
 
     def _apply(self, queue: Queue, config: QueueConfig) -> None:
-        """Set everything that this queue takes from its configuration and its parent; then the same below."""
+        """Set everything that this queue takes from its configuration and its parent; then do so below."""
         is_root = queue is self.root
         queue.managed = True
         if queue.draining:
@@ -119,7 +119,7 @@ class Tree:
         queue.stateaware = queue.stateaware and self.stateaware
 
     def _set_template(self, queue: Queue, own: TemplateConfig | None) -> None:
-        """A parent without a template has that of its nearest ancestor; they are not merged.
+        """Set the queue's template; a parent without one has that of its nearest ancestor, and the two are not merged.
 
         Source: docs/spec/config.md, section 9.
         """
@@ -141,12 +141,12 @@ class Tree:
     # -- dynamic queues --------------------------------------------------------------------------------
 
     def create_dynamic(self, path: str) -> Queue:
-        """Create what is missing on the way to a leaf, and the leaf.
+        """Create the missing queues on the way to a leaf, and the leaf; a leaf that exists is returned as it is.
 
         Source: docs/spec/placement.md, section 5; docs/spec/config.md, section 9.
 
-        Whether this may be done has been asked before (`creation_fault` (`licorne.core.placement.placer`)). Dynamic queues inherit no
-        properties: the leaf has those of its parent's template. A leaf that exists is returned as it is.
+        The caller has checked that this is allowed (`creation_fault` of `licorne.core.placement.placer`). Dynamic
+        queues inherit no properties: the leaf has those of its parent's template.
         """
         queue = self.root
         *parents, leaf = path.lower().split(".")[1:]
@@ -168,7 +168,7 @@ class Tree:
         return created
 
     def _use_template(self, leaf: Queue, template: TemplateConfig) -> None:
-        """Properties that are blank say nothing (docs/spec/config.md, section 9)."""
+        """Set a dynamic leaf up from a template; blank properties are ignored (docs/spec/config.md, section 9)."""
         leaf.max_apps = min(template.max_applications, UNLIMITED)
         said = {key: value for key, value in template.properties.items() if key.strip() and value.strip()}
         self._set_properties(leaf, said)
@@ -177,9 +177,9 @@ class Tree:
     def apply_namespace_tags(self, queue: Queue, tags: Mapping[str, str]) -> bool:
         """Let an application's tags set the quota of its dynamic leaf (docs/spec/scheduling.md, section 12).
 
-        Done each time an application is added there. If either resource tag is usable both amounts are set, the one
-        that is missing to "not set". True if max, guaranteed or maximum of applications changed: the caller then
-        wakes who may have waited for that.
+        This is done each time an application is added there. If either resource tag is usable both amounts are set, the
+        one that is missing to "not set". True if max, guaranteed or maximum of applications changed: the caller then
+        wakes the applications that may have waited for that.
         """
         if queue.managed or not queue.is_leaf or queue.path == RECOVERY_PATH:
             return False
@@ -196,13 +196,13 @@ class Tree:
         return resources_changed or before[2] != queue.max_apps
 
     def guarantees(self) -> bool:
-        """Is anything guaranteed to a queue, or to one that may come?"""
+        """Return whether anything is guaranteed to a queue, or by a template to one that may be created."""
         return any(q.guaranteed_config or (q.template and q.template.guaranteed) for q in self.queues())
 
     # -- the cluster's size and shares -----------------------------------------------------------------
 
     def set_total(self, total: Vec) -> None:
-        """The cluster has this size: root's limit, and the fair maximum of all shares.
+        """Set the size of the cluster: root's limit, and the fair maximum of all shares.
 
         Source: docs/spec/scheduling.md, section 4.1.
         """
@@ -212,16 +212,16 @@ class Tree:
         self.stale = True
 
     def reweigh(self) -> None:
-        """Bring weights, shares and the orders of queues up to date."""
+        """Recompute weights, shares and the orders of queues."""
         self.root.set_weights(self._fair_max)
         self.stale = False
 
     # -- priorities and orders -------------------------------------------------------------------------
 
     def refresh_priorities(self, queue: Queue) -> None:
-        """Recompute priorities in this subtree and of all its ancestors, and mend the orders of queues.
+        """Recompute the priorities of this subtree and of all its ancestors, and the orders of these queues.
 
-        The original leaves ancestors as they were when an offset or a policy changes (docs/spec/scheduling.md, section
+        The original leaves ancestors unchanged when an offset or a policy changes (docs/spec/scheduling.md, section
         4.2).
         """
         for child in queue.children.values():
@@ -235,7 +235,7 @@ class Tree:
         _refresh_priority(queue)
 
     def _set_reachable(self, queue: Queue, reached: bool) -> None:
-        """Say which queues the descent serves, and take the applications of others out of their order."""
+        """Set which leaves decisions reach, and put the applications of all other queues to sleep."""
         queue.reachable = reached and queue.is_leaf
         if not queue.reachable and queue.apps:
             _put_to_sleep(queue)
@@ -243,7 +243,7 @@ class Tree:
             self._set_reachable(child, reached and not queue.is_leaf)
 
     def _reorder(self) -> None:
-        """Everything that an order compares may have changed, but for shares: these change with `reweigh`."""
+        """Recompute everything that an order compares, except shares: `reweigh` recomputes those."""
         for queue in self._by_path.values():
             if queue.reachable:
                 _reorder_applications(queue)
@@ -252,7 +252,7 @@ class Tree:
     # -- the cleaner -----------------------------------------------------------------------------------
 
     def remove_empty(self) -> list[str]:
-        """Remove the queues that nobody needs any more, children first; their paths, in that order.
+        """Remove the queues that are no longer needed, children first, and return their paths in that order.
 
         Source: docs/spec/scheduling.md, section 12.
         """
@@ -270,7 +270,7 @@ class Tree:
         return removed
 
     def has_removable(self) -> bool:
-        """Would `remove_empty` find anything? Costs a look at every queue."""
+        """Return whether `remove_empty` would find anything; looks at every queue in the worst case."""
         return any(self._removable(queue) for queue in self._by_path.values())
 
     def _removable(self, queue: Queue) -> bool:
@@ -305,7 +305,7 @@ def _fire(queue: Queue, event: ObjectEvent) -> None:
 
 
 def _drain(queue: Queue) -> None:
-    """It is no longer configured: it goes, with all managed queues below, when it is empty; dynamic ones go anyway."""
+    """Drain a queue that is no longer configured, and all managed queues below; dynamic ones go anyway."""
     _fire(queue, ObjectEvent.REMOVE)
     for child in queue.children.values():
         if child.managed:
@@ -313,7 +313,7 @@ def _drain(queue: Queue) -> None:
 
 
 def _put_to_sleep(queue: Queue) -> None:
-    """Take all applications out of the queue's order, and out of what counts as active above."""
+    """Take all applications out of the queue's order, and out of `awake_count` here and above."""
     awake = [app for app in queue.apps.values() if app.heap_index >= 0]
     for app in awake:
         app.heap_index = -1
@@ -322,7 +322,7 @@ def _put_to_sleep(queue: Queue) -> None:
 
 
 def _reorder_applications(leaf: Queue) -> None:
-    """Put the applications of a leaf in order anew, when what is compared (policy, guaranteed) has changed."""
+    """Rebuild the order of a leaf's applications after what it compares (policy, guaranteed) has changed."""
     for app in leaf.apps.values():
         app.recompute_usage()
     if leaf.reachable:
@@ -381,7 +381,7 @@ def _validate_sums(queue: Queue) -> None:
 
 
 def _validate_tie(queue: Queue) -> None:
-    """The list of children that tie, where it may be kept, is what sorting them makes."""
+    """Check that the list of children that tie, where it may be used, is what sorting them would give."""
     last, kept = queue.last_turn, queue.still_tied()
     if last is None or (
         queue.last_changed and (last in kept or (queue.skipped_sleeping and not any_two_compare(kept)))

@@ -1,7 +1,7 @@
-"""What one user, or one group, uses at one queue, and what they may use there (docs/spec/scheduling.md, section 11).
+"""A tracker: what one user, or one group, uses at one queue, and may use there (docs/spec/scheduling.md, section 11).
 
-Who is tracked where, and which limit applies to whom, is decided in `licorne.core.queues.limits`; this is the counter that
-the hot path reads and writes.
+This is only the counter that the hot path reads and writes. Which applications count with which trackers, and which
+limit applies to whom, is decided in `licorne.core.queues.limits`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ else:
     from licorne.core.amounts.sums import Sum
     from licorne.core.amounts.vectors import Vec
 
-if TYPE_CHECKING:  # an application knows its trackers; here it is an object
+if TYPE_CHECKING:  # for the type checker alone: the module of applications imports this one
     from .application import Application
 
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:  # an application knows its trackers; here it is an object
 class Tracker:
     """Usage and limit of a user or group at one queue.
 
-    `limit` is None where no limit on resources applies; `max_apps` 0 where none on applications does. `apps` are the
-    applications that use something here; `blocked` those that wait for room under this limit; `holders` is the number
-    of those that are attached (`licorne.core.queues.limits`).
+    `limit` is None where no limit on resources applies; `max_apps` is 0 where none on the number of applications does.
+    `apps` are the applications that use something here; `blocked` those that wait for room under this limit; `holders`
+    is the number of applications that are attached (`licorne.core.queues.limits`).
     """
 
     kind: str  # "user" or "group"
@@ -36,10 +36,10 @@ class Tracker:
     used: Sum
     limit: Vec | None
     max_apps: cython.longlong
-    wildcard: cython.bint  # the limit is that of `*`
+    wildcard: cython.bint  # the limit is the one of `*`
     holders: cython.longlong
     apps: dict[Application, None]
-    blocked: dict[Application, Vec | None]  # and the least that it asks for, None where that does not matter
+    blocked: dict[Application, Vec | None]  # with the least that it asks for; None: any room wakes it
 
     def __init__(self, kind: str, name: str, path: str) -> None:
         self.kind = kind
@@ -55,5 +55,5 @@ class Tracker:
 
     @cython.ccall
     def may_run(self, app: Application) -> cython.bint:
-        """May one more application, this one, run here (section 11.4)?"""
+        """Return whether this application may run here without exceeding the number of applications (section 11.4)."""
         return self.max_apps == 0 or app in self.apps or len(self.apps) + 1 <= self.max_apps
