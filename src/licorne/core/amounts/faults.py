@@ -1,4 +1,4 @@
-"""Which amounts a message may hold."""
+"""The check of amounts in messages: none is negative, none larger than `SUM_MAX`, so that sums cannot overflow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from licorne.core.constants import SUM_MAX
 
 
 def amounts_fault(amounts: dict[str, int] | None) -> str:
-    """Say why these cannot be amounts of resources; empty if they can."""
+    """Return why these cannot be amounts of resources; empty if they can."""
     for name, amount in (amounts or {}).items():
         if amount < 0:
             return f"negative quantity {amount} of {name}"

@@ -1,12 +1,14 @@
-"""The smallest of many amounts: does any of them fit into this, is any of them in that?
+"""The minima of many amounts: does any of them fit into this, is any of them no larger than that?
 
-Of a set of vectors those are kept that no other is below or equal to. Two questions are then short: does at least one
-fit into a room, and is at least one no larger than an ask. Two things are known of the set:
+Of a set of vectors those are kept that no other is below or equal to (databases call this a skyline). Two questions
+then need few comparisons: does at least one of the set fit into some room, and is at least one no larger than an ask.
+Two sets are kept this way:
 
-* what waits: where one does not fit, none does (`licorne.core.queues.requests`). When there are more minima than 16, two of
-  them are replaced by their common lower bound: the answer may then be yes for nothing, never no.
-* what found no node: what is no smaller finds none either (`licorne.core.nodes.node.Need`). Here a minimum too many is left
-  out: the answer may then be no for nothing, never yes.
+* amounts that wait for a node: where none of the minima fits, nothing fits (`licorne.core.queues.requests`). When there
+  are more than 16 minima, two of them are replaced by their common lower bound: the answer may then be a needless yes,
+  never a wrong no.
+* amounts for which no node was found: for anything no smaller there is none either (`licorne.core.nodes.node.Need`).
+  Here a minimum beyond 16 is dropped: the answer may then be a needless no, never a wrong yes.
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ ROWS_MAX = cython.declare(cython.Py_ssize_t, 16)
 class Minima:
     """The minima of a set of vectors: up to 16 rows of amounts, one for each of `width` resource types.
 
-    An amount that a vector does not hold is 0, and who wants nothing fits a negative room (as `Vec.covers`).
+    Entries that a vector does not hold are 0; a zero request fits even where the free amount is negative (as
+    `Vec.covers`).
     """
 
     low: cython.p_longlong  # row by row
     width: cython.Py_ssize_t
     count: cython.Py_ssize_t
-    discards_excess: cython.bint  # a minimum too many is left out; else two are joined
+    discards_excess: cython.bint  # a minimum beyond 16 is dropped; else two are joined
 
     def __init__(self, lossless: bool) -> None:
         self.width = 0
@@ -50,9 +53,9 @@ class Minima:
     @cython.cfunc
     @cython.exceptval(check=False)
     def any_within(self, room: Vec) -> cython.bint:
-        """Is one of them below `room`, or equal to it?"""
+        """Return whether one of the minima is at most `room` in every type."""
         i: cython.Py_ssize_t
-        for i in range(self.count):  # mostly the first is, or one of the next, so that no columns are needed
+        for i in range(self.count):  # one of the first mostly is, so a search by columns would not pay
             if self._below(i, room):
                 return True
         return False
@@ -60,7 +63,7 @@ class Minima:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _below(self, i: cython.Py_ssize_t, room: Vec) -> cython.bint:
-        """Is the minimum in this row below `room`, or equal to it?"""
+        """Return whether the minimum in this row is at most `room` in every type."""
         d: cython.Py_ssize_t
         low: cython.longlong
         for d in range(self.width):
@@ -72,7 +75,7 @@ class Minima:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _above(self, i: cython.Py_ssize_t, vec: Vec) -> cython.bint:
-        """Is the minimum in this row above `vec`, or equal to it?"""
+        """Return whether the minimum in this row is at least `vec` in every type."""
         d: cython.Py_ssize_t
         for d in range(max(self.width, vec.n)):
             if vec.at(d) > (self.low[i * self.width + d] if d < self.width else 0):
@@ -81,7 +84,7 @@ class Minima:
 
     @cython.cfunc
     def add(self, vec: Vec) -> cython.bint:
-        """One more vector is in the set. False: one that was in it is no larger."""
+        """Add a vector to the set; False if nothing changes because one in the set is no larger."""
         i: cython.Py_ssize_t
         if self.any_within(vec):
             return False
@@ -101,14 +104,14 @@ class Minima:
 
     @cython.cfunc
     def add_all(self, others: Minima) -> cython.void:
-        """All of another set are in this one as well."""
+        """Add all minima of another set."""
         i: cython.Py_ssize_t
         for i in range(others.count):
             self.add(others.row(i))
 
     @cython.cfunc
     def forget_below(self, room: Vec) -> cython.void:
-        """What fits into this room is in the set no more."""
+        """Remove the minima that fit into this room."""
         i: cython.Py_ssize_t = self.count - 1
         while i >= 0:
             if self._below(i, room):
@@ -117,12 +120,12 @@ class Minima:
 
     @cython.cfunc
     def clear(self) -> cython.void:
-        """The set is empty."""
+        """Remove all."""
         self.count = 0
 
     @cython.ccall
     def row(self, i: cython.Py_ssize_t) -> Vec:
-        """One of the minima, a copy."""
+        """Return a copy of one of the minima."""
         d: cython.Py_ssize_t
         vec: Vec = new_vec(self.width, 0)
         for d in range(self.width):
@@ -140,7 +143,7 @@ class Minima:
 
     @cython.cfunc
     def _drop(self, i: cython.Py_ssize_t) -> cython.void:
-        """The last row takes the place of this one."""
+        """Remove this row; the last one moves into its place."""
         d: cython.Py_ssize_t
         self.count -= 1
         for d in range(self.width):
@@ -148,7 +151,7 @@ class Minima:
 
     @cython.cfunc
     def _widen(self, width: cython.Py_ssize_t) -> cython.void:
-        """The rows have so many amounts from now on."""
+        """Give the rows `width` amounts each; the new ones are 0."""
         i: cython.Py_ssize_t
         d: cython.Py_ssize_t
         old: cython.p_longlong = self.low

@@ -2,15 +2,15 @@
 
 What is pending, allocated, occupied or free is the sum of many amounts, and any tenant may send an amount of up to
 `SUM_MAX`. A sum that overflows would be wrong; a sum that merely stopped at its bound would be wrong once the large
-amount is gone; and a tenant whose ask is refused because of another tenant's large ask would be stopped by that tenant. So
-a `Sum` shows at most `SUM_MAX` and at least `-SUM_MAX`, as the specification's saturating arithmetic does, and keeps what
-lies beyond, exactly, in a map that is empty as long as amounts are ordinary. An addition costs one comparison more than
-a plain one. All reading of a sum, by rules, by REST and by metrics, reads the value that it shows.
+amount is gone; and if a tenant's ask were refused because of another tenant's large ask, one tenant could stop another.
+So a `Sum` shows at most `SUM_MAX` and at least `-SUM_MAX`, as the specification's saturating arithmetic does, and keeps
+what lies beyond, exactly, in a map that is empty as long as amounts are ordinary. An addition costs one comparison more
+than a plain one. Whatever reads a sum (rules, REST, metrics) reads the value that it shows.
 
-No arithmetic upon what sums show can overflow: the difference of two of them is within 2^63 - 2.
+No arithmetic on what sums show can overflow: the difference of two of them is within 2^63 - 2.
 
-Rejected: to refuse what would lift a sum above its bound (one ask then stops all others); to leave large asks out of
-the sums (which asks are left out would depend on the order of arrival); sums of 128 bits (every addition pays).
+Rejected: refusing what would raise a sum above its bound (one ask would then stop all others); leaving large asks out
+of the sums (which asks are left out would depend on the order of arrival); sums of 128 bits (every addition pays).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ else:
     from .vectors import Vec
 
 
-@cython.no_gc  # a map of integers is in no cycle
+@cython.no_gc  # a map of integers can be part of no reference cycle
 @cython.cclass
 class Sum(Vec):
-    """A sum of amounts. `beyond`: what it does not show, by the place of the type; None while it shows everything."""
+    """A sum of amounts. `beyond`: what it does not show, by the number of the type; None while it shows everything."""
 
     beyond: dict[int, int] | None
 
@@ -39,7 +39,7 @@ class Sum(Vec):
 
     @cython.ccall
     def plus(self, other: Vec) -> cython.void:
-        """Add amounts (not a `Sum`, see `add_sum`)."""
+        """Add amounts (of a `Vec`; for a `Sum` see `add_sum`)."""
         d: cython.Py_ssize_t
         out: cython.bint = False
         if self.beyond is not None:
@@ -58,7 +58,7 @@ class Sum(Vec):
 
     @cython.ccall
     def minus(self, other: Vec) -> cython.void:
-        """Take back amounts that were added, or subtract amounts."""
+        """Subtract amounts, or take back amounts that were added."""
         d: cython.Py_ssize_t
         out: cython.bint = False
         if self.beyond is not None:
@@ -77,7 +77,7 @@ class Sum(Vec):
 
     @cython.cfunc
     def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
-        """Add amounts so many times; a negative number of times takes them back."""
+        """Add amounts `times` times; a negative number takes them back."""
         d: cython.Py_ssize_t
         out: cython.bint = self.beyond is not None
         bound: cython.longlong = SUM_MAX // (times if times > 0 else -times) if times else SUM_MAX
@@ -98,35 +98,35 @@ class Sum(Vec):
             self._set_aside()
 
     def add_sum(self, other: Sum, times: int) -> None:
-        """Add another sum so many times, with what lies beyond it."""
+        """Add another sum `times` times, including what lies beyond it."""
         for d in range(other.n):
             self._put(d, self.exact(d) + other.exact(d) * times)
 
     def exact(self, d: int) -> int:
-        """The sum of one type, by its place, as it is."""
+        """Return the exact sum of the type with this number."""
         return int(self.at(d)) + (0 if self.beyond is None else self.beyond.get(d, 0))
 
     def agrees(self, other: Sum) -> bool:
-        """Are they equal, and what lies beyond them too?"""
+        """Return whether both sums are equal, including what lies beyond them."""
         return self.same(other) and (self.beyond or {}) == (other.beyond or {})
 
     @cython.cfunc
     def _set_aside(self) -> cython.void:
-        """Values have left the bounds, by no more than an amount: show the bound, and keep the rest."""
+        """Move what is outside the bounds, at most one amount for each type, into `beyond`."""
         d: cython.Py_ssize_t
         for d in range(self.n):
             if self.v[d] > SUM_MAX or self.v[d] < -SUM_MAX:
                 self._put(d, int(self.v[d]))
 
     def _exact(self, other: Vec, times: int) -> None:
-        """Add amounts so many times, however large the result is."""
+        """Add amounts `times` times, however large the result is."""
         d: cython.Py_ssize_t
         for d in range(other.n):
             if other.v[d] != 0:
                 self._put(d, self.exact(d) + int(other.v[d]) * times)
 
     def _put(self, d: int, value: int) -> None:
-        """The sum of this type is `value`."""
+        """Set the exact sum of this type to `value`."""
         shown: int = max(-SUM_MAX, min(SUM_MAX, value))
         self.grow(d + 1)
         self.v[d] = shown

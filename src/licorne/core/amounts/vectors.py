@@ -1,14 +1,15 @@
-"""Amounts of resources: how they are held, added and compared (docs/spec/scheduling.md, section 1).
+"""Vectors: how amounts of resources are held, added and compared (docs/spec/scheduling.md, section 1).
 
-A resource is a sparse map from type to int64. The core holds it as a `Vec`: one number for each resource type
-known to the cluster, in the order in which the types were first seen (`Types`). A vector may be shorter than the
-list of types; what it does not hold has its `fill` value: 0 for amounts, `UNLIMITED` for limits and headroom,
-where "not listed" means "without limit". So a new type of resource costs nothing to the vectors that exist.
+A resource is a sparse map from type to int64. The core holds it as a `Vec`: one number for each resource type known to
+the partition, in the order in which the types were numbered (`Types`). A vector may be shorter than the list of types;
+the types that it does not hold have its `fill` value: 0 for amounts, `UNLIMITED` for limits and headroom, where "not
+listed" means "without limit". So a new resource type costs nothing for the vectors that exist.
 
-An amount in a message is at most `SUM_MAX`. Additions saturate there, so that no sum and no difference of sums overflows;
-what is counted and taken back again is a `Sum` (`licorne.core.amounts.sums`), which keeps what lies beyond.
+An amount in a message is at most `SUM_MAX`. Additions saturate there, so that no sum and no difference of sums
+overflows; what is counted and taken back again is a `Sum` (`licorne.core.amounts.sums`), which keeps what lies beyond.
 
-Compiled, `v` is a C array: inside of the object up to four types, as is common, else beside it; interpreted, a list.
+Compiled, `v` is a C array: inside the object for up to four types, as is common, else allocated apart; interpreted, a
+list.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ if cython.compiled:
 else:
     from licorne.core.constants import NEGATIVE, NEW_TYPES, NOTHING_IN_IT, READ, SUM_MAX, TOO_LARGE, UNLIMITED
 
-OTHER_TYPES: str = "licorne/other-types"  # how amounts of types that share one number are shown
+OTHER_TYPES: str = "licorne/other-types"  # the name under which the shared number is shown
 
-INSIDE = cython.declare(cython.Py_ssize_t, 4)  # amounts that a vector holds without memory of its own
+INSIDE = cython.declare(cython.Py_ssize_t, 4)  # amounts that a vector holds without a separate allocation
 
 
 @cython.cclass
 class Types:
-    """The resource types of a partition, each with its number, its place in every vector.
+    """The resource types of a partition, each with its number, which is its index in every vector.
 
-    Which types get one is decided in `licorne.core.inputs.numbering`. `free` are the numbers of types that are forgotten, the
-    smallest last, and `other` the number that types without one of their own share; -1 as long as there is none. `met` are the names of the last map that was read, in its order, and `met_at` their places: the next map mostly has
-    the same names, the very objects, so that they need not be looked up. `met_most` is how long its vector was.
+    Which types get a number is decided in `licorne.core.inputs.numbering`. `free` are the numbers of forgotten types,
+    the smallest last. `other` is the number shared by all types without one of their own; -1 while there is none. `met`
+    are the names in the last map that was read, in its order, `met_at` their numbers, and `met_most` the length of its
+    vector: the next map mostly has the same names, and the very same objects, so that they need not be looked up.
     """
 
     names: list[str]
@@ -52,7 +54,7 @@ class Types:
     other: cython.Py_ssize_t
     met: list[Any]
     met_at: Annotated[list[int], cython.Py_ssize_t[8]]
-    met_most: cython.Py_ssize_t  # C arrays are not the last member, so that bounds checks work
+    met_most: cython.Py_ssize_t  # comes last: if a C array did, bounds checks would fail
 
     def __init__(self) -> None:
         self.names = []
@@ -65,7 +67,7 @@ class Types:
             self.met_at = [0] * 8
 
     def slot(self, name: str) -> int:
-        """The number of a type; a type that has none gets the smallest that is free."""
+        """Return the number of a type; a type without one gets the smallest that is free."""
         if name not in self.index:
             if not self.free:
                 self.free.append(len(self.names))
@@ -75,18 +77,18 @@ class Types:
         return self.index[name]
 
     def forget(self, name: str) -> int:
-        """Take a type's number from it. Which it was; it is free only when `set_free` says so."""
+        """Take a type's number away and return it; it is free for another type only after `set_free`."""
         at = self.index.pop(name)
         self.names[at] = ""
         self.met = [None] * 8
         return at
 
     def set_free(self, numbers: list[int]) -> None:
-        """These numbers, which were forgotten, are no longer used in any vector."""
+        """Free these numbers, which were forgotten and are no longer used in any vector."""
         self.free = sorted([*self.free, *numbers], reverse=True)
 
     def shared(self) -> int:
-        """The number that types without one of their own share."""
+        """Return the number shared by types without one of their own."""
         if self.other < 0:
             self.other = self.slot(OTHER_TYPES)
             del self.index[OTHER_TYPES]
@@ -94,7 +96,7 @@ class Types:
 
     @cython.ccall
     def amounts(self, resource: dict[str, int]) -> Vec:
-        """The vector of a map of amounts, without zeros; types without a number count under the one that they share."""
+        """Return the vector of a map of amounts, without zeros; types without a number count under the shared one."""
         vec: Vec = new_vec(0, 0)
         d: cython.Py_ssize_t
         for name, value in resource.items():
@@ -107,9 +109,9 @@ class Types:
     @cython.cfunc
     @cython.exceptval(-1)
     def read(self, resource: dict[Any, Any], vec: Vec) -> cython.int:
-        """`vec` := an ask's map of amounts, as `amounts` makes it, if all is well with it (READ); else what is not.
+        """Set `vec` to an ask's map of amounts, as `amounts` makes it; returns READ, or what is wrong with the map.
 
-        NEW_TYPES says that it holds types not known yet, and nothing of the other faults.
+        NEW_TYPES means that it holds types not known yet, and that no amount is negative or too large.
         """
         d: cython.Py_ssize_t
         i: cython.Py_ssize_t = 0
@@ -142,20 +144,23 @@ class Types:
                     if d >= vec.n:
                         vec.grow(most)
                 vec.v[d] = amount
-        except OverflowError:  # only compiled: no C integer holds the value
+        except OverflowError:  # compiled only: the value is too large for a C integer
             return NEGATIVE if value < 0 else TOO_LARGE
         vec.cut(most)
         self.met_most = most
         return NEW_TYPES if unknown else READ if most else NOTHING_IN_IT
 
     def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
-        """Build a vector from a sparse map; types that are not in it have the value `fill`. All types get numbers."""
+        """Return the vector of a sparse map, numbering all its types; types not in it have the value `fill`."""
         for name in amounts or {}:
             self.slot(name)
         return self.known(amounts, fill)
 
     def known(self, amounts: dict[str, int] | None, fill: int) -> Vec:
-        """Build a vector from a sparse map, leaving out types without a number; types not in the map have the value `fill`."""
+        """Return the vector of a sparse map, leaving out types without a number.
+
+        Types that are not in the map have the value `fill`.
+        """
         vec: Vec = Vec(0, fill)
         for name, value in (amounts or {}).items():
             if name in self.index:
@@ -167,7 +172,7 @@ class Types:
 
 @cython.cfunc
 def new_vec(n: cython.Py_ssize_t, fill: cython.longlong) -> Vec:
-    """The same as `Vec(n, fill)`, without the cost of a call from Python."""
+    """Return `Vec(n, fill)` without the cost of a call from Python."""
     vec: Vec = Vec.__new__(Vec)
     vec.initialise(n, fill)
     return vec
@@ -175,7 +180,7 @@ def new_vec(n: cython.Py_ssize_t, fill: cython.longlong) -> Vec:
 
 @cython.cclass
 class Vec:
-    """A vector of int64 amounts, one for each resource type; see the module's text for `fill`."""
+    """A vector of int64 amounts, one for each resource type; types from `n` on have the value `fill`."""
 
     v: cython.p_longlong
     n: cython.int
@@ -188,7 +193,7 @@ class Vec:
 
     @cython.cfunc
     def initialise(self, n: cython.Py_ssize_t, fill: cython.longlong) -> cython.void:
-        """Hold n amounts, all `fill`; once, when the vector is made."""
+        """Set the fields of a new vector: n amounts, all `fill`; to be called once."""
         d: cython.Py_ssize_t
         self.n = n
         self.fill = fill
@@ -212,7 +217,7 @@ class Vec:
 
     @cython.cfunc
     def grow(self, n: cython.Py_ssize_t) -> cython.void:
-        """Make room for n types; the new ones have the value `fill`."""
+        """Extend the vector to at least n types; the new ones have the value `fill`."""
         d: cython.Py_ssize_t
         if n <= self.n:
             return
@@ -227,6 +232,7 @@ class Vec:
 
     @cython.cfunc
     def _move(self, room: cython.Py_ssize_t) -> cython.void:
+        """Move the amounts to an allocation for `room` of them."""
         if cython.compiled:
             new: cython.p_longlong = cython.cast(cython.p_longlong, malloc(room * 8))
             if new == cython.NULL:
@@ -240,7 +246,7 @@ class Vec:
     @cython.cfunc
     @cython.exceptval(check=False)
     def cut(self, n: cython.Py_ssize_t) -> cython.void:
-        """Hold only the first n types."""
+        """Shorten the vector to the first n types."""
         self.n = n
         if not cython.compiled:
             del self.v[n:]
@@ -248,12 +254,12 @@ class Vec:
     @cython.ccall
     @cython.exceptval(check=False)
     def at(self, d: cython.Py_ssize_t) -> cython.longlong:
-        """The value of one type, by its place."""
+        """Return the value of the type with this number."""
         return self.v[d] if d < self.n else self.fill
 
     @cython.ccall
     def plus(self, other: Vec) -> cython.void:
-        """Add in place, saturating; types that only the other holds are taken in."""
+        """Add in place, saturating; the vector grows to the types of the other."""
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
@@ -278,7 +284,10 @@ class Vec:
     @cython.ccall
     @cython.exceptval(check=False)
     def covers(self, ask: Vec) -> cython.bint:
-        """Does the ask fit in here, a negative amount here being 0 (FitIn; with fill UNLIMITED: FitInMaxUndef)?"""
+        """Return whether the ask fits in here; a negative amount here counts as 0.
+
+        This is FitIn; with the fill UNLIMITED it is FitInMaxUndef.
+        """
         d: cython.Py_ssize_t
         n: cython.Py_ssize_t = min(ask.n, self.n)
         for d in range(n):
@@ -293,7 +302,7 @@ class Vec:
 
     @cython.cfunc
     def lower_to(self, other: Vec) -> cython.void:
-        """Componentwise minimum with the other, in place."""
+        """Take the componentwise minimum with the other, in place."""
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
@@ -304,7 +313,7 @@ class Vec:
 
     @cython.cfunc
     def raise_to(self, other: Vec) -> cython.void:
-        """Componentwise maximum with the other, in place."""
+        """Take the componentwise maximum with the other, in place."""
         d: cython.Py_ssize_t
         if self.n < other.n:
             self.grow(other.n)
@@ -317,7 +326,7 @@ class Vec:
 
     @cython.cfunc
     def lower_to_rest(self, limit: Vec, used: Vec) -> cython.void:
-        """Componentwise minimum with limit - used, in place; a type without limit changes nothing."""
+        """Take the componentwise minimum with limit - used, in place; a type without limit is left unchanged."""
         d: cython.Py_ssize_t
         rest: cython.longlong
         if self.n < limit.n:
@@ -332,7 +341,7 @@ class Vec:
     @cython.ccall
     @cython.exceptval(check=False)
     def binds(self, used: Vec, ask: Vec) -> cython.bint:
-        """As a limit with that much used: would an ask of up to this size not fit?"""
+        """Return whether, as a limit of which `used` is used, it leaves too little for an ask of up to this size."""
         d: cython.Py_ssize_t
         for d in range(min(self.n, ask.n)):
             if ask.v[d] > 0 and self.v[d] != UNLIMITED and self.v[d] - used.at(d) < ask.v[d]:
@@ -342,7 +351,7 @@ class Vec:
     @cython.ccall
     @cython.exceptval(check=False)
     def above(self, other: Vec) -> cython.bint:
-        """Is an amount of self - other above zero, and none below (GTZero)?"""
+        """Return whether self - other is above zero in some type and below zero in none (GTZero)."""
         d: cython.Py_ssize_t
         x: cython.longlong
         more: cython.bint = False
@@ -357,7 +366,7 @@ class Vec:
     @cython.ccall
     @cython.exceptval(check=False)
     def same(self, other: Vec) -> cython.bint:
-        """Are they equal, what one of them does not hold being its `fill`?"""
+        """Return whether both are equal, with `fill` for the types that one of them does not hold."""
         d: cython.Py_ssize_t
         for d in range(max(self.n, other.n)):
             if (self.v[d] if d < self.n else self.fill) != (other.v[d] if d < other.n else other.fill):
@@ -367,7 +376,7 @@ class Vec:
     @cython.ccall
     @cython.exceptval(check=False)
     def zero(self) -> cython.bint:
-        """Is there no amount but 0?"""
+        """Return whether all amounts held are 0."""
         d: cython.Py_ssize_t
         for d in range(self.n):
             if self.v[d] != 0:
@@ -376,7 +385,7 @@ class Vec:
 
     @cython.cfunc
     def copy_from(self, other: Vec) -> cython.void:
-        """Take over the other's values; its fill too."""
+        """Take over the other's values, and its fill."""
         d: cython.Py_ssize_t
         self.fill = other.fill
         if self.n < other.n:
@@ -389,14 +398,14 @@ class Vec:
     @cython.cfunc
     @cython.exceptval(check=False)
     def set_all(self, value: cython.longlong) -> cython.void:
-        """The same value for every type, known or not."""
+        """Set every type to this value, whether it has a number yet or not."""
         d: cython.Py_ssize_t
         self.fill = value
         for d in range(self.n):
             self.v[d] = value
 
     def set_bit(self, d: cython.Py_ssize_t, bit: cython.longlong, on: bool) -> None:
-        """As a set of bits: set, or clear, this one in this place."""
+        """Set or clear this bit in word `d`, for a vector used as a bitmap."""
         self.grow(d + 1)
         if on:
             self.v[d] |= bit
@@ -404,18 +413,18 @@ class Vec:
             self.v[d] &= ~bit
 
     def clone(self) -> Vec:
-        """A vector of its own with the same values."""
+        """Return a copy."""
         new: Vec = Vec(self.n, self.fill)
         new.copy_from(self)
         return new
 
     def values(self) -> list[int]:
-        """The values that are held, in the order of the types."""
+        """Return the values that are held, in the order of the types' numbers."""
         d: cython.Py_ssize_t
         return [self.v[d] for d in range(self.n)]
 
     def named(self, types: Types) -> dict[str, int]:
-        """As a map by type, keys sorted; what has the value `fill` is left out."""
+        """Return a map by type, sorted by name; types whose value is `fill` are left out."""
         d: cython.Py_ssize_t
         found = {types.names[d]: self.v[d] for d in range(self.n) if self.v[d] != self.fill}
         return dict(sorted(found.items()))
