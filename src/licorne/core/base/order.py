@@ -1,8 +1,8 @@
-"""A kept order: a binary heap whose items know their place, so that a changed item is mended, not re-sorted.
+"""A kept order: a binary heap whose items know their heap index, so that a changed item is moved, not re-sorted.
 
-Queues among their siblings and applications within their leaf stand in an `Order`. What comes first is said by
-`Ranked.before`, which must be a total order for the items of one heap. By `Ranked.precedes`, which need not be one,
-items are sorted once.
+Queues among their siblings and applications within their leaf are kept in an `Order`. Its items compare themselves by
+`Ranked.before`, which must be a total order of the items of one heap. `Ranked.precedes` may be a partial order: by it
+items are sorted all at once (`sorted_by_insertion`), always in the same way, because the outcome depends on it.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ if not cython.compiled:
 
 @cython.cclass
 class Ranked:
-    """Something that stands in an `Order`; `heap_index` is -1 while it stands in none."""
+    """An item of an `Order`; `heap_index` is -1 while it is in none."""
 
     heap_index: cython.Py_ssize_t
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def before(self, other: Ranked) -> cython.bint:
-        """Does it come before the other of the same heap? Each kind of item says it in its own way."""
+        """Return whether it comes before the other item of the same heap; each kind of item overrides this."""
         return False
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def precedes(self, other: Ranked) -> cython.bint:
-        """Does it come before the other where they are sorted? A partial order."""
+        """Return whether it comes before the other where items are sorted; this may be a partial order."""
         return False
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def equals(self, other: Ranked) -> cython.bint:
-        """Are they alike for `precedes`, so that neither goes before the other, and all others before both or after?"""
+        """Return whether `precedes` does not tell the two apart: a third item comes before both or after both."""
         return False
 
 
 @cython.cclass
 class Order:
-    """Push, drop and mend cost O(log n), the first costs nothing."""
+    """A binary heap of items: push, drop and mend cost O(log n), the first item costs nothing."""
 
     items: list[Ranked]
 
@@ -51,19 +51,19 @@ class Order:
 
     @cython.cfunc
     def top(self) -> Ranked:
-        """The first; there must be one."""
+        """Return the first item; the order must not be empty."""
         return cython.cast(Ranked, self.items[0])
 
     @cython.cfunc
     def push(self, item: Ranked) -> cython.void:
-        """Put in an item that stands in no order."""
+        """Insert an item that is in no order."""
         item.heap_index = len(self.items)
         self.items.append(item)
         self._up(item)
 
     @cython.cfunc
     def drop(self, item: Ranked) -> cython.void:
-        """Take out an item that stands in this order."""
+        """Remove an item of this order."""
         i: cython.Py_ssize_t = item.heap_index
         last: Ranked = cython.cast(Ranked, self.items.pop())
         item.heap_index = -1
@@ -75,12 +75,12 @@ class Order:
     @cython.cfunc
     @cython.exceptval(check=False)
     def mend(self, item: Ranked) -> cython.void:
-        """The item's rank changed: put it where it belongs now."""
+        """Move an item whose rank has changed to where it belongs now."""
         if not self._up(item):
             self._down(item)
 
     def refill(self, items: list[Ranked]) -> None:
-        """Hold these items and no others: after a change of what `before` compares."""
+        """Replace all items by these, after a change of what `before` compares."""
         item: Ranked
         for item in self.items:
             item.heap_index = -1
@@ -89,7 +89,7 @@ class Order:
             self.push(item)
 
     def validate(self) -> None:
-        """Prove that every item knows its place and stands behind none that it is before."""
+        """Prove that every item has the right heap index and does not come before its parent in the heap."""
         item: Ranked
         above: Ranked
         for i, each in enumerate(self.items):
@@ -102,6 +102,7 @@ class Order:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _up(self, item: Ranked) -> cython.bint:
+        """Move the item towards the top as far as it belongs; False if it stays."""
         items: list[Any] = self.items
         i: cython.Py_ssize_t = item.heap_index
         start: cython.Py_ssize_t = i
@@ -124,6 +125,7 @@ class Order:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _down(self, item: Ranked) -> cython.void:
+        """Move the item away from the top as far as it belongs."""
         items: list[Any] = self.items
         n: cython.Py_ssize_t = len(items)
         i: cython.Py_ssize_t = item.heap_index
@@ -152,10 +154,11 @@ class Order:
 
 @cython.cfunc
 def sorted_by_insertion(items: list[Any]) -> list[Any]:
-    """What a stable insertion sort by `precedes` makes.
+    """Return what a stable insertion sort by `precedes` makes of the items.
 
-    Each item is compared with those before it, from the last one on, until it goes before one of them no more. Should
-    that take long, places are found by halving: where any two items compare, all stable sorts agree.
+    That sort compares each item with those before it, from the last one on, as long as it precedes them. If that takes
+    too many moves, places are found by binary search instead: where `precedes` totally orders the items, all stable
+    sorts agree. Where it does not, the insertion sort is run to its end.
     """
     found: list[Any] | None = _inserted(items, len(items) * 16)
     if found is None:
@@ -167,7 +170,7 @@ def sorted_by_insertion(items: list[Any]) -> list[Any]:
 
 @cython.cfunc
 def _inserted(items: list[Any], moves: cython.Py_ssize_t) -> list[Any] | None:
-    """None: it would take more moves, each of one item past another."""
+    """Sort by insertion; None if that takes more than `moves` moves, each of one item past another."""
     found: list[Any] = []
     item: Ranked
     i: cython.Py_ssize_t
@@ -184,6 +187,7 @@ def _inserted(items: list[Any], moves: cython.Py_ssize_t) -> list[Any] | None:
 
 @cython.cfunc
 def _inserted_by_halving(items: list[Any]) -> list[Any]:
+    """Sort by insertion, finding each place by binary search."""
     found: list[Any] = []
     item: Ranked
     low: cython.Py_ssize_t
@@ -204,7 +208,7 @@ def _inserted_by_halving(items: list[Any]) -> list[Any]:
 @cython.ccall
 @cython.exceptval(check=False)
 def any_two_compare(items: list[Any]) -> cython.bint:
-    """Does each go before the next one, or equal it? Then `precedes` is a total order of these items."""
+    """Return whether each item precedes the next one, or equals it: then `precedes` is a total order of these items."""
     i: cython.Py_ssize_t
     item: Ranked
     other: Ranked

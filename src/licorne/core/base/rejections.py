@@ -1,9 +1,9 @@
-"""Refusals: their reasons, and the applications among what was refused.
+"""Refusals: their reasons, and the record of refused applications.
 
-A reason is a sentence in which names stand: of the ask, of its application. Whoever counts equal reasons needs it without
-them, and cannot find them in the text again, since an application may be called `a`. So a reason is put together from its
-parts where it arises (`naming`), and goes out both ways. Refused applications are kept for a while, so that one can look
-up why (docs/spec/events.md, section 6).
+A reason is a sentence with names in it: of the ask, of its application. To count equal reasons one needs the sentence
+without the names, and they cannot be found in the text again, since an application may be called `a`. So a reason is
+put together from its parts where it arises (`naming`), and is sent both ways. Refused applications are kept for a
+while, so that users can look up why (docs/spec/events.md, section 6).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from licorne.si.messages import (
 )
 
 REJECTED_MAX = 1_000
-"""How many are kept for each partition; the oldest are forgotten first."""
+"""How many refused applications each partition keeps; the oldest are forgotten first."""
 
 NAME = "…"
-"""What stands for a name in a template."""
+"""The placeholder of a name in a template."""
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why something is refused, in words, and the same words with `NAME` in place of each name that is the message's own."""
+    """Why something is refused: the text, and the same text with `NAME` in place of each name from the message."""
 
     text: str
     template: str
@@ -37,7 +37,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 Fault = str | Reason
-"""Why a message is refused: a `Reason`, or a plain text where no name of the message occurs in it; empty: no fault."""
+"""Why a message is refused: a `Reason`, or a plain text if no name of the message occurs in it; empty: no fault."""
 
 
 def naming(*parts: str) -> Reason:
@@ -52,24 +52,25 @@ def template_of(fault: Fault) -> str:
 
 
 def refused_allocation(message: Allocation, fault: Fault) -> RejectedAllocation:
-    """The refusal of an ask or allocation."""
+    """Build the refusal of an ask or allocation."""
     return RejectedAllocation(message.key, message.application_id, str(fault), template_of(fault))
 
 
 def refused_application(message: AddApplication, fault: Fault) -> RejectedApplication:
-    """The refusal of an application."""
+    """Build the refusal of an application."""
     return RejectedApplication(message.application_id, str(fault), template_of(fault))
 
 
 def refused_node(message: NodeUpdate, fault: Fault) -> RejectedNode:
-    """The refusal of a node, or of a change to one."""
+    """Build the refusal of a node, or of a change to one."""
     return RejectedNode(message.node_id, str(fault), template_of(fault))
 
 
 class Rejection(msgspec.Struct, frozen=True):
     """An application that was refused at `at_ns`, and why.
 
-    `queue`: the one that it had been placed in, empty if it was refused before that; `wanted`: the one that it named.
+    `queue` is the queue that it had been placed in, empty if it was refused before that; `wanted` the one that it
+    named.
     """
 
     application_id: str
@@ -84,5 +85,5 @@ class Rejection(msgspec.Struct, frozen=True):
 def rejection(
     message: AddApplication, user: str, groups: tuple[str, ...], queue: str, reason: str, at_ns: int
 ) -> Rejection:
-    """The record of a refused message, of the user and groups that count for it."""
+    """Build the record of a refused message; `user` and `groups` are those that count for it."""
     return Rejection(message.application_id, queue, message.queue, user, groups, reason, at_ns)

@@ -1,4 +1,4 @@
-"""The types of the values of settings: each reads a text, or says the rule that the text breaks.
+"""The types of values of settings: each parses a text, or states the rule that the text breaks.
 
 Truth values and durations are those of the original's settings (docs/spec/config.md, section 12), which are Go's.
 """
@@ -29,12 +29,12 @@ LEVELS = {
     "panic": 50,
     "fatal": 50,
 }
-"""The levels of a log, as the original and as Python's `logging` number them."""
+"""The names of log levels, the original's and Python's, with the numbers of Python's `logging`."""
 _LEVEL_NUMBERS = dict(zip(("-1", "0", "1", "2", "3", "4", "5"), (10, 20, 30, 40, 50, 50, 50), strict=True))
 
 
 class ValueType(msgspec.Struct, frozen=True):
-    """A type of value. `read` gives the value of a text, or None where it breaks the `rule`."""
+    """A type of value. `read` returns the value of a text, or None if the text breaks the `rule`."""
 
     name: str
     rule: str
@@ -78,13 +78,13 @@ def _named_files(text: str) -> dict[str, str] | None:
 
 
 def choice(*words: str) -> ValueType:
-    """One of these words."""
+    """Return the type whose values are these words."""
     listed = f"{', '.join(words[:-1])} or {words[-1]}"
     return ValueType(listed, f"must be {listed}", lambda text: text if text in words else None)
 
 
 def parse_level(text: str) -> int | None:
-    """The level that a text names: -1 (debug) to 5 (fatal), or a name in any case; None for none of these."""
+    """Return the level that a text names: -1 (debug) to 5 (fatal), or a name in any case; None for none of these."""
     return _LEVEL_NUMBERS.get(text, LEVELS.get(text.lower()))
 
 

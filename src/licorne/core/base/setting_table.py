@@ -1,10 +1,10 @@
-"""The settings that a program may give the scheduler: its own, and those of the original's ConfigMap, each once.
+"""The table of all settings that a program may give the scheduler: its own, and those of the original's ConfigMap.
 
-Keys are flat, and keep the names of the original's ConfigMap (docs/spec/config.md, section 12) where they are of it.
-Some are read by the scheduler (`licorne.core.base.settings`), some by a service around it (`licorne.service.configuration`,
-which adds settings of its own), and some by nobody here: a platform hands its whole ConfigMap to the scheduler. What
-stands in no row is a slip, and is refused: an experiment with a misspelt setting would measure the default. A key with
-`<name>` in it stands for any number of keys.
+Keys are flat, and keep the names of the original's ConfigMap (docs/spec/config.md, section 12) where they are part of
+it. Some are read by the scheduler (`licorne.core.base.settings`), some by a service around it
+(`licorne.service.configuration`, which adds settings of its own), and some by nothing here: they are accepted because a
+platform passes its whole ConfigMap to the scheduler. A key that is in no row is a mistake, and is refused: an
+experiment with a misspelt setting would measure the default. A key with `<name>` in it stands for any number of keys.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ from .setting_kinds import ValueType
 from .settings import EVENT_CAPACITY, SettingsError
 
 Applies = Literal["at once", "at registration", "at restart", "no effect here"]
-"""When a change takes effect: at once, with the next registration of each resource manager, when the service starts
-anew; or the setting has no meaning here."""
+"""When a change takes effect: at once, at the next registration of each resource manager, when the service is started
+again; or never, because the setting has no meaning here.
+"""
 OWN = "licorne."
-"""How the keys of `licorne serve` begin, which are none of the scheduler's."""
+"""The prefix of the keys of `licorne serve`, which the scheduler does not read."""
 ENVIRONMENT = "LICORNE_"
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting.
+    """A setting, one row of the table.
 
-    `default`: as a text; empty for none. `lenient`: a text that does not parse means the default, and a warning; else it
-    refuses all settings that come with it. `option`: without `--`, empty if it has none. `scheduler`: it is one of the
-    flat keys that the scheduler reads itself. `secret`: the value is never shown.
+    `default` is a text; empty for none. `lenient`: a text that does not parse means the default, and a warning;
+    otherwise it refuses all settings that come with it. `option` is the command-line option without `--`, empty if
+    there is none. `scheduler`: it is one of the flat keys that the scheduler reads itself. `secret`: the value is never
+    shown.
     """
 
     key: str
@@ -48,7 +50,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def environment(self) -> str:
-        """The variable of the environment; empty where the key stands for many."""
+        """The environment variable; empty where the key stands for many."""
         if "<" in self.key:
             return ""
         words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.key.removeprefix(OWN))
@@ -152,21 +154,21 @@ _NEVER_READ = {
     "event.ringbufferCapacity": "event.ringBufferCapacity",
     "service.instanceTypeNodeLabelKey": "service.nodeInstanceTypeNodeLabelKey",
 }
-"""Spellings of the original's documentation that the original itself does not read."""
+"""Spellings of the original's documentation that the original itself does not read, and what to write instead."""
 
 
 class Names:
-    """A table by key: which setting a key is, and what to say of one that is none."""
+    """A table of settings by key: finds the setting of a key, and explains a key that is unknown."""
 
     def __init__(self, settings: Iterable[Setting], hint: str) -> None:
-        """`hint`: where one finds all names."""
+        """Take the settings; `hint` tells users where all names are listed."""
         every = tuple(settings)
         self._hint = hint
         self._by_key = {setting.key: setting for setting in every if "<" not in setting.key}
         self._many = [(setting, *setting.key.partition("<")) for setting in every if "<" in setting.key]
 
     def find(self, key: str) -> Setting | None:
-        """The setting of a key."""
+        """Return the setting of a key, None for an unknown key."""
         known = self._by_key.get(key)
         if known is None:
             for setting, before, _, rest in self._many:
@@ -176,7 +178,7 @@ class Names:
         return known
 
     def unknown(self, key: str) -> str:
-        """What to say of a key that is none."""
+        """Return the message for an unknown key, with the nearest known one if there is one."""
         shown = f"{key[:100]!r}: no such setting"
         if key in _NEVER_READ:
             return f"{shown}: YuniKorn's documentation spells it so, but YuniKorn does not read it; write {_NEVER_READ[key]}"
@@ -190,7 +192,7 @@ _NAMES = Names(SETTINGS, "docs/settings.md lists all")
 
 
 def unknown_settings(texts: Mapping[str, str]) -> list[str]:
-    """What to say of each key that is none of the scheduler's and none of the original's."""
+    """Return a message for each key that is neither the scheduler's nor the original's."""
     return [
         f"{key[:100]!r}: is a setting of `licorne serve`, not of the scheduler"
         if key.startswith(OWN)
@@ -201,7 +203,11 @@ def unknown_settings(texts: Mapping[str, str]) -> list[str]:
 
 
 def check_settings(texts: Mapping[Any, Any], *, known: bool = True) -> None:
-    """Raise SettingsError for what is no text, and with `known` for a key that is none."""
+    """Check that keys and values are texts and, with `known`, that every key is known.
+
+    Raises:
+        SettingsError: a key or value is no text, or a key is unknown.
+    """
     if not isinstance(texts, Mapping):
         raise SettingsError(f"settings: {texts!r}: must be a map from names to texts")
     for key, text in texts.items():

@@ -1,7 +1,8 @@
 """The settings of the scheduler that are not part of a queue configuration, read from flat text keys.
 
-They are given for each resource manager (its policy group, or the extra configuration of its registration), like the
-settings of the original's ConfigMap (docs/spec/config.md, section 12). Unknown keys are left to others.
+They are given for each resource manager (with its policy group, or in the extra configuration of its registration),
+like the settings of the original's ConfigMap (docs/spec/config.md, section 12). Keys that the core does not read are
+ignored here; `licorne.core.base.setting_table` says which keys there are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .states import SECOND_NS, TIME_MAX_NS
 
 PRIORITY_CLASS_PREFIX = "priority.class."
 EVENT_CAPACITY = 1_000
-"""How many records of events may wait for a resource manager, unless it says otherwise."""
+"""How many records of events may wait for a resource manager, unless a setting says otherwise."""
 EVENT_CAPACITY_MAX = 1_000_000
 """A larger number counts as this one."""
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
@@ -29,17 +30,17 @@ class SettingsError(ValueError):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What the core reads.
+    """The settings that the core reads.
 
     `reservation_delay_ns`: how old an ask must be before it may reserve a node (setting `reservation.delay`, 2 s);
-    UNLIMITED where ordinary reservations are off (`reservation.enabled`). `starting`: whether Starting is a state of its
-    own (`application.state.starting`), None: as the dialect has it. `outstanding_inspection`: whether asks that wait for
-    resources are reported (`outstanding.inspection`). `parking`: off, every ask is tried again in every pass
+    UNLIMITED where ordinary reservations are off (`reservation.enabled`). `starting`: whether Starting is a state of
+    its own (`application.state.starting`), None: the dialect decides. `outstanding_inspection`: whether asks that wait
+    for resources are reported (`outstanding.inspection`). `parking`: if off, every ask is tried again in every pass
     (`scheduler.parking`), which decides the same and is slow: for tests. `priority_classes` as in *Scheduler Interface
     Spec*. `event_tracking`, `event_capacity`: whether records of events are made for a resource manager that listens,
     and how many may wait (`event.trackingEnabled`, `event.requestCapacity`); as in the original, what does not parse,
     and 0, means the default (docs/spec/events.md, section 4). `gang_hold_ns`: how long a gang without placeholders may
-    hold nodes (`gang.hold.max.age`, 120 minutes), 0: never.
+    hold nodes (`gang.hold.max.age`, 120 minutes), 0: it never holds any.
     """
 
     reservation_delay_ns: int = 2 * SECOND_NS
@@ -52,10 +53,10 @@ class Settings(msgspec.Struct, frozen=True):
     gang_hold_ns: int = 120 * 60 * SECOND_NS
 
     def reread(self, texts: Mapping[str, str]) -> Settings:
-        """Read them again while the scheduler runs: only priority classes, inspection and events take effect then.
+        """Return these settings with new priority classes, inspection and events, which may change at run time.
 
         Raises:
-            SettingsError: a value that does not parse, also of a setting that would not take effect.
+            SettingsError: a value does not parse, even of a setting that would not take effect.
         """
         new = read_settings(texts)
         return msgspec.structs.replace(
@@ -71,7 +72,7 @@ def read_settings(texts: Mapping[str, str]) -> Settings:
     """Parse the settings.
 
     Raises:
-        SettingsError: a value that does not parse.
+        SettingsError: a value does not parse.
     """
     delay = texts.get("reservation.delay")
     delay_ns = 2 * SECOND_NS if delay is None else parse_duration_ns(delay)

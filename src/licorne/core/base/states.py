@@ -1,16 +1,16 @@
-"""Who may become what: the state machines of applications, queues and partitions, as tables.
+"""The state machines of applications, queues and partitions, as tables.
 
 A state machine is a mapping `(state, event) -> state` and nothing else. The tables hold no actions: what an
-application does on entering a state stands with the application, so that this file can be read in one minute,
+application does on entering a state is part of the application, so that this file can be read in one minute,
 printed as documentation (`docs/states.md`) and compared with the specification row by row. An event without a
-row changes nothing; whether that is an error is for the caller to say.
+row changes nothing; whether that is an error is for the caller to decide.
 
 Applications have four tables because two questions are independent: which dialect the resource manager speaks
-(in the first, Failed and Rejected are final and there is no Resuming), and whether Starting stands between
+(in the first, Failed and Rejected are final and there is no Resuming), and whether Starting comes between
 Accepted and Running (setting `application.state.starting`; on by default in the first interface, off in the 1.9
 interface). They are put together from the same rows, so what is common is written once.
 
-Lengths of timers stand here too, since a timer is only an event that fires when a state has lasted too long.
+Lengths of timers are here too, since a timer is only an event that fires when a state has lasted too long.
 Sources: *Scheduler Object States*; docs/spec/states.md, sections 1 and 2 and its last section.
 """
 
@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS
 TIME_MAX_NS = (1 << 62) - 1
-"""No moment and no length of time is larger (in the year 2116), so that the sum of two fits int64."""
+"""The latest moment (in the year 2116) and the longest time, in nanoseconds, so that the sum of two fits int64."""
 
 STARTING_TIMEOUT_NS = 5 * 60 * SECOND_NS
 """How long an application stays Starting at most, whatever the number of its allocations.
@@ -35,7 +35,7 @@ COMPLETING_TIMEOUT_NS = 30 * SECOND_NS
 TERMINATED_TIMEOUT_NS = 72 * 3600 * SECOND_NS
 """How long a completed or failed application is kept (docs/spec/states.md, section 1.6)."""
 PLACEHOLDER_TIMEOUT_NS = 15 * 60 * SECOND_NS
-"""How long placeholders wait to be replaced when the application doesn't say (docs/spec/states.md, section 1.6)."""
+"""How long placeholders wait to be replaced if the application doesn't say (docs/spec/states.md, section 1.6)."""
 
 
 class ApplicationState(StrEnum):
@@ -55,7 +55,7 @@ class ApplicationState(StrEnum):
 
 
 class ApplicationEvent(StrEnum):
-    """The events of an application; the names are what a resource manager reads in `message`."""
+    """The events of an application; a resource manager reads these names in `message`."""
 
     RUN = "runApplication"
     REJECT = "rejectApplication"
@@ -89,7 +89,7 @@ ObjectTable: TypeAlias = Mapping[tuple[ObjectState, ObjectEvent], ObjectState]
 
 
 def next_state(table: Mapping[tuple[_S, _E], _S], state: _S, event: _E) -> _S | None:
-    """The state after `event`, or None where the table has no such transition and nothing changes.
+    """Return the state after `event`, or None where the table has no such transition and nothing changes.
 
     The same state as before is a transition too: it is accepted, and no enter or leave action runs.
     """
@@ -130,17 +130,17 @@ def _table(*groups: Iterable[_Row]) -> ApplicationTable:
 
 
 APPLICATION: ApplicationTable = _table(_COMMON, _STARTING_OFF, _ONLY_V19)
-"""Applications in the 1.9 interface (docs/spec/states.md, section 1.3)."""
+"""The table of applications in the 1.9 interface (docs/spec/states.md, section 1.3)."""
 APPLICATION_STARTING: ApplicationTable = _table(_COMMON, _STARTING_ON, _ONLY_V19)
-"""Applications in the 1.9 interface with `application.state.starting` on."""
+"""The table of applications in the 1.9 interface with `application.state.starting` on."""
 APPLICATION_FIRST: ApplicationTable = _table(_COMMON, _STARTING_ON)
-"""Applications in the first interface (*Scheduler Object States*; docs/spec/states.md, section 1.4)."""
+"""The table of applications in the first interface (*Scheduler Object States*; docs/spec/states.md, section 1.4)."""
 APPLICATION_FIRST_NO_STARTING: ApplicationTable = _table(_COMMON, _STARTING_OFF)
-"""Applications in the first interface with `application.state.starting` off."""
+"""The table of applications in the first interface with `application.state.starting` off."""
 
 
 def application_table(*, first_interface: bool, starting: bool) -> ApplicationTable:
-    """The table for the applications of one resource manager."""
+    """Return the table for the applications of one resource manager."""
     if first_interface:
         return APPLICATION_FIRST if starting else APPLICATION_FIRST_NO_STARTING
     return APPLICATION_STARTING if starting else APPLICATION
@@ -162,8 +162,8 @@ STATE_TIMERS: Mapping[ApplicationState, StateTimer] = {
 }
 """The timer started on entering a state and stopped on leaving it (docs/spec/states.md, section 1.6).
 
-Where a state is final (Failed and Rejected in the first interface) the timer's event changes no state; it is
-then only the moment after which the application need not be kept.
+Where a state is final (Failed and Rejected in the first interface) the timer's event changes no state; it only
+marks the moment after which the application need not be kept.
 """
 
 RUNNING_STATES = frozenset({_A.STARTING, _A.RUNNING})
@@ -172,7 +172,7 @@ RUNNING_STATES = frozenset({_A.STARTING, _A.RUNNING})
 Source: docs/spec/states.md, section 1.7.
 """
 TERMINATED_STATES = frozenset({_A.COMPLETED, _A.FAILED, _A.REJECTED, _A.EXPIRED})
-"""No state of these is ever scheduled again."""
+"""The states of applications of which nothing is ever scheduled again."""
 
 # -- queues and partitions ---------------------------------------------------------------------------------
 
@@ -187,12 +187,15 @@ OBJECT: ObjectTable = {
     (_O.ACTIVE, _W.REMOVE): _O.DRAINING,
     (_O.DRAINING, _W.REMOVE): _O.DRAINING,
 }
-"""Queues and partitions: a draining queue that is configured again becomes active (docs/spec/states.md, section 2)."""
+"""The table of queues and partitions: a draining queue that is configured again becomes active.
+
+Source: docs/spec/states.md, section 2.
+"""
 
 OBJECT_FIRST: ObjectTable = {
     key: target for key, target in OBJECT.items() if key[1] is not _W.START or key[0] is _O.STOPPED
 }
-"""Queues and partitions as *Scheduler Object States* has them: Draining is final and only what is stopped can start."""
+"""The table of *Scheduler Object States*: Draining is final, and only a stopped queue or partition can start."""
 
 # -- documentation -------------------------------------------------------------------------------------------
 
@@ -204,7 +207,7 @@ Rows are states, columns are events, a cell is the state that follows. An empty 
 
 
 def tables_as_markdown() -> str:
-    """All tables and timers as the text of `docs/states.md`."""
+    """Return all tables and timers as the text of `docs/states.md`."""
     grids = {
         "Application, the 1.9 interface": _grid(APPLICATION),
         "Application, the 1.9 interface with `application.state.starting`": _grid(APPLICATION_STARTING),
@@ -218,7 +221,7 @@ def tables_as_markdown() -> str:
 
 
 def _grid(table: Mapping[tuple[_S, _E], _S]) -> str:
-    """One table with a row for each state that occurs in it, in the order in which the states are declared."""
+    """Format one table with a row for each state that occurs in it, in the order in which the states are declared."""
     sample_state, sample_event = next(iter(table))
     used = {state for state, _ in table} | set(table.values())
     states = [state for state in type(sample_state) if state in used]

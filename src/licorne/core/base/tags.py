@@ -1,7 +1,7 @@
-"""What an application's tags say about the quota of its dynamic leaf queue (docs/spec/scheduling.md, section 12).
+"""The quota of a dynamic leaf queue in an application's tags (docs/spec/scheduling.md, section 12).
 
-A resource manager takes them from annotations of a namespace, where anybody may have written anything: what cannot
-be read counts as not there.
+A resource manager copies these tags from annotations of a namespace, where anybody may have written anything: a tag
+that cannot be parsed counts as absent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INT64_MAX: Final = 2**63 - 1
 
 
 class TagQuota(NamedTuple):
-    """Resources are None and the number of applications is 0 where no tag says anything usable."""
+    """A quota from tags; resources are None and the number of applications is 0 where no tag gives a usable value."""
 
     max: dict[str, int] | None
     guaranteed: dict[str, int] | None
@@ -28,7 +28,7 @@ class TagQuota(NamedTuple):
 
 
 def quota_of_tags(tags: Mapping[str, str]) -> TagQuota:
-    """Read the three tags."""
+    """Parse the three tags."""
     return TagQuota(
         max=_resource(tag(tags, MAX_TAG)),
         guaranteed=_resource(tag(tags, GUARANTEED_TAG)),
@@ -37,12 +37,15 @@ def quota_of_tags(tags: Mapping[str, str]) -> TagQuota:
 
 
 def tag(tags: Mapping[str, str], name: str) -> str:
-    """The value of a tag, "" if there is none. Case is ignored; of names that differ in case, the first in byte order."""
+    """Return the value of a tag, "" if there is none.
+
+    Case is ignored; of names that differ only in case, the first in byte order counts.
+    """
     return next((tags[key] for key in sorted(tags) if key.lower() == name.lower()), "")
 
 
 def seconds_tag(text: str) -> int | None:
-    """Unix seconds of a tag in nanoseconds; None if there is none, or it is no such number."""
+    """Convert a tag's Unix seconds to nanoseconds; None if it is empty, no such number, or beyond `TIME_MAX_NS`."""
     if not text.isascii() or not text.isdigit() or len(text) > 10:
         return None
     moment = int(text) * SECOND_NS
@@ -50,7 +53,7 @@ def seconds_tag(text: str) -> int | None:
 
 
 def _count(text: str) -> int:
-    """Digits of a uint64, else 0."""
+    """Parse the digits of a uint64; 0 for anything else."""
     if not (text.isascii() and text.isdigit()):
         return 0
     number = int(text) if len(text) <= 20 else 2**64
@@ -58,7 +61,10 @@ def _count(text: str) -> int:
 
 
 def _resource(text: str) -> dict[str, int] | None:
-    """`{"resources": {"vcore": {"value": 1000}}}` as a map; None unless something is above zero and nothing below."""
+    """Parse `{"resources": {"vcore": {"value": 1000}}}` into a map.
+
+    None unless some amount is above zero and none below.
+    """
     if not text:
         return None
     try:

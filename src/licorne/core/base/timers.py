@@ -1,7 +1,10 @@
-"""Deadlines: what happens because time passes (design: a deadline is an event like any other).
+"""Deadlines: what happens because time passes. A deadline is an event like any other.
 
-The core reads no clock; `due` is asked with the time that an input carries. A deadline that is no longer wanted is
-cancelled in place and swept out when such entries are the majority, so that the heap stays bounded by what is alive.
+Source: docs/spec/design.md, "Speed is designed in", point 1.
+
+The core reads no clock: `due` is called with the time that an input carries. A deadline that is cancelled stays in the
+heap, marked, and cancelled ones are removed together once they are the majority: so cancelling costs no search, and the
+size of the heap stays bounded by the number of live deadlines.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 Timer = list[Any]
-"""[due in ns, number, kind, subject]; the subject is None once it is cancelled."""
+"""[due in ns, number, kind, subject]; the subject is None once the deadline is cancelled or has passed."""
 
 
 class Timers:
@@ -25,14 +28,14 @@ class Timers:
         return len(self._heap) - self._cancelled
 
     def add(self, due_ns: int, kind: str, subject: object) -> Timer:
-        """Set a deadline; the result serves to cancel it."""
+        """Set a deadline, and return the timer by which it can be cancelled."""
         self._count += 1
         timer: Timer = [due_ns, self._count, kind, subject]
         heappush(self._heap, timer)
         return timer
 
     def cancel(self, timer: Timer | None) -> None:
-        """Forget a deadline; nothing happens if there is none, or it has passed."""
+        """Cancel a deadline; nothing happens for None, or if it has passed."""
         if timer is None or timer[3] is None:
             return
         timer[3] = None
@@ -43,14 +46,14 @@ class Timers:
             self._cancelled = 0
 
     def next_ns(self) -> int | None:
-        """When the next deadline is due, None if there is none."""
+        """Return when the next deadline is due, None if there is none."""
         while self._heap and self._heap[0][3] is None:
             heappop(self._heap)
             self._cancelled -= 1
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ns: int) -> tuple[str, object] | None:
-        """Take the next deadline that is due by now: (kind, subject)."""
+        """Remove and return the next deadline that is due by now: (kind, subject); None if there is none."""
         first = self.next_ns()
         if first is None or first > now_ns:
             return None

@@ -1,8 +1,8 @@
 """UUIDs of allocations, made from the stream of decisions: the same inputs give the same UUIDs on every machine.
 
-They are of version 8 (RFC 9562): 122 bits that are ours to choose. A digest of the names of the resource manager and the
-partition gives two numbers; the number of the decision is mixed into them as in SplitMix64 (Steele, Lea and Flood 2014),
-which takes a tenth of the time of a digest for each.
+They are of version 8 (RFC 9562), which leaves 122 bits to the implementation. A digest of the names of the resource
+manager and the partition gives two numbers; the number of the decision is mixed into them as in SplitMix64 (Steele, Lea
+and Flood 2014), which takes a tenth of the time of a digest for each UUID.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ FACTOR_2 = cython.declare(cython.ulonglong, 0x94D049BB133111EB)
 
 @cython.cfunc
 @cython.exceptval(check=False)
-@cython.overflowcheck(False)  # the bits that are too many are meant to be lost
+@cython.overflowcheck(False)  # bits beyond 64 are dropped on purpose
 def mixed(x: cython.ulonglong) -> cython.ulonglong:
-    """Another number of 64 bits for each, in which every bit depends on every bit of this one."""
+    """Map a number of 64 bits to another one, one to one, so that every bit depends on every bit of `x`."""
     x = ((x ^ (x >> 30)) * FACTOR_1) & BITS_64
     x = ((x ^ (x >> 27)) * FACTOR_2) & BITS_64
     return x ^ (x >> 31)
@@ -42,7 +42,7 @@ def mixed(x: cython.ulonglong) -> cython.ulonglong:
 
 @cython.cclass
 class Uuids:
-    """The UUIDs of one partition of one resource manager, the owner; `count` were made."""
+    """The UUIDs of one partition of one resource manager, the owner; `count` is how many were made."""
 
     first: cython.ulonglong
     second: cython.ulonglong
@@ -57,7 +57,7 @@ class Uuids:
     @cython.ccall
     @cython.overflowcheck(False)
     def next(self) -> str:
-        """The UUID of the next allocation."""
+        """Return the UUID of the next allocation."""
         self.count += 1
         high: cython.ulonglong = mixed((self.first + self.count * STEP) & BITS_64)
         low: cython.ulonglong = mixed(high ^ self.second)
@@ -66,7 +66,7 @@ class Uuids:
 
 @cython.cfunc
 def _text(high: cython.ulonglong, low: cython.ulonglong) -> str:
-    """The UUID of these two halves, as text. Digits are written one by one where that costs less than a format does."""
+    """Return the UUID of these two halves as text; compiled, the digits are written one by one, which is faster."""
     if cython.compiled:
         text: object = PyUnicode_New(36, 127)
         digits: cython.p_uchar = PyUnicode_1BYTE_DATA(text)
@@ -86,7 +86,7 @@ def _text(high: cython.ulonglong, low: cython.ulonglong) -> str:
 @cython.cfunc
 @cython.exceptval(check=False)
 def _write(text: cython.p_uchar, number: cython.ulonglong, digits: cython.Py_ssize_t) -> cython.void:
-    """Write the lowest digits of a number in hexadecimal."""
+    """Write the lowest `digits` digits of a number in hexadecimal."""
     while digits > 0:
         digits -= 1
         digit: cython.uchar = number & 15

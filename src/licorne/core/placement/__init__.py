@@ -1,6 +1,6 @@
-"""Which queue an application goes to.
+"""Placement: which queue an application goes to.
 
-Placement looks only at a configuration and an application, so that it can be tried without a scheduler (`licorne
+Placement reads only a configuration and an application, so that it can be tried without a scheduler (`licorne
 place`).
 
 placer          the rules of a partition in their order

@@ -1,14 +1,14 @@
-"""Whom a placement rule applies to: the filter of one rule.
+"""The filter of a placement rule: which users the rule applies to.
 
 A filter names users and groups, each as a list or as one regular expression, and says whether they are allowed or
-denied; everybody else gets the opposite. Without any names it says the same to everybody: allow (the default, no
+denied; everybody else gets the opposite. Without any names it gives everybody the same answer: allow (the default, no
 filter) or deny, which switches the rule off.
 
 Expressions are RE2's, because the original's are, and because RE2 matches in time linear in the text: a user who
 submits an application must not be able to stop the scheduler with a clever name. They are searched, not anchored:
 `dev*` means "contains `de`" (*Scheduler Placement Rules* has it in an example, where it looks like a wildcard).
 
-The original takes a type in capitals for allow; here the configuration has put it in lower case before.
+The original takes a type in capitals for allow; here the configuration has been lower-cased before.
 Source: docs/spec/placement.md, section 3; names: docs/spec/config.md, section 3.
 """
 
@@ -28,7 +28,7 @@ from licorne.config.placement import is_regexp
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter, ready to be asked. `users` and `groups` are None where the configuration lists nobody."""
+    """A filter of a rule. `users` and `groups` are None where the configuration lists nobody."""
 
     allow: bool
     users: _Names | None
@@ -36,7 +36,7 @@ class Filter:
 
     @classmethod
     def build(cls, config: FilterConfig) -> Filter:
-        """The filter that a configuration means. Entries that are no legal names are dropped, as documented."""
+        """Build the filter that a configuration means. Entries that are no legal names are dropped, as documented."""
         return cls(
             allow=config.type != "deny",
             users=_Names.build(config.users, USER_NAME) if config.users else None,
@@ -44,7 +44,7 @@ class Filter:
         )
 
     def allows(self, user: str, groups: Sequence[str]) -> bool:
-        """Does the rule apply to this user?"""
+        """Return whether the rule applies to this user."""
         if self.users is None and self.groups is None:
             return self.allow
         named = self.users is not None and user in self.users
@@ -54,7 +54,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Some names: those of a list, or those in which an expression is found."""
+    """A set of names: those of a list, or those in which an expression is found."""
 
     listed: frozenset[str]
     expression: str | None
@@ -71,13 +71,16 @@ class _Names:
         compiled = _compiled(self.expression)
         try:
             return compiled is not None and compiled.search(name) is not None
-        except UnicodeEncodeError:  # half of a surrogate pair, which no name holds that came over a wire
+        except UnicodeEncodeError:  # half of a surrogate pair; a name from the wire holds none
             return False
 
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> re2._Regexp | None:
-    """The compiled expression, None if it does not compile. The cache keeps filters plain values, easily copied."""
+    """Return the compiled expression, None if it does not compile.
+
+    It is cached here, not in the filter, so that filters remain plain values that are easily copied.
+    """
     options = re2.Options()
     options.log_errors = False
     try:

@@ -1,18 +1,18 @@
-"""Which queue an application goes to: the rules of a partition in their order, and what the queue tree says to each.
+"""Which queue an application goes to: the rules of a partition in their order, each answer checked with the queue tree.
 
-The first rule whose queue takes the application wins. A queue that cannot take it (no access, not a leaf, draining)
-passes the turn to the next rule; an error in a rule ends the placement, because a name that is illegal for one rule
-must not slip into another rule's queue. After the configured rules stands the recovery rule; where it has nothing
-to say either, `root.default` is tried, if there is one.
+The first rule whose queue takes the application wins. If a queue cannot take it (no access, not a leaf, draining), the
+next rule is asked; an error in a rule ends the placement, because a name that is illegal for one rule
+must not slip into another rule's queue. After the configured rules comes the recovery rule; if that gives no queue
+either, `root.default` is tried, if it exists.
 
-A queue that does not exist yet is created only after the rules have agreed on it, and here an obstacle rejects the
+A queue that does not exist yet is created only after a rule's answer is accepted, and there an obstacle rejects the
 application: no further rule is asked. `place` includes that check (`creation_fault`), so its answer is the whole
 verdict: what it places can be created and used, with nothing left to go wrong.
 
 Placement reads the tree through two small protocols and changes nothing. So the same code answers for a running
 scheduler and for a configuration file alone (`licorne.core.placement.static_tree`).
 
-Faults of the original that are mended here: a path that is not below root is an error (the original crashes), and
+Faults of the original that are corrected here: a path that is not below root is an error (the original crashes), and
 only a forced application can come to the recovery queue (the original lets the first explicit request in).
 Sources: *Scheduler Placement Rules*; docs/spec/placement.md, section 5; texts of rejections:
 docs/spec/scheduler-interface.md, section 7.1.
@@ -73,7 +73,7 @@ _TRUE_TEXTS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 class Verdict(StrEnum):
-    """What became of one rule's turn."""
+    """The outcome of asking one rule."""
 
     PLACED = "placed"
     NO_MATCH = "no match"  # the rule gave no queue
@@ -83,7 +83,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleStep:
-    """One rule's turn: its place in the list (from 1) and name, the path it gave (empty: none), and why."""
+    """The outcome of one rule: its position in the list (from 1) and name, the path it gave (empty: none), and why."""
 
     index: int
     rule: str
@@ -102,20 +102,20 @@ class Placement:
 
     `queue` is the full path in lower case, None if the application is rejected; then `reason` is the text for the
     resource manager, and `template` the same without the application's name. `create`: the queue does not exist yet.
-    `steps` tells what each rule that was asked said.
+    `steps` are the outcomes of the rules that were asked.
     """
 
     queue: str | None
     create: bool
     reason: str
     steps: tuple[RuleStep, ...]
-    template: str = field(default="", compare=False)  # says nothing that the others do not
+    template: str = field(default="", compare=False)  # follows from the other fields
 
 
 class Placer:
     """The rules of one partition, ready to place applications.
 
-    `fault` is empty, except in a placer made by `first` from an unusable list: that one rejects every application.
+    `fault` is empty, except in a placer made by `first` from an unusable list of rules: it rejects every application.
     """
 
     def __init__(self, rules: Sequence[RuleConfig]) -> None:
@@ -131,7 +131,7 @@ class Placer:
 
     @classmethod
     def first(cls, rules: Sequence[RuleConfig]) -> Placer:
-        """The placer of a new partition: an unusable list leaves it without any rule, and nothing is ever placed."""
+        """Build the placer of a new partition; an unusable list leaves it without rules, and nothing is ever placed."""
         try:
             return cls(rules)
         except PlacementConfigError as error:
@@ -141,7 +141,7 @@ class Placer:
             return placer
 
     def place(self, request: PlacementRequest, tree: QueueLookup) -> Placement:
-        """Find the queue for an application; asks the tree, changes nothing."""
+        """Find the queue for an application; reads the tree, changes nothing."""
         steps: list[RuleStep] = []
         for index, rule in enumerate(self.rules, start=1):
             path = ""
@@ -160,12 +160,12 @@ class Placer:
 
 
 def is_forced(tags: Mapping[str, str] | None) -> bool:
-    """Do an application's tags say that it must not be lost? A text that is no truth value means no."""
+    """Return whether an application's tags say that it must not be lost; a text that is no truth value means no."""
     return PlacementRequest("", tags=tags).tag(FORCE_TAG) in _TRUE_TEXTS
 
 
 def creation_fault(path: str, tree: QueueLookup, user: str, groups: Sequence[str]) -> str | None:
-    """Why the missing levels of `path` cannot be created for this user, or None if they can.
+    """Return why the missing levels of `path` cannot be created for this user, or None if they can.
 
     The text is the cause in a rejection (docs/spec/scheduler-interface.md, section 7.1). The recovery queue is never
     created this way.
@@ -192,14 +192,18 @@ def creation_fault(path: str, tree: QueueLookup, user: str, groups: Sequence[str
 
 
 def _with_default(rule: PlacementRule, answer: RuleAnswer, tree: QueueLookup) -> RuleAnswer:
-    """The last rule's empty answer becomes the default queue, where there is one."""
+    """Replace an empty answer of the last rule by the default queue, if that exists."""
     if answer.path or not isinstance(rule, RecoveryRule) or tree.find(DEFAULT_PATH) is None:
         return answer
     return RuleAnswer(DEFAULT_PATH, f"{answer.why}, and no rule matched: {DEFAULT_PATH} is the last resort")
 
 
 def _obstacle(path: str, request: PlacementRequest, tree: QueueLookup) -> str:
-    """Why this queue does not take the application and the next rule has its turn; empty if it does."""
+    """Return why this queue does not take the application, so that the next rule is asked; empty if it does.
+
+    Raises:
+        PlacementError: the path is not below root, or too deep.
+    """
     if path.lower() == RECOVERY_PATH:
         return "" if request.forced else "the recovery queue takes forced applications only"
     if path.lower() != ROOT and not _below_root(path):
@@ -226,7 +230,7 @@ def _below_root(path: str) -> bool:
 
 
 def _nearest(path: str, tree: QueueLookup) -> tuple[str, QueueLike | None]:
-    """The nearest queue above a missing one, with its path as it is spelled in `path`."""
+    """Return the nearest existing queue above a missing one, with its path as it is spelled in `path`."""
     for above in _ancestors(path):
         queue = tree.find(above.lower())
         if queue is not None:
@@ -243,7 +247,7 @@ def _ancestors(path: str) -> Iterator[str]:
 def _accepted(
     request: PlacementRequest, tree: QueueLookup, path: str, step: RuleStep, steps: list[RuleStep]
 ) -> Placement:
-    """The verdict on a queue that the rules agreed on: it still must be a leaf, or possible to create."""
+    """Build the verdict on the queue of the rule that won: it must still be a leaf, or possible to create."""
     queue = path.lower()
     existing = tree.find(queue)
     fault = None

@@ -1,13 +1,12 @@
-"""What each placement rule answers: a queue path, no match with the reason, or an error that ends the placement.
+"""The placement rules. A rule answers with a queue path, with no match, or with an error that ends the placement.
 
-A rule knows nothing of other rules, except that it may ask a parent rule for the queue above its own. It asks the
-tree only whether a queue exists and is a leaf; access and draining are the manager's business
-(`licorne.core.placement.placer`). Rules are immutable values, built once from the configuration, so an unusable list of
-rules is found before anything is replaced.
+A rule knows nothing of other rules, except that it may ask a parent rule for the queue above its own. It asks the tree
+only whether a queue exists and is a leaf; access and draining are checked by `licorne.core.placement.placer`. Rules are
+immutable values, built once from the configuration, so an unusable list of rules is found before anything is replaced.
 
-Two rules of the table are not obvious. A parent's own `create` decides whether *its* queue may be missing; the
+Two properties of rules are not obvious. A parent's own `create` decides whether *its* queue may be missing; the
 child's does not help. And a name with dots is one queue below the parent (`a.b` becomes `a_dot_b`), unless it starts
-with `root.`, which makes it a path as it stands and leaves the parent rule out.
+with `root.`, which makes it a full path and leaves the parent rule out.
 
 Sources: *Scheduler Placement Rules*; docs/spec/placement.md, sections 2 and 4.
 """
@@ -28,7 +27,7 @@ from .filters import Filter
 ROOT: Final = "root"
 RECOVERY_QUEUE: Final = "@recovery@"
 RECOVERY_PATH: Final = f"{ROOT}.{RECOVERY_QUEUE}"
-"""Where forced applications go that no rule places; nothing else may go there."""
+"""The queue of forced applications that no rule places; no other application may go there."""
 DOT_REPLACEMENT: Final = "_dot_"
 INVALID_QUEUE_NAME: Final = (
     "invalid queue name, max 64 characters consisting of alphanumeric characters "
@@ -37,7 +36,7 @@ INVALID_QUEUE_NAME: Final = (
 
 
 class QueueLike(Protocol):
-    """What placement must know of a queue."""
+    """What placement needs to know of a queue."""
 
     @property
     def path(self) -> str:
@@ -46,16 +45,16 @@ class QueueLike(Protocol):
 
     @property
     def is_leaf(self) -> bool:
-        """Applications can run here; otherwise it has, or may have, queues below."""
+        """Whether applications can run here; otherwise it has, or may have, queues below."""
         ...
 
     @property
     def draining(self) -> bool:
-        """It is about to go and takes no new applications."""
+        """Whether it takes no new applications and is removed when it is empty."""
         ...
 
     def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
-        """May this user submit here, by this queue's access control lists or those of a queue above?"""
+        """Return whether the access control lists of this queue or of one above let this user submit here."""
         ...
 
 
@@ -63,7 +62,7 @@ class QueueLookup(Protocol):
     """The queues of a partition."""
 
     def find(self, path: str) -> QueueLike | None:
-        """The queue with this full path, in lower case, or None."""
+        """Return the queue with this full path, in lower case, or None."""
         ...
 
 
@@ -83,7 +82,7 @@ class PlacementError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """An application that wants a queue. `forced` must not be lost: the recovery queue takes it if no rule does."""
+    """An application that needs a queue; if it is `forced`, the recovery queue takes it where no rule does."""
 
     application_id: str
     queue: str = ""
@@ -93,19 +92,19 @@ class PlacementRequest:
     forced: bool = False
 
     def tag(self, key: str) -> str:
-        """The value of a tag, see `licorne.core.base.tags`."""
+        """Return the value of a tag, by the rules of `licorne.core.base.tags`."""
         return tag(self.tags or {}, key)
 
 
 class RuleAnswer(NamedTuple):
-    """A queue path, or an empty one for no match; and why."""
+    """The answer of a rule: a queue path, empty for no match; and why."""
 
     path: str
     why: str
 
 
 def legal_queue_name(name: str) -> bool:
-    """Is this text legal as the name of one queue (docs/spec/config.md, section 3)?"""
+    """Return whether this text is legal as the name of one queue (docs/spec/config.md, section 3)."""
     return QUEUE_NAME.fullmatch(name) is not None
 
 
@@ -122,13 +121,13 @@ def _legal_path(path: str) -> str:
 
 
 def _one_queue(text: str) -> str:
-    """A text as the name of one queue."""
+    """Return the text as the name of one queue, its dots replaced."""
     return _legal(text.replace(".", DOT_REPLACEMENT))
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRule(ABC):
-    """One rule. Build it with `build_rule`, ask it with `answer`."""
+    """A rule. It is built with `build_rule` and asked with `answer`."""
 
     name: ClassVar[str]
 
@@ -138,7 +137,7 @@ class PlacementRule(ABC):
     filter: Filter
 
     def answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
-        """The queue for this application.
+        """Return the queue for this application.
 
         Raises:
             PlacementError: the application is to be rejected, whatever other rules would say.
@@ -147,26 +146,30 @@ class PlacementRule(ABC):
 
     @abstractmethod
     def _answer(self, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
-        """What the rule says; the parts that rules have in common stand below."""
+        """Answer as this kind of rule does; the helpers that kinds share follow below."""
 
     def check(self, path: str) -> None:
-        """Raise PlacementConfigError if the rule cannot be used; `path` is where it stands in the configuration."""
+        """Check that the rule can be used; `path` is its position in the configuration.
+
+        Raises:
+            PlacementConfigError: the rule cannot be used.
+        """
         fault = self._fault(path)
         if fault is not None:
             raise fault
 
     def _fault(self, path: str) -> PlacementConfigError | None:
-        """Why the rule cannot be used, if so; `path` is where it stands in the configuration."""
+        """Return why the rule cannot be used, None if it can; `path` is its position in the configuration."""
         return None
 
     def _filtered(self, request: PlacementRequest) -> RuleAnswer | None:
-        """No match if the filter keeps the user out."""
+        """Return "no match" if the filter excludes the user."""
         if self.filter.allows(request.user, request.groups):
             return None
         return RuleAnswer("", f"its filter keeps out user '{request.user}'")
 
     def _below_parent(self, child: str, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
-        """The path of `child` below what the parent rule says, or below root."""
+        """Return the path of `child` below the queue that the parent rule gives; without a parent rule, below root."""
         if self.parent is None:
             return self._existing(f"{ROOT}.{child}", tree)
         above = self.parent.answer(request, tree)
@@ -179,7 +182,7 @@ class PlacementRule(ABC):
         return self._existing(f"{path}.{child}", tree)
 
     def _existing(self, path: str, tree: QueueLookup) -> RuleAnswer:
-        """The path, or no match if the queue is missing and must not be created."""
+        """Return the path, or no match if the queue is missing and must not be created."""
         if tree.find(path.lower()) is not None:
             return RuleAnswer(path, f"queue {path} exists")
         if self.create:
@@ -187,7 +190,7 @@ class PlacementRule(ABC):
         return RuleAnswer("", f"queue {path} does not exist and the rule does not create it")
 
     def _path_or_child(self, text: str, request: PlacementRequest, tree: QueueLookup) -> RuleAnswer:
-        """A text that is a full path if it starts with `root.`, else one queue below the parent."""
+        """Read the text as a full path if it starts with `root.`, else as the name of one queue below the parent."""
         if text.startswith(f"{ROOT}."):
             return self._existing(_legal_path(text), tree)
         return self._below_parent(_one_queue(text), request, tree)
@@ -216,7 +219,7 @@ class UserRule(PlacementRule):
 
 
 class FixedRule(PlacementRule):
-    """The queue named in the rule; the name may have several levels, and from `root` on is a full path."""
+    """The queue named in the rule; the name may have several levels, and is a full path if it starts with `root`."""
 
     __slots__ = ()
     name = "fixed"
@@ -262,7 +265,7 @@ class TagRule(PlacementRule):
 
 
 class TestRule(PlacementRule):
-    """The requested text as it stands, or `test`; never below root, so of use only as a parent, in tests."""
+    """The requested text as one name, or `test`; never below root, so of use only as a parent rule, in tests."""
 
     __slots__ = ()
     __test__ = False  # not a test, whatever its name looks like to a test runner
@@ -296,7 +299,7 @@ _RULES: Mapping[str, type[PlacementRule]] = {
 
 
 def build_rule(config: RuleConfig, path: str) -> PlacementRule:
-    """The rule that a configuration means, with its parents. `path` is where it stands, for messages.
+    """Build the rule that a configuration means, with its parents; `path` is its position there, for messages.
 
     Raises:
         PlacementConfigError: the name is unknown or reserved, or a value is missing or illegal.

@@ -1,7 +1,7 @@
 """The queues of a configuration, without a scheduler: enough to ask where an application would be placed.
 
-`licorne place` and the comparison of two configurations want an answer from a file alone. A `StaticTree` says what
-the tree of a partition is right after it has been loaded: only configured queues, none draining, none created by
+`licorne place` and the comparison of two configurations need an answer from a file alone. A `StaticTree` is the
+tree of a partition right after it has been loaded: only configured queues, none draining, none created by
 placement. Access follows the same rule as in a running partition (docs/spec/config.md, section 8): a queue's submit
 list, its admin list, then the queue above.
 """
@@ -29,11 +29,11 @@ class StaticQueue:
 
     @property
     def draining(self) -> bool:
-        """A queue that is configured never drains."""
+        """Whether it drains: a configured queue never does."""
         return False
 
     def submit_allowed(self, user: str, groups: Sequence[str]) -> bool:
-        """Do the lists of this queue or of one above let the user in? Those of the recovery queue let nobody in."""
+        """Return whether the lists of this queue or of one above let the user in; the recovery queue lets nobody in."""
         if self.path == RECOVERY_PATH:
             return False
         queue: StaticQueue | None = self
@@ -57,7 +57,7 @@ class StaticTree:
             waiting.extend((child, queue) for child in config.children)
 
     def find(self, path: str) -> StaticQueue | None:
-        """The queue with this full path, in lower case, or None."""
+        """Return the queue with this full path, in lower case, or None."""
         return self._queues.get(path)
 
 
