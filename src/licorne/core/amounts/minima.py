@@ -96,6 +96,7 @@ class Minima:
         if self.count < ROWS_MAX:
             self._append(vec)
         elif not self.discards_excess:
+            # Their common lower bound fits wherever one of the two does.
             joined: Vec = self.row(ROWS_MAX - 1)
             joined.lower_to(vec)
             self._drop(ROWS_MAX - 1)
@@ -151,7 +152,7 @@ class Minima:
 
     @cython.cfunc
     def _widen(self, width: cython.Py_ssize_t) -> cython.void:
-        """Give the rows `width` amounts each; the new ones are 0."""
+        """Extend the rows to `width` amounts each; the new ones are 0."""
         i: cython.Py_ssize_t
         d: cython.Py_ssize_t
         old: cython.p_longlong = self.low

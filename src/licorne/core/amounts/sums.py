@@ -80,6 +80,7 @@ class Sum(Vec):
         """Add amounts `times` times; a negative number takes them back."""
         d: cython.Py_ssize_t
         out: cython.bint = self.beyond is not None
+        # Amounts up to `bound` can be multiplied and added without overflow of an int64.
         bound: cython.longlong = SUM_MAX // (times if times > 0 else -times) if times else SUM_MAX
         for d in range(other.n):
             if other.v[d] > bound or other.v[d] < -bound:

@@ -1,4 +1,4 @@
-"""What every other package of the core may need, and what needs none of them.
+"""Basics that every other package of the core may use, and that use none of them.
 
 states          the states of objects and their transitions timers          deadlines order           kept orders: heaps
 whose items know their heap index uuids           UUIDs of allocations, made from the stream of decisions tags

@@ -58,6 +58,7 @@ class Timers:
         if first is None or first > now_ns:
             return None
         timer = heappop(self._heap)
+        # Marked as a cancelled one, so that cancelling it later does nothing.
         subject = timer[3]
         timer[3] = None
         return timer[2], subject

@@ -132,6 +132,7 @@ class NodeBlock(Columns):
             if cython.compiled and j + 8 < number:
                 prefetch(item(self.nodes, j + 8), 1)  # the nodes are scattered in memory
             cython.cast(Node, self.nodes[j]).block = to
+        # The lists are in reverse row order: the rows that move are the first of this one, and of the other one too.
         to.nodes = self.nodes[:number] + to.nodes
         to.count += number
         del self.nodes[:number]

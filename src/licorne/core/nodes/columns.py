@@ -152,7 +152,7 @@ class Columns:
     columns: cython.Py_ssize_t
     cells: cython.Py_ssize_t  # the offset of the column of cells
     keys: cython.Py_ssize_t  # the offset of the column of keys; the ranks follow
-    exact: cython.bint  # the bounds in the level above are exact: no row has changed since `upper`
+    exact: cython.bint  # the bounds in the level above are exact: no row became smaller since `upper`
 
     def __init__(self, width: cython.Py_ssize_t, words: cython.Py_ssize_t) -> None:
         self.gone = 0
@@ -224,6 +224,7 @@ class Columns:
         v: cython.p_longlong = self.v
         self.count += 1
         if cython.compiled:
+            # Move the rows before it if they are fewer, or if there is no entry left after the last row.
             if self.gone and (at < rest or self.gone + self.count > 64):
                 self._shift(-1, at)
                 return
@@ -243,6 +244,7 @@ class Columns:
         self.count -= 1
         self.exact = False
         if cython.compiled:
+            # Move the rows before it if they are fewer.
             if at < rest:
                 self._shift(1, at)
                 return

@@ -1,4 +1,4 @@
-"""Which nodes an ask may run on: label selectors, node affinity and taints, with the meaning Kubernetes gives them.
+"""Node constraints: label selectors, node affinity and taints, with the meaning that Kubernetes gives them.
 
 An ask carries its constraints as one JSON text, a node its labels and taints as attributes. Both are parsed once,
 strictly and completely, into immutable, hashable values: the core evaluates a set of constraints once for each

@@ -46,8 +46,8 @@ RANK_GAP = 1 << 32  # between the ranks of neighbours, so that a new id gets a r
 class NodeIndex:
     """All nodes of a partition, in the order of (score, id)."""
 
-    width: cython.Py_ssize_t  # columns of resource types
-    words: cython.Py_ssize_t  # columns of constraint bitmaps
+    width: cython.Py_ssize_t  # number of columns of free amounts, one for each resource type
+    words: cython.Py_ssize_t  # number of columns of constraint bitmaps
     policy: ScorePolicy
     grid: Grid
     groups: list[NodeGroup]
@@ -270,6 +270,7 @@ class NodeIndex:
         if block.count == 0 and group.count > 1:
             self._drop(block)
         elif group.count > 1:
+            # The last block is joined with the one before it, all others with the one after.
             if block.position + 1 == group.count:
                 block = cython.cast(NodeBlock, group.blocks[block.position - 1])
             neighbour = cython.cast(NodeBlock, group.blocks[block.position + 1])
@@ -375,6 +376,7 @@ class NodeIndex:
             g = top.first(ask, need.word, need.mask, cell, first_group & 63)
             while g >= 0:
                 group = cython.cast(NodeGroup, self.groups[t * 64 + g])
+                # Only in the group and block of `after` does the search begin in the middle.
                 if group.position != first_group:
                     first_block = 0
                     first_row = 0

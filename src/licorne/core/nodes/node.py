@@ -200,6 +200,7 @@ class ScorePolicy:
         self.binpacking = binpacking
         self.count = len(weights)
         if cython.compiled:
+            # One more than needed: for a size of 0 calloc may return NULL.
             self.places = cython.cast(cython.p_Py_ssize_t, calloc(self.count + 1, 8))
             self.weights = cython.cast(cython.p_double, calloc(self.count + 1, 8))
             if cython.NULL in (self.places, self.weights):

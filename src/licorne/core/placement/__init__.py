@@ -1,4 +1,4 @@
-"""Placement: which queue an application goes to.
+"""Placement: the choice of the queue for an application.
 
 Placement reads only a configuration and an application, so that it can be tried without a scheduler (`licorne
 place`).

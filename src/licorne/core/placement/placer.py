@@ -1,4 +1,4 @@
-"""Which queue an application goes to: the rules of a partition in their order, each answer checked with the queue tree.
+"""The choice of an application's queue: rules are asked in their order, and answers checked with the queue tree.
 
 The first rule whose queue takes the application wins. If a queue cannot take it (no access, not a leaf, draining), the
 next rule is asked; an error in a rule ends the placement, because a name that is illegal for one rule
@@ -98,7 +98,7 @@ class RuleStep:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where an application goes.
+    """The result of a placement: the queue that an application goes to, or why it is rejected.
 
     `queue` is the full path in lower case, None if the application is rejected; then `reason` is the text for the
     resource manager, and `template` the same without the application's name. `create`: the queue does not exist yet.

@@ -7,6 +7,6 @@ ask             an ask, which with a node is an allocation, and the shape of equ
 requests        in which order an application's asks are tried
 freed_nodes     nodes on which room was freed since an application's asks were tried
 priorities      the highest priority of what is pending
-limits          limits of users and groups: who is tracked where; `usage`: one of these trackers
+limits          limits of users and groups: which applications count for whom; `usage`: one tracker
 cleaner         removes dynamic and draining queues once they are empty
 """

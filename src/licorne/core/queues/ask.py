@@ -63,7 +63,7 @@ class Ask:
     interface, where an ask may be repeated, a UUID (`repeats` is what is left of maxAllocations). `created`, `bound_ns`
     and `reserved_ns` are in nanoseconds; so is `replaced_ns`, the creation of the placeholder that it replaced, 0 for
     none. `reserved` is the node that a reservation ties the ask to; `required` the id of the only node that will do,
-    empty for any. `parked` says why the ask is not tried (`licorne.core.constants`), `LIVE` if it is.
+    empty for any. `parked` is the reason why the ask is not tried, or `LIVE` (`licorne.core.constants`).
     """
 
     # The fields are laid out in memory in this order: those that a decision reads come first, in three cache lines.

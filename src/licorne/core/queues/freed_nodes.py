@@ -29,7 +29,7 @@ class FreedNodes:
 
     `most` is at least what is free on any of them, for each resource type. `partly_parked` are shapes that have failed
     although not all of their asks are parked for want of a node: some may run but for a quota, or wait for something
-    else. No descent tries those on the freed nodes, so they are compared when the freed nodes are given up.
+    else. No descent tries those on the freed nodes, so they are compared once the freed nodes are given up.
     """
 
     nodes: list[Node]

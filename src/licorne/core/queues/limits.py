@@ -1,4 +1,4 @@
-"""What users and groups may use: which applications count for whom, and which limit applies.
+"""The limits of users and groups: which applications count for whom, and which limit applies.
 
 Source: docs/spec/scheduling.md, section 11.
 
@@ -116,7 +116,7 @@ class Limits:
     def first_refusal(self, app: Application) -> Tracker | None:
         """Return the tracker that forbids the application to run; None if it may (11.4).
 
-        Trackers are asked leaf first, the user's before the group's.
+        The user's trackers are asked before the group's, both from the leaf up.
         """
         tracker: Tracker
         if not app.group_chosen:
@@ -240,6 +240,7 @@ class Limits:
         after: list[Any] = []
         if group is not None:
             self._retain(GROUP, group, app.queue, after)
+        # All of its trackers count it as running, or none does; so must the new ones.
         running = any(app in tracker.apps for tracker in app.trackers)
         uses = _uses(app)
         for tracker in before:

@@ -79,6 +79,7 @@ class PriorityBag:
                 return False
             if self.rest:
                 self.top = -heappop(self.below)
+                # The heap may hold priorities that no longer occur.
                 while self.top not in self.rest:
                     self.top = -heappop(self.below)
                 self.count = self.rest.pop(self.top)

@@ -67,7 +67,7 @@ class Queue(Ranked):
     fair: cython.bint
     stateaware: cython.bint
     tied: list[Queue]  # children of equal rank in the order of their turns, made by `in_order`
-    tied_priority: cython.longlong  # their priority when that was made; so `tied_share`
+    tied_priority: cython.longlong  # the priority of these when `tied` was made; `tied_share` likewise
     tied_share: cython.double
     next_turn: cython.Py_ssize_t  # position in `tied`: those before it sleep, or tie no more
     last_turn: Queue | None  # the child that had the last turn; None: `tied` is not valid

@@ -173,6 +173,7 @@ class Requests:
             return
         lo = 0
         hi = len(self.blocks)
+        # The last block of which the first ask comes before it; the first block if there is none.
         while hi - lo > 1:
             mid = (lo + hi) >> 1
             block = cython.cast(AskBlock, self.blocks[mid])

@@ -83,6 +83,7 @@ class Tree:
         for name in queue_types(config):
             self.types.slot(name)
         self._apply(self.root, config)
+        # First, because `_reorder` fills only the orders of leaves that decisions reach.
         self._set_reachable(self.root, True)
         self._reorder()
         self.stale = True
@@ -91,6 +92,7 @@ class Tree:
         """Set everything that this queue takes from its configuration and its parent; then do so below."""
         is_root = queue is self.root
         queue.managed = True
+        # Configured again: it no longer drains.
         if queue.draining:
             _fire(queue, ObjectEvent.START)
         queue.is_leaf = not (is_root or config.parent or config.children)
@@ -162,6 +164,7 @@ class Tree:
             return existing
         assert not queue.is_leaf, f"{queue.path} is a leaf: nothing can be created below it"
         created = self._create(leaf, queue, is_leaf=True, managed=False)
+        # A reload may have made a leaf of an ancestor that has children.
         created.reachable = not any(ancestor.is_leaf for ancestor in queue.lineage())
         if isinstance(queue.template, TemplateConfig) and created.path != RECOVERY_PATH:
             self._use_template(created, queue.template)
