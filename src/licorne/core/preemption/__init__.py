@@ -1,16 +1,19 @@
-"""Who is evicted for whom (`docs/preemption.md`).
+"""Preemption: which allocations are evicted, and for which ask (`docs/preemption.md`).
 
-For an ask below its queue's guarantee, for an ask that requires its node, and after a quota was lowered.
+Allocations are evicted for an ask whose queue is below its guarantee, for an ask that requires its node, and after a
+quota was lowered (`docs/quota-change.md`).
 
-guaranteed      preemption for a guarantee: when it is tried, and what then happens
-watches         which leaf queues are looked at, and when
-guarantees      what is guaranteed to queues and what they will use
-snapshot        what may be evicted at this moment, kept while only preemption changes it
-candidates      allocations that may be evicted, and the bounds by which most are ruled out
-node_search     the best victims over all nodes
-victim_search   the best victims on one node
-claims          what is kept for an ask for which others were evicted
-evictions       how an allocation is asked to end, and what comes of it
+guaranteed      preemption for a guarantee: when an ask tries it, and how its result is carried out
+watches         when a leaf queue whose searches failed may search again
+guarantees      what queues are guaranteed, and what they will use: who may preempt, who is protected
+snapshot        all candidates of one moment, kept while nothing but preemption happens
+candidates      allocations that may be evicted, and the bounds by which most of them are ruled out
+node_search     the best victim set over all nodes
+victim_search   the best victim set on one node
+claims          what is reserved for an ask while the victims that were evicted for it end
+evictions       how an allocation is evicted, and the record of why
 required_node   preemption on the node that an ask requires
-quota_start     when a lowered quota is enforced; `quota_cut`: how much is taken from which queue; `leaf_victims`: from whom
+quota_start     when a lowered quota is enforced
+quota_cut       how much each leaf gives back after a quota was lowered
+leaf_victims    which allocations of a leaf are evicted for that
 """

@@ -1,7 +1,10 @@
-"""What a search for victims looks at: queues with what they may lose, their allocations, and the nodes these are on.
+"""The parts of a preemption snapshot: queue budgets, candidates by leaf and by node, and bounds of what nodes can give.
 
-Source: docs/spec/preemption.md, section 2. All of it is a picture of one moment, kept while nothing but preemption
-happens (`licorne.core.preemption.guarantees`), and thrown away after.
+Source: docs/spec/preemption.md, section 2.
+
+All of these objects describe one moment. They are kept while nothing but preemption happens, updated after each
+eviction (`licorne.core.preemption.snapshot`), and then thrown away. The bounds are what makes searches cheap: most
+nodes are ruled out by comparing a few numbers.
 """
 
 from __future__ import annotations
@@ -24,16 +27,16 @@ else:
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
 
-EXACT_SIZES = cython.declare(cython.Py_ssize_t, 8)  # up to so many victims on a node a bound is known
+EXACT_SIZES = cython.declare(cython.Py_ssize_t, 8)  # the largest victim set for which each node has a bound of its own
 
 
 @cython.cclass
 class QueueBudget:
-    """A queue as a search for victims sees it.
+    """How much victims may take from one queue so that it keeps its guarantee.
 
-    `planned` is what it will use when all victims are gone and all asks that have preempted run; `slack` what may be
-    taken from it so that it keeps its guarantee, `UNLIMITED` for a type of which nothing is guaranteed; `taken` what
-    the set at hand takes.
+    `planned` is what the queue will use when all victims have ended and all asks that have preempted run. `slack` is
+    how much may be taken from it, by type; `UNLIMITED` for a type that is not guaranteed. `taken` is what the victim
+    set that is being tried takes.
     """
 
     queue: Queue
@@ -41,9 +44,9 @@ class QueueBudget:
     planned: Vec
     slack: Vec
     taken: Vec
-    on_path: cython.bint  # the ask is below it
-    inside: cython.bint  # it is below the root of the search
-    guarded: cython.bint  # it must keep its guarantee
+    on_path: cython.bint  # the ask's leaf, or an ancestor of it
+    inside: cython.bint  # below the root of the search
+    guarded: cython.bint  # the queue must keep its guarantee
 
     def __init__(self, queue: Queue, parent: QueueBudget | None, planned: Vec) -> None:
         self.queue = queue
@@ -57,7 +60,7 @@ class QueueBudget:
 
     @cython.ccall
     def recompute(self, ask: Vec) -> cython.void:
-        """Compute `slack` anew, for an ask of this size."""
+        """Recompute `slack`, for an ask of this size: where the queue is above the ask, it also gains that much."""
         d: cython.Py_ssize_t
         rest: cython.longlong
         self.slack.set_all(UNLIMITED)
@@ -74,7 +77,7 @@ class QueueBudget:
     @cython.cfunc
     @cython.exceptval(check=False)
     def allows(self, amounts: Vec) -> cython.bint:
-        """May this be taken as well?"""
+        """May these amounts be taken from the queue, beyond what is taken already?"""
         d: cython.Py_ssize_t
         for d in range(min(self.slack.n, amounts.n)):
             if amounts.v[d] > 0 and self.slack.v[d] != UNLIMITED:
@@ -85,9 +88,11 @@ class QueueBudget:
 
 @cython.cclass
 class LeafCandidates:
-    """The candidates of one leaf queue; `budgets` are the queues above them that must keep a guarantee.
+    """The candidates of one leaf queue.
 
-    `max_loss` is what one of them may use at most, `eligible` whether the leaf may lose anybody at all (section 2.4).
+    `budgets` are those of the leaf and its ancestors that must keep their guarantee. `max_loss` is the size of the
+    largest victim that they allow, by type; `largest` the largest amounts of any candidate. `eligible` is false while
+    the leaf is within its guarantee, so that none of its allocations may be evicted (section 2.4).
     """
 
     budget: QueueBudget
@@ -107,7 +112,7 @@ class LeafCandidates:
 
     @cython.ccall
     def recompute(self) -> cython.void:
-        """Compute `max_loss` anew, after the slack of the levels has changed."""
+        """Recompute `max_loss`, after the slack of `budgets` has changed."""
         budget: QueueBudget
         self.max_loss.set_all(UNLIMITED)
         for each in self.budgets:
@@ -117,13 +122,16 @@ class LeafCandidates:
 
 @cython.cclass
 class Candidate:
-    """An allocation that may be evicted. `priority` is its priority as the ask's queues see it."""
+    """An allocation that may be evicted.
+
+    `priority` is its priority as the root of the search sees it; for a required node, its own.
+    """
 
     alloc: Ask
     leaf_group: LeafCandidates
     node_group: NodeCandidates
     amounts: Vec
-    reluctant: cython.bint  # it refuses, or is an originator
+    reluctant: cython.bint  # it refuses preemption, or is an originator
     priority: cython.longlong
     created: cython.longlong
     seq: cython.longlong
@@ -141,7 +149,7 @@ class Candidate:
     @cython.ccall
     @cython.exceptval(check=False)
     def usable(self) -> cython.bint:
-        """May it be evicted still, as far as it alone is concerned?"""
+        """May this allocation still be evicted, if no other one is?"""
         alloc: Ask = self.alloc
         if alloc.preempted or alloc.released or not self.leaf_group.eligible:
             return False
@@ -149,21 +157,23 @@ class Candidate:
 
     @property
     def order(self) -> tuple[int, int, int, int]:
-        """The order of sets of one: the best first."""
+        """The sort key of victim sets of one: the best is the smallest."""
         return int(self.reluctant), self.priority, -self.created, -self.seq
 
     @property
     def newness(self) -> tuple[int, int]:
-        """Newest first."""
+        """A sort key that puts the newest candidate first."""
         return -self.created, -self.seq
 
 
 @cython.cclass
 class NodeCandidates:
-    """A node, and the candidates on it.
+    """A node with the candidates on it.
 
-    `room` is what is free there, with what is going already; `order` is the place of the node among all; `reserved`: it is
-    kept for an ask that has preempted. The bounds are for sets of these, those with willing ones alone, and of all.
+    `room` is what is free there, including what evicted allocations that have not ended yet will give back. `order` is
+    the position of the node among all nodes. `reserved`: an ask that has preempted since the snapshot was made has
+    reserved the node. `willing` are the bounds of victim sets without reluctant candidates, `all` of those with any;
+    both are out of date while `stale`.
     """
 
     node: Node
@@ -186,12 +196,12 @@ class NodeCandidates:
         self.stale = True
 
     def usable(self) -> list[Any]:
-        """The candidates that may be evicted still."""
+        """The candidates on the node that may still be evicted."""
         return [c for c in self.members if c.usable()]
 
     @cython.ccall
     def recompute(self) -> cython.void:
-        """Compute the bounds anew."""
+        """Recompute the bounds."""
         members: list[Any] = self.usable()
         willing: list[Any] = [c for c in members if not c.reluctant]
         self.stale = False
@@ -201,10 +211,11 @@ class NodeCandidates:
 
 @cython.cclass
 class Bounds:
-    """What sets of up to k of some candidates on a node can come to.
+    """Bounds of what victim sets of k candidates on a node can achieve.
 
-    `max_free[k]` is at least what is free when they are gone, in each type; its last is for all of them. `min_priorities[k]` is the
-    lowest sum of priorities, and a set of k that has it has nobody newer than `created[k]`, `seq[k]`.
+    `max_free[k]` is never below, in any type, what is free when any k of them have ended; its last entry is for all of
+    them. `min_priorities[k]` is the lowest sum of priorities of k candidates; a set that has this sum holds no
+    candidate newer than `created[k]`, `seq[k]`. Sets larger than `EXACT_SIZES` share the last entry.
     """
 
     max_free: list[Vec]
@@ -228,6 +239,7 @@ class Bounds:
             if k <= len(ordered):
                 c = ordered[k - 1]
                 total += c.priority
+                # Every candidate of the k-th lowest priority may belong to a set with the lowest sum, so all count.
                 while at < len(ordered) and cython.cast(Candidate, ordered[at]).priority <= c.priority:
                     newest = max(
                         newest, (cython.cast(Candidate, ordered[at]).created, cython.cast(Candidate, ordered[at]).seq)
@@ -238,7 +250,7 @@ class Bounds:
             self.seq.v[k] = newest[1]
 
     def _sums(self, members: list[Any], room: Vec, known: cython.Py_ssize_t) -> list[Any]:
-        """For k = 0, 1 ...: what is free when the k largest in each type are gone; last, when all are."""
+        """For k = 0, 1 ...: what is free when the k largest of each type have ended; the last entry is for all."""
         d: cython.Py_ssize_t
         k: cython.Py_ssize_t
         total: cython.longlong
@@ -260,7 +272,7 @@ class Bounds:
 
     @cython.cfunc
     def fewest(self, amounts: Vec) -> cython.Py_ssize_t:
-        """At least so many victims are needed for room of this size, -1 if all are not enough."""
+        """A lower bound of the number of victims needed to fit these amounts; -1 if all candidates are not enough."""
         k: cython.Py_ssize_t
         n: cython.Py_ssize_t = len(self.max_free)
         if not cython.cast(Vec, self.max_free[n - 1]).covers(amounts):
@@ -277,6 +289,6 @@ def _by_priority(c: Candidate) -> int:
 
 @cython.cfunc
 def add_at(vec: Vec, d: cython.Py_ssize_t, amount: cython.longlong) -> cython.void:
-    """Add to one type."""
+    """Add an amount to one type of the vector, which grows if it is too short."""
     vec.grow(d + 1)
     vec.v[d] += amount

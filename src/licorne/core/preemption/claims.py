@@ -1,16 +1,17 @@
-"""Claims: what is kept for an ask for which others were evicted, until it is placed or gives up (docs/preemption.md).
+"""Claims: what is reserved for an ask while its victims end, until it is placed or gives up (docs/preemption.md).
 
-Victims go so that one ask may run. From the eviction on that ask has a *claim*: the node that it has reserved, and its
-amounts under every quota and limit on its way. Everything here counts what is *planned*: what is used, less what victims
-give back, plus what is claimed. An ask is placed only if it fits now, and beside the claims when the victims have gone.
+Victims are evicted so that one ask may run. From the eviction on that ask has a *claim* to the node that it has
+reserved, and to its amounts under every quota and limit that applies to it. Without claims other asks would take the
+room as it is freed. Comparisons use the *planned* usage: what is used, less what victims give back, plus what is
+claimed. An ask is placed only if it fits now, and if it also fits beside the claims when the victims have ended.
 
-A claim holds against all asks but those of higher order, which are of a higher priority than everything that was
-pending at the eviction, as the lowest queue above both sees it. So nothing that was there can undo what was done for
-the ask; what comes later can. A claim that does not fit its node, its quotas and its limits any more *gives up*: its reservation
-is gone too, the reason is noted in the records of its evictions, and its ask may preempt again.
+A claim holds against all asks but those of higher order: asks of a higher priority than everything that was pending at
+the eviction, as the lowest common queue sees it. So no ask that was pending then can undo the eviction; a more
+important one that comes later can. A claim that no longer fits its node, its quotas and its limits *gives up*: its
+reservation is cancelled too, the reason is noted in the records of its evictions, and its ask may preempt again.
 
-A claim lives and ends with its reservation (`licorne.core.scheduling.reservations`). Where a claim may have become too large is
-where something is used that no claim was asked about: `review` is called there, at once, so that the cause is known.
+A claim begins and ends with its reservation (`licorne.core.scheduling.reservations`). Claims may become too large when
+something is used without a look at them, or taken away: `review` is called there, at once, so that the cause is known.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ GAVE_UP = frozenset(Outcome) - {Outcome.WAITING, Outcome.PLACED, Outcome.ENDED}
 
 
 class Claim:
-    """What one ask claims, and where. `number` counts claims, `at_ns` is the time of the eviction.
+    """What one ask claims: `amounts`, on its node and at each of `levels`.
 
-    `top_priorities`: for its leaf and the queues above, the highest priority that was pending there at the eviction.
+    `number` is larger for newer claims, `at_ns` is the time of the eviction. `top_priorities` is, for the ask's leaf
+    and the queues above it, the highest priority that was pending there at the eviction. `records` are those of the
+    evictions of `victims`.
     """
 
     def __init__(self, ask: Ask, number: int, at_ns: int, victims: list[Ask], records: list[Eviction]) -> None:
@@ -58,34 +61,34 @@ class Claim:
 
     @property
     def node(self) -> Node:
-        """The node that is reserved for the ask."""
+        """The node that the ask has reserved."""
         node: Node | None = self.ask.reserved
         assert node is not None, f"{self.ask.key}: claims without a reservation"
         return node
 
     def going(self) -> bool:
-        """Has one of its victims not ended yet?"""
+        """Is one of the claim's victims still to end?"""
         return any(victim.app.allocations.get(victim.id) is victim for victim in self.victims)
 
 
 class Claims:
-    """The claims of one partition, by ask, oldest first. `generation` rises with whatever happens to them."""
+    """The claims of one partition, by ask, oldest first. `generation` rises with each change of any claim."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.by_ask: dict[Ask, Claim] = {}
         self.generation = 0
         self._sums: dict[Level, Vec] = {}
-        self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` there, or a bound below it
+        self._least: dict[Queue, int] = {}  # the lowest of `Claim.top_priorities` at a queue, or a bound below it
         partition.descent.claims = self.by_ask
 
     # -- the life of a claim ---------------------------------------------------------------------------
 
     def add(self, ask: Ask, victims: list[Ask], records: list[Eviction]) -> None:
-        """Victims go for the ask, which has its reservation.
+        """Give the ask its claim, after victims were evicted for it and it has its reservation.
 
-        Its application counts among those of its user and group from now on, as it holds a slot in its queues: no other
-        application takes its place meanwhile.
+        From now on its application counts among those of its user and group, as it already holds a slot in its queues:
+        no other application takes that slot while the victims end.
         """
         self.generation += 1
         ask.triggered = True
@@ -96,7 +99,7 @@ class Claims:
         self._partition.reservations.last_anew(ask)
 
     def close(self, ask: Ask, outcome: Outcome) -> None:
-        """The reservation of the ask is gone."""
+        """End the claim of an ask, whose reservation is gone; `outcome` goes to the records of its evictions."""
         partition = self._partition
         claim = self.by_ask.pop(ask)
         self.generation += 1
@@ -113,7 +116,7 @@ class Claims:
         partition.parking.wake_blocked(partition.parking.waiting_for_claims)
 
     def changed(self, ask: Ask) -> None:
-        """The ask wants something else: its claim goes on if it fits beside all others."""
+        """Adjust the claim of an ask whose amounts have changed; it gives up if it does not fit beside all others."""
         claim = self.by_ask.get(ask)
         if claim is None:
             return
@@ -123,18 +126,21 @@ class Claims:
             self._give_up(claim, Outcome.CHANGED)
 
     def configured(self) -> None:
-        """Quotas, limits, groups or priorities may be others."""
+        """Recount and review all claims, after quotas, limits, groups or priorities may have changed."""
         if self.by_ask:
             self._count_anew()
             self.review(Outcome.CONFIGURATION)
 
     def review(self, cause: Outcome) -> None:
-        """Something was used, or taken away, whatever is claimed: where claims do not fit any more the newest give up."""
+        """Let claims that no longer fit give up, the newest first.
+
+        Called when something was used, or taken away, without a look at the claims; `cause` is the outcome to record.
+        """
         if self.by_ask:
             self._review(list(self.by_ask.values()), cause, None)
 
     def placed(self, by: Ask) -> None:
-        """A decision was made for this ask: claims that its order allows it to ignore may have to give up."""
+        """Review the claims that this ask could ignore by its higher order, after it was placed or has preempted."""
         yielding = self._yielding(by.app, by.priority)
         if yielding:
             self._review(yielding, Outcome.HIGHER_ORDER, by)
@@ -143,6 +149,7 @@ class Claims:
         self._partition.settle_size()
         known: dict[Level | Node, bool] = {}  # whether all that is claimed there fits
         for claim in claims:
+            # The cheap test, which almost always succeeds: where all claims fit, this one does.
             if self._fits_with_all(claim, known):
                 continue
             others = [other for other in self.by_ask.values() if other is not claim]
@@ -159,7 +166,7 @@ class Claims:
     # -- order -----------------------------------------------------------------------------------------
 
     def _yielding(self, app: Application, priority: int) -> list[Claim]:
-        """The claims that an ask of this priority is of higher order than."""
+        """The claims that do not hold against an ask of this priority, as it is of higher order."""
         seen = priority
         queue: Queue | None = app.queue
         while queue is not None:
@@ -170,19 +177,22 @@ class Claims:
         return []
 
     def _precedes(self, one: Claim, other: Claim) -> bool:
-        """Does the first of two claims stay where both do not fit? The older one, unless the newer is of higher order."""
+        """Does `one` stay if both claims do not fit? The older claim stays, unless the newer one is of higher order."""
         if one.number < other.number:
             return not _outranks(other.ask.app.queue, other.ask.priority, one)
         return _outranks(one.ask.app.queue, one.ask.priority, other)
 
-    # -- what is claimed -------------------------------------------------------------------------------
+    # -- claimed amounts -------------------------------------------------------------------------------
 
     def claimed(self, queue: Queue) -> Vec:
-        """What asks below the queue claim together."""
+        """The sum of the claims of all asks below the queue. It must not be changed."""
         return self._sums.get(queue, NOTHING)
 
     def levels(self, app: Application, priority: int) -> Iterator[tuple[Level, Vec, Vec]]:
-        """What is limited and claimed on the way of an ask: its limit, and what is planned that holds against the ask."""
+        """Each level with a limit and claims that applies to an ask of this application and priority.
+
+        With the level come its limit, and the planned usage with all claims that hold against the ask.
+        """
         yielding = self._yielding(app, priority)
         for level in _levels(app):
             claimed = self._sums.get(level)
@@ -196,14 +206,14 @@ class Claims:
             yield level, level.limit, planned
 
     def short_of(self, app: Application, asks: list[Ask], total: Vec) -> list[Level]:
-        """Where claims leave less than this to asks that are to be placed together."""
+        """The levels at which claims leave less than `total` to asks that are to be placed together."""
         if not self.by_ask:
             return []
         lowest = min(ask.priority for ask in asks)
         return [level for level, limit, planned in self.levels(app, lowest) if limit.binds(planned, total)]
 
     def fits_user(self, app: Application, amounts: Vec) -> bool:
-        """Do the limits of user and group leave room beside all that is claimed, so that an ask may preempt?"""
+        """Do the limits of user and group leave room to preempt for these amounts, beside all claims of any order?"""
         for tracker in app.trackers:
             claimed = self._sums.get(tracker)
             if tracker.limit is not None and claimed is not None:
@@ -214,7 +224,10 @@ class Claims:
         return True
 
     def fits_node(self, ask: Ask, node: Node) -> bool:
-        """Is there room on the node beside what is claimed there by other asks that require it?"""
+        """Is there room for the ask on the node beside the claims of other asks that have reserved it?
+
+        Only asks that require the node share its reservation, so only between these does it matter.
+        """
         if ask in self.by_ask or not node.reservations:
             return True
         claims = [claim for other in node.reservations if (claim := self.by_ask.get(other)) is not None]
@@ -222,7 +235,7 @@ class Claims:
         return self._room(node, rivals).covers(ask.shape.amounts)
 
     def wait_for_claims(self, app: Application) -> None:
-        """The application waits for what others claim, and for whatever is given back where they do."""
+        """Let the application wait until a claim ends, or something is given back where something is claimed."""
         self._partition.parking.waiting_for_claims[app] = None
         for level in _levels(app):
             if level in self._sums:
@@ -246,7 +259,7 @@ class Claims:
         self._partition.parking.wake_blocked(self._partition.parking.waiting_for_claims)
 
     def _planned(self, level: Level) -> Vec:
-        """What will be used there when the victims have gone, without claims."""
+        """The usage of a level when all victims have ended, without claims; a new vector."""
         planned: Vec
         if isinstance(level, Tracker):
             planned = level.used.clone()
@@ -259,7 +272,7 @@ class Claims:
         return planned
 
     def _room(self, node: Node, rivals: Iterable[Claim]) -> Vec:
-        """What will be free on the node when the victims have gone and these have come."""
+        """What will be free on the node when all victims have ended and these claims are used; a new vector."""
         room: Vec = node.free.clone()
         for alloc in node.allocations:
             if alloc.preempted:
@@ -270,7 +283,7 @@ class Claims:
         return room
 
     def _fits(self, claim: Claim, rivals: list[Claim]) -> bool:
-        """Will there be room for the ask, beside these, when the victims have gone?"""
+        """Will there be room for the claiming ask, beside these rivals, when all victims have ended?"""
         if not _suits(claim) or not self._room(claim.node, rivals).covers(claim.amounts):
             return False
         for level in claim.levels:
@@ -285,7 +298,7 @@ class Claims:
         return True
 
     def _fits_with_all(self, claim: Claim, known: dict[Level | Node, bool]) -> bool:
-        """Do all claims fit everywhere where this one counts? `known` are the answers so far."""
+        """Do all claims fit together on the node and at the levels of this one? `known` collects the answers."""
         node = claim.node
         if node not in known:
             claims = [there for ask in node.reservations if (there := self.by_ask.get(ask)) is not None]
@@ -301,7 +314,7 @@ class Claims:
     # -- proof -----------------------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """Prove that all claims fit together, and that each has a reservation that ends; raises AssertionError."""
+        """Check that all claims fit together, and that each has a reservation that will end; raises AssertionError."""
         known: dict[Level | Node, bool] = {}
         sums: dict[Level, Vec] = {}
         for ask, claim in self.by_ask.items():
@@ -323,18 +336,21 @@ def _levels(app: Application) -> dict[Level, None]:
 
 
 def _suits(claim: Claim) -> bool:
-    """May the ask run on its node at all?"""
+    """May the claiming ask run on its node at all, apart from the room there?"""
     node = claim.node
     return bool(node.schedulable or claim.ask.required) and bool(claim.ask.shape.need.matches(node))
 
 
 def _exported(queue: Queue, priority: int) -> int:
-    """How the queue shows this priority to its parent (`Queue.exported`)."""
+    """The priority as the queue shows it to its parent (`Queue.exported`)."""
     return queue.offset if queue.fence else max(PRIORITY_LOWEST, min(PRIORITY_HIGHEST, priority + queue.offset))
 
 
 def _outranks(leaf: Queue, priority: int, claim: Claim) -> bool:
-    """Is the priority, of an ask in this leaf, above the claim in the lowest queue that both are below?"""
+    """Is an ask of this leaf and priority of higher order than the claim?
+
+    It is if its priority, as the lowest common queue sees it, is above all that was pending there at the eviction.
+    """
     queue: Queue | None = leaf
     while queue is not None:
         if queue in claim.top_priorities:

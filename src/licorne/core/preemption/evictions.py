@@ -1,4 +1,8 @@
-"""Why somebody was evicted, as data (docs/spec/design.md, rule 4): one record for each victim, the newest thousand."""
+"""Evictions, and why each was made, as data (docs/spec/design.md, rule 4).
+
+A partition keeps one record for each of its newest thousand victims, so that "why was this pod evicted?" can be
+answered without reading a log.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,11 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 EVICTIONS_MAX = 1_000
-"""How many records a partition keeps; the oldest are forgotten first."""
+"""How many records of evictions a partition keeps; the oldest are dropped first."""
 
 
 class Outcome(StrEnum):
-    """What came of an eviction that was made for an ask; all but the first three say why the ask gave up."""
+    """The result of an eviction that was made for an ask; all but the first three say why the ask gave up its claim."""
 
     WAITING = "the ask waits"
     PLACED = "the ask was placed"
@@ -35,12 +39,13 @@ class Outcome(StrEnum):
 
 
 class Eviction(msgspec.Struct):
-    """A victim of preemption, and what it had to go for.
+    """The record of one victim of preemption, and of what it was evicted for.
 
-    `ask` (its key) wanted room, in `queue`; a lowered quota has no ask, and `queue` is the one that it is of. `missing` is
-    what was left of the guarantee (`guaranteed`), what was lacking on the node (`required-node`), or what was over the
-    quota (`quota-change`), by type. `rule` says it in a sentence, with the section of the specification. `outcome`
-    follows what becomes of the ask; None for a lowered quota.
+    `ask` is the key of the ask that needed room, `queue` the path of its queue. For a lowered quota `ask` is empty and
+    `queue` is the one whose quota was lowered. `missing` is, by type, what was left of the guarantee (`guaranteed`),
+    what was lacking on the node (`required-node`), or what was used above the quota (`quota-change`). `rule` gives the
+    reason in a sentence, with the section of the specification. `outcome` is updated as the ask goes on; None for a
+    lowered quota.
     """
 
     kind: Literal["guaranteed", "required-node", "quota-change"]
@@ -57,18 +62,18 @@ class Eviction(msgspec.Struct):
 
 
 def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> None:
-    """Tell one victim to go, with the message that the specification names, and keep the record of it."""
+    """Evict one allocation: send its release, with the message that the specification names, and keep the record."""
     partition.accounting.preempting(victim.app, victim)
     partition.notify_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
     partition.evictions.append(record)
-    # Who requires a node may need fewer victims there now, and claims may leave more to others.
+    # An ask that requires a node may need fewer victims there now, and claims may leave more to other asks.
     partition.parking.wake_blocked(partition.parking.waiting_for_claims)
     if partition.events is not None:
         partition.events.evicted(victim, record)
 
 
 def eviction_of(partition: Partition, alloc: Ask) -> Eviction | None:
-    """Why this allocation was evicted; None if it was not, or that is forgotten."""
+    """The record of this allocation's eviction; None if it was not evicted, or the record was dropped since."""
     if not alloc.preempted:
         return None
     known = (e for e in reversed(partition.evictions) if e.victim == alloc.id and e.victim_application == alloc.app.id)

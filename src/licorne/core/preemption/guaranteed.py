@@ -1,11 +1,14 @@
-"""Preemption for asks whose queue is below its guarantee: when it is tried, and what then happens.
+"""Preemption for asks whose queue is below its guarantee: when an ask tries it, and how its result is carried out.
 
 Source: docs/spec/preemption.md, section 2.
 
-It is tried at rest: when nothing more can be placed. An ask that has no claim (`licorne.core.preemption.claims`) may preempt when it
-is as old as its leaf's `preemption.delay`. One that found nothing is tried again 15 seconds later at the earliest, and only if an
-allocation, a node, a reservation or the configuration has changed. Nobody is looked at without a reason: applications in
-which nothing could be placed are noted (`Descent.unplaced`), and each leaf has one deadline, for the first of its asks.
+Preemption is tried when the scheduler is idle, that is when nothing more can be placed: so free room is used before
+anything is evicted. An ask that has no claim (`licorne.core.preemption.claims`) may preempt when it is as old as its
+leaf's `preemption.delay`. An ask for which no victims were found is tried again 15 seconds later at the earliest, and
+only if an allocation, a node, a reservation or the configuration has changed.
+
+Searches are expensive and asks are many, so no ask is visited without a reason: the descent notes the applications in
+which nothing could be placed (`Descent.unplaced`), and each leaf has one deadline, for the first of its asks.
 """
 
 from __future__ import annotations
@@ -34,42 +37,42 @@ if TYPE_CHECKING:
 RETRY_NS = 15 * SECOND_NS
 """How long after a search without result an ask may try again."""
 ATTEMPTS_MAX = 10
-"""How many searches without result a leaf may make before the others have to wait."""
+"""How many searches without result a leaf may make at one moment; its other asks then wait for `PAUSE_NS`."""
 PAUSE_NS = SECOND_NS // 10
-"""How long they wait."""
+"""How long a leaf makes no search after `ATTEMPTS_MAX` of them had no result."""
 REFUSALS_MAX = 100
 """How many nodes the resource manager may refuse an ask (10 batches of 10 in the original)."""
 NODE_SEARCHES_MAX = 4
-"""How many pictures of victims are kept (by leaf, priority, root of the search and types)."""
+"""How many node searches, with their snapshots, are kept (by leaf, priority, root of the search and types)."""
 
 NOT_ENTITLED = "the queue is not below its guarantee by what is asked for"
 ROOM_IS_COMING = "enough is free when the victims have gone that are going"
 NO_VICTIMS = "no victims help"
 GAVE_UP = -1
-"""So many changes there never were: not a search without result, but one whose result was given up."""
+"""As `FailedSearch.generation`: the search found victims, but the ask gave up its claim. Real ones are not negative."""
 
 
 class Guaranteed:
-    """Guaranteed-quota preemption in one partition."""
+    """Preemption for guarantees in one partition."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.retries = LeafRetries(partition.timers)
-        self.seen: dict[Application, int] = {}  # the number of its newest ask that has been looked at
-        self._ready: dict[Queue, None] = {}
-        self._failed: dict[Queue, None] = {}  # with asks that can try again when something has changed
+        self.seen: dict[Application, int] = {}  # the newest ask's `seq` when it was looked at; larger ones are new
+        self._ready: dict[Queue, None] = {}  # leaves to visit when the scheduler is idle
+        self._failed: dict[Queue, None] = {}  # leaves with asks that can try again when something has changed
         self.has_retries = False  # a leaf is to be visited, or will be when something has changed
-        self._generation = 0
-        self._skipped: dict[Application, None] = {}  # which were not to be tried when they were due
-        self._blocked_by_claims: dict[Queue, None] = {}  # where claims leave nothing to a user or group
+        self._generation = 0  # of the node index, at the last visit
+        self._skipped: dict[Application, None] = {}  # due, but not allowed to be tried at that time
+        self._blocked_by_claims: dict[Queue, None] = {}  # leaves where claims leave no room to a user or group
         self._planned_usage: PlannedUsage | None = None
         self._node_searches: dict[object, NodeSearch] = {}
         self._snapshot_key: tuple[object, ...] = ()
         self.searches = 0  # counted work
-        self.attempt = self._attempt  # a host that measures puts itself in front of it
+        self.attempt = self._attempt  # a host that measures preemption may wrap it
 
     def configure(self, *, enabled: bool) -> None:
-        """The configuration is another: look at everything anew, or at nothing."""
+        """Start anew after a change of the configuration, with every ask untried; or stop, if `enabled` is false."""
         partition = self._partition
         self.retries.clear()
         self.seen.clear()
@@ -84,21 +87,21 @@ class Guaranteed:
         partition.parking.may_preempt = enabled
 
     def quota_changed(self, leaf: Queue) -> None:
-        """An application's tags have changed what this leaf may have, or is guaranteed: look at everybody there anew."""
+        """Look at all applications of a leaf anew, after an application's tags have changed its quota or guarantee."""
         partition = self._partition
         if partition.descent.unplaced is None:
             if not partition.config.preemption_enabled or not below_guarantee(leaf):
                 return
             partition.descent.unplaced = {}
-        partition.index.generation += 1  # who found nothing elsewhere may find something now
+        partition.index.generation += 1  # asks of other leaves that found no victims may find some now
         for app in leaf.apps.values():
             self.seen.pop(app, None)
             partition.descent.unplaced[app] = None
 
-    # -- what goes ---------------------------------------------------------------------------------------
+    # -- removal -----------------------------------------------------------------------------------------
 
     def forget(self, app: Application) -> None:
-        """The application has nothing left."""
+        """Forget an application that has left its queue."""
         self.seen.pop(app, None)
         self._skipped.pop(app, None)
         unplaced = self._partition.descent.unplaced
@@ -106,7 +109,7 @@ class Guaranteed:
             unplaced.pop(app, None)
 
     def queues_removed(self) -> None:
-        """The cleaner has removed queues: nobody looks at them any more."""
+        """Forget queues that the cleaner has removed."""
         find = self._partition.tree.find
         for queue in self.retries.drop(lambda queue: find(queue.path) is not queue):
             self._ready.pop(queue, None)
@@ -117,7 +120,10 @@ class Guaranteed:
     # -- when --------------------------------------------------------------------------------------------
 
     def on_idle(self) -> bool:
-        """Nothing more can be placed: may somebody preempt? True if that may let others be placed, or preempt."""
+        """Try preemption for all asks that are due; called when nothing more can be placed.
+
+        True if evictions may let other asks be placed or preempt, so that another pass is needed.
+        """
         partition = self._partition
         if partition.descent.unplaced:
             self._review_unplaced()
@@ -138,14 +144,14 @@ class Guaranteed:
         return partition.parking.reserved_stale and partition.parking.reservations > 0  # as after any eviction
 
     def due(self, retry: LeafRetry) -> None:
-        """The moment has come at which an ask of the leaf may try."""
+        """Note that the first ask of the leaf may try now; called by the leaf's timer."""
         retry.timer = None
         if self.retries.find(retry.leaf) is retry:
             self._ready[retry.leaf] = None
             self.has_retries = True
 
     def retry_after_giving_up(self, ask: Ask, tried_ns: int, why: str) -> None:
-        """The ask, for which others were evicted then, has given up what it claimed: it may preempt again."""
+        """Let an ask that gave up its claim preempt again, from 15 seconds after its eviction (`tried_ns`) on."""
         leaf = ask.app.queue
         if self._partition.descent.unplaced is not None and may_ever_preempt(ask) and below_guarantee(leaf):
             retry = self.retries.of(leaf)
@@ -166,6 +172,7 @@ class Guaranteed:
                 self._ready[leaf] = None
             seen = self.seen.get(app, 0)
             first: int | None = None
+            # Asks are kept in the order of their arrival: from the newest back to the last one that was seen.
             for ask in reversed(app.asks.values()):
                 if ask.seq <= seen:
                     break
@@ -176,7 +183,7 @@ class Guaranteed:
                 self._schedule(self.retries.of(leaf), first + delay_ns(leaf))
 
     def _something_changed(self) -> None:
-        """Who found nothing may find something now, 15 seconds after."""
+        """Schedule the leaves with failed searches, 15 seconds after the earliest of these searches."""
         self._generation = self._partition.index.generation
         for leaf in self._failed:
             retry = self.retries.find(leaf)
@@ -185,7 +192,7 @@ class Guaranteed:
         self._failed.clear()
 
     def _schedule(self, retry: LeafRetry, due_ns: int) -> None:
-        """The leaf is to be visited then, if not before."""
+        """Visit the leaf at this time, or earlier if an earlier visit is scheduled."""
         partition = self._partition
         if due_ns <= partition.now:
             self._ready[retry.leaf] = None
@@ -207,7 +214,10 @@ class Guaranteed:
                 yield from self._ready_in_order(child, wanted)
 
     def reason(self, ask: Ask) -> tuple[str, str, int | None] | None:
-        """What there is to say about preemption by this ask (`explain.Preemption`); None: it is none that may preempt."""
+        """The state of preemption by this ask: state, detail, and time of the next try in ns (`explain.Preemption`).
+
+        None if the ask may not preempt at all.
+        """
         partition = self._partition
         leaf = ask.app.queue
         claim = partition.claims.by_ask.get(ask)
@@ -231,7 +241,7 @@ class Guaranteed:
     # -- a leaf ------------------------------------------------------------------------------------------
 
     def _visit(self, retry: LeafRetry) -> None:
-        """Try all asks of the leaf that are due."""
+        """Try all asks of the leaf that are due, and schedule its next visit."""
         partition = self._partition
         now = partition.now
         leaf = retry.leaf
@@ -240,7 +250,7 @@ class Guaranteed:
             return
         delay = delay_ns(leaf)
         failed_searches: dict[Ask, FailedSearch] = {}
-        answers: dict[object, str] = {}
+        answers: dict[object, str] = {}  # equal asks have equal answers, so one search serves all of them
         attempts = ATTEMPTS_MAX
         later: list[int] = []
         for app in in_order([app for app in leaf.apps.values() if app.asks_pending]):
@@ -278,7 +288,7 @@ class Guaranteed:
                         failed_searches.pop(ask, None)
                         continue
                     answers[key] = why
-                    attempts -= why != NOT_ENTITLED
+                    attempts -= why != NOT_ENTITLED  # that answer took no search
                 failed_searches[ask] = FailedSearch(now, partition.index.generation, why)
         retry.failed_searches = failed_searches
         if failed_searches:
@@ -301,7 +311,7 @@ class Guaranteed:
     # -- an ask ------------------------------------------------------------------------------------------
 
     def _attempt(self, ask: Ask) -> str:
-        """Preempt for the ask: why not, empty if victims go."""
+        """Preempt for the ask. Return the reason why nothing was evicted; an empty one if victims were."""
         partition = self._partition
         leaf = ask.app.queue
         planned_usage = self._current_usage()
@@ -325,7 +335,7 @@ class Guaranteed:
         return NO_VICTIMS
 
     def _current_usage(self) -> PlannedUsage:
-        """The ledger, made anew if anything but this kind of preemption has happened since it was."""
+        """The planned usage, computed anew if anything but preemption for guarantees has happened since."""
         key = self._current_key()
         if self._planned_usage is None or self._snapshot_key != key:
             self._forget()
@@ -334,7 +344,10 @@ class Guaranteed:
         return self._planned_usage
 
     def _current_key(self) -> tuple[object, ...]:
-        """What tells whether anything has happened: other kinds of preemption change nothing but what is preempting."""
+        """A value that changes with whatever makes snapshots invalid.
+
+        The other kinds of preemption change no generation, but the preempting amounts of the root queue.
+        """
         partition = self._partition
         return partition.index.generation, partition.claims.generation, tuple(partition.tree.root.preempting.values())
 
@@ -343,6 +356,7 @@ class Guaranteed:
         self._node_searches.clear()
 
     def _node_search(self, planned_usage: PlannedUsage, ask: Ask) -> NodeSearch:
+        """The search for asks like this one; of those that are kept, the least recently used is dropped."""
         top, seen = planned_usage.fence_root(ask)
         types = tuple(amount > 0 for amount in ask.shape.amounts.values())
         key = (ask.app.queue, ask.priority, top, types)
@@ -355,7 +369,7 @@ class Guaranteed:
         return node_search
 
     def _allowed(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate]) -> bool:
-        """What the resource manager says of the node (section 2.9)."""
+        """Does the resource manager allow the ask on the node when the victims have ended (section 2.9)?"""
         partition = self._partition
         on_node = [c.alloc for c in chosen if c.node_group is node_group]
         if on_node and partition.preemption_predicates is not None:
@@ -363,7 +377,7 @@ class Guaranteed:
         return partition.predicate_allows(ask, node_group.node, False)
 
     def _execute(self, ask: Ask, node_group: NodeCandidates, chosen: list[Candidate], missing: dict[int, int]) -> None:
-        """The victims go, and the node is kept for the ask."""
+        """Evict the victims, reserve the node for the ask, and give the ask its claim."""
         partition = self._partition
         leaf = ask.app.queue
         names = partition.types.names
@@ -383,11 +397,12 @@ class Guaranteed:
             rule,
         )
         for other in [a for a in node_group.node.reservations if a is not ask]:
-            partition.reservations.cancel(other)  # it is old, and of lower priority (section 2.7)
+            partition.reservations.cancel(other)  # the reservation of an old ask of lower priority (section 2.7)
             partition.parking.retry(other)
         if ask.reserved is not node_group.node:
             partition.reservations.reserve(ask, node_group.node)
         partition.claims.add(ask, victims, records)
+        # Kept snapshots are updated, not thrown away: many asks of a leaf may preempt at one moment.
         assert self._planned_usage is not None
         changed = self._planned_usage.record_eviction(ask, victims)
         for node_search in self._node_searches.values():
@@ -400,15 +415,15 @@ class Guaranteed:
 
 
 def may_ever_preempt(ask: Ask) -> bool:
-    """Is it one that may preempt at all, some time (section 2.2)?"""
+    """May the ask preempt at some time, by its own properties (section 2.2)?"""
     return bool(ask.allow_other) and not ask.triggered and not ask.required
 
 
 def may_preempt(ask: Ask) -> bool:
-    """Is it one that may preempt now, as far as it alone is concerned? Who awaits something else than room does not."""
+    """May the ask preempt now, by its own properties? An ask that waits for something other than room may not."""
     return may_ever_preempt(ask) and ask.parked <= AWAITS_NODE
 
 
 def delay_ns(leaf: Queue) -> int:
-    """How old an ask of this leaf must be."""
+    """How old, in ns, an ask of this leaf must be before it may preempt."""
     return min(leaf.settings.preemption_delay_ns, TIME_MAX_NS)

@@ -1,10 +1,10 @@
-"""What is guaranteed to queues, and what they will use: who may preempt, and who is protected.
+"""Guarantees and planned usage of queues: which asks may preempt, and which queues are protected.
 
 Source: docs/spec/preemption.md, sections 2.3 and 2.5.
 
-Everything counts what is *planned*: what is allocated, less what victims give back, plus what is claimed by asks for
-which victims are going. So several asks that are due at one moment see each other, and what one has been promised is
-not taken from its queue again.
+All comparisons use the *planned* usage of a queue: what is allocated, less what victims give back, plus what asks claim
+while their victims end. So several asks that preempt at one moment take each other into account, and what one of them
+has claimed is not taken from its queue again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
 @cython.cclass
 class PlannedUsage:
-    """What is planned in each queue, while nothing happens but preemption. `claims` (`licorne.core.preemption.claims`) has what is claimed.
+    """The planned usage of each queue, kept while nothing but preemption happens.
 
-    What is left of a guarantee is a map by place of the type: negative where more is used; what is not in it is unlimited.
+    `claims` (`licorne.core.preemption.claims`) knows the claimed amounts. What is left of a guarantee is given as a map
+    from a type's index to an amount: negative where more is planned than guaranteed; a missing type is not guaranteed.
     """
 
     claims: Claims
@@ -49,7 +50,7 @@ class PlannedUsage:
 
     @cython.ccall
     def planned(self, queue: Queue) -> Vec:
-        """What the queue will use; the vector is kept right by `record_eviction`."""
+        """The planned usage of the queue; `record_eviction` updates the returned vector in place."""
         found: Vec | None = self.by_queue.get(queue)
         if found is None:
             found = queue.allocated.clone()
@@ -59,7 +60,7 @@ class PlannedUsage:
         return found
 
     def record_eviction(self, ask: Ask, victims: list[Any]) -> dict[Queue, None]:
-        """The victims (allocations) go, the ask has its claim: whose plan has changed."""
+        """Enter an eviction: the victims (allocations) leave, the ask has its claim. Return the queues that changed."""
         changed: dict[Queue, None] = {}
         victim: Ask
         queue: Queue | None
@@ -82,7 +83,7 @@ class PlannedUsage:
     # -- guarantees ------------------------------------------------------------------------------------
 
     def own_remaining(self, queue: Queue) -> dict[int, int]:
-        """What is left of the queue's own guarantee; empty if nothing is guaranteed to it."""
+        """What is left of the queue's own guarantee, by type; empty if nothing is guaranteed to it."""
         d: cython.Py_ssize_t
         planned: Vec = self.planned(queue)
         return {
@@ -90,7 +91,10 @@ class PlannedUsage:
         }
 
     def entitlement(self, leaf: Queue) -> dict[int, int]:
-        """What the leaf may still claim: its own guarantee decides; where it has none, the least of its ancestors'."""
+        """What the leaf may still claim, by type.
+
+        It is what is left of the leaf's own guarantee; of a leaf without one, the least that is left to its ancestors.
+        """
         found: dict[int, int] = self.own_remaining(leaf)
         queue: Queue | None = leaf.parent
         if found:
@@ -102,7 +106,11 @@ class PlannedUsage:
         return found
 
     def shortfall(self, ask: Ask, leaf: Queue) -> dict[int, int] | None:
-        """What the ask's queue lacks of its guarantee, if that entitles the ask to preempt (FitInActual); else None."""
+        """What the leaf lacks of its guarantee in the ask's types; None if the ask may not preempt (FitInActual).
+
+        The ask may preempt if it fits what the leaf is entitled to in every type that the guarantee lists, and asks for
+        at least one of these types.
+        """
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
         rest: dict[int, int] = self.entitlement(leaf)
@@ -117,7 +125,7 @@ class PlannedUsage:
     def remaining(
         self, queue: Queue | None, ancestors: dict[Queue, None], has_guarantee: bool
     ) -> dict[int, int] | None:
-        """R of section 2.5 for a queue that is not the ask's: None is nil.
+        """R of section 2.5 for a queue other than the ask's, by type; None where the specification says nil.
 
         `ancestors` are those of the ask's leaf, `has_guarantee` tells whether that leaf has a guarantee of its own.
         """
@@ -134,14 +142,18 @@ class PlannedUsage:
         return found
 
     def protected(self, queue: Queue, ancestors: dict[Queue, None], own_rest: bool) -> bool:
-        """Is the leaf within its guarantee, so that nobody in it is a victim (section 2.4)?"""
+        """Is the leaf within its guarantee, so that none of its allocations is a candidate (section 2.4)?"""
         rest = self.remaining(queue, ancestors, own_rest)
         return rest is not None and all(each >= 0 for each in rest.values())
 
     # -- the root of the search ------------------------------------------------------------------------
 
     def fence_root(self, ask: Ask) -> tuple[Queue, dict[Queue, int]]:
-        """The root of the search, and the ask's priority as each queue up to it sees it (section 2.3)."""
+        """The root of the search, and the ask's priority as each queue up to it sees it (section 2.3).
+
+        Victims are chosen only below this root. It is the lowest queue that is a preemption fence, or whose effective
+        maximum (the least of its own and its ancestors') the ask would exceed; else the root queue.
+        """
         priority: int = ask.priority
         seen: dict[Queue, int] = {}
         queue: Queue = ask.app.queue
@@ -168,7 +180,7 @@ class PlannedUsage:
 
 @cython.cfunc
 def over(limit: Vec, planned: Vec, more: Vec) -> cython.bint:
-    """Would this be over the limit in any type that is used or wanted?"""
+    """Would planned usage and `more` together exceed the limit in any type? A sum of 0 or less never does."""
     d: cython.Py_ssize_t
     x: cython.longlong
     for d in range(limit.n):
@@ -180,7 +192,7 @@ def over(limit: Vec, planned: Vec, more: Vec) -> cython.bint:
 
 
 def below_guarantee(leaf: Queue) -> bool:
-    """Is anything guaranteed on the path of this leaf?"""
+    """Is any type guaranteed to this leaf or to an ancestor of it?"""
     d: cython.Py_ssize_t
     queue: Queue | None = leaf
     while queue is not None:
@@ -192,7 +204,7 @@ def below_guarantee(leaf: Queue) -> bool:
 
 
 def user_room(app: Application, amounts: Vec) -> bool:
-    """Do the limits of the application's user and group leave room?"""
+    """Do the limits of the application's user and group leave room for these amounts?"""
     tracker: Tracker
     for each in app.trackers:
         tracker = each

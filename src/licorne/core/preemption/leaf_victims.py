@@ -1,15 +1,16 @@
-"""Which allocations of a leaf are its victims when a quota was lowered (docs/spec/preemption.md, section 4.5).
+"""Which allocations of a leaf are evicted when a quota was lowered (docs/spec/preemption.md, section 4.5).
 
-A set of victims *serves* if together they fit the room that the leaf has to give, and no other candidate fits what they
-leave of it. Of all sets that serve the best one is wanted: fewest that refuse preemption or are originators, then fewest
-victims, then the lowest sum of priorities, then the newest. (The original takes originators and those that refuse first,
-by a slip in its order.)
+A victim set is *feasible* if it fits the budget of the leaf, which is what the leaf has to give back, and no further
+candidate fits what remains of the budget. The best feasible set has the fewest reluctant members (those that refuse
+preemption or are originators), then the fewest members, then the lowest sum of priorities, then the newest members.
+(The original takes originators and those that refuse first, by a slip in its order.)
 
-Candidates with the same amounts, as far as these matter, make a *group*: of a group only the number of victims is
-open, for those of the lowest priority, and of equals the newest, are taken. What remains is a search over the numbers,
-depth first, with bounds on what is still needed so that what is left out cannot be fitted in. It starts from a good set
-(large ones first, and that order with each group first or last) and ends with the best one, or after so many steps; it
-is exact on leaves with a few groups, and near to that on others.
+Candidates that are equal in reluctance and in the amounts that matter form a *group*. Within a group only the number of
+victims is open, because those of the lowest priority are taken first, and of equals the newest. What remains is a
+depth-first search over these numbers. Its bound is how many victims must still be taken so that no candidate that was
+left out fits in the end. It starts from good sets (large candidates first, and the same order with each group moved to
+the front or the end) and stops with the best set, or after a given number of steps: it is exact on leaves with a few
+groups, and nearly so on others.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 GROUPS_MAX = 24
-"""With more groups the search is not begun: the good sets that were tried are what there is."""
+"""With more groups than this there is no search: the best of the sets that it would start from is the result."""
 
 Size = tuple[int, ...]
 Age = tuple[int, int, int]
 VictimRank = tuple[int, int, int, tuple[Age, ...]]
-"""What is to be small: bad ones, victims, the sum of priorities, and when they were made, negated, in order."""
+"""The rank of a victim set: reluctant members, members, sum of priorities, sorted ages. The smallest is the best.
+
+An age (`Age`) is the negated time of creation, the negated arrival number, and the index among the candidates.
+"""
 
 
 def choose(candidates: Sequence[Ask], budget: Mapping[int, int], steps: int) -> list[Ask]:
-    """The best set that serves. `budget`: by a type's place, without a type of which any amount may be given back.
+    """The best feasible victim set among the candidates, found in about `steps` steps; empty if none fits the budget.
 
-    Of allocations of one ask, which are equally old, those that come first among the candidates count as newer.
+    `budget[d]` is how much of the type with index d may be given back; a type of which any amount may is absent. Of
+    allocations of one ask, which are equally old, those that come first among the candidates count as newer.
     """
     fitting = [a for a in candidates if all(a.shape.amounts.at(d) <= max(0, left) for d, left in budget.items())]
     if not fitting:
@@ -54,7 +59,7 @@ def choose(candidates: Sequence[Ask], budget: Mapping[int, int], steps: int) -> 
 
 
 def is_reluctant(alloc: Ask) -> bool:
-    """Is it to be evicted last: does it refuse preemption, or is it the originator of its application?"""
+    """Is the allocation evicted last, because it refuses preemption or is the originator of its application?"""
     return bool(alloc.originator or not alloc.allow_self)
 
 
@@ -63,7 +68,7 @@ def _first_to_go(alloc: Ask) -> tuple[int, int, int]:
 
 
 class VictimGroup:
-    """Candidates that differ in nothing but priority and age."""
+    """Candidates that differ in priority and age only. `size` is their amounts of the types that matter."""
 
     def __init__(self, reluctant: bool, size: Size) -> None:
         self.reluctant = reluctant
@@ -71,14 +76,17 @@ class VictimGroup:
         self.members: list[Ask] = []
 
     def rank(self, room: Sequence[int]) -> tuple[bool, int, Size]:
-        """The order in which a good set is looked for: bad ones last, large ones first."""
+        """The order in which a good first set is filled: reluctant groups last, large sizes first.
+
+        A size is compared by the largest part of the budget that it takes, in millionths.
+        """
         part = max(
             (size * 1_000_000 // left for size, left in zip(self.size, room, strict=True) if left > 0), default=0
         )
         return self.reluctant, -part, tuple(-size for size in self.size)
 
     def max_count(self, rest: Sequence[int]) -> int:
-        """So many of them fit."""
+        """How many members of the group fit into `rest`."""
         number = len(self.members)
         for size, left in zip(self.size, rest, strict=True):
             if size:
@@ -87,7 +95,7 @@ class VictimGroup:
 
 
 class LeafVictimSearch:
-    """The search for the numbers of victims of each group; `best` is the best that was found."""
+    """The search for the number of victims from each group; `best` holds the best numbers found, by group."""
 
     def __init__(self, groups: list[VictimGroup], room: list[int], steps: int, ages: Mapping[Ask, Age]) -> None:
         self.groups = groups
@@ -97,7 +105,8 @@ class LeafVictimSearch:
         self.best: list[int] = []
         self.best_rank: VictimRank | None = None
         self.numbers = [0] * len(groups)
-        # Of the groups from each place on: their sums, those of the ones that are not bad, and the largest sizes.
+        # For the groups from each index on, by type: the sums of all members, the sums without reluctant ones, and the
+        # largest size.
         self.suffix_sums: list[tuple[list[int], list[int], list[int]]] = []
         zeros = [0] * len(room)
         tail = (zeros, zeros, zeros)
@@ -113,7 +122,7 @@ class LeafVictimSearch:
         self.suffix_sums.reverse()
 
     def run(self) -> None:
-        """Find the best set, or a good one when the steps are used up."""
+        """Find the best victim set, or a good one if the steps are used up first."""
         order = list(range(len(self.groups)))
         self._fill(order)
         for place in order if len(order) > 1 else ():
@@ -127,7 +136,7 @@ class LeafVictimSearch:
             self._descend(0, list(self.budget), 0, 0)
 
     def _fill(self, order: list[int]) -> None:
-        """Take of each group as many as fit, in this order: nothing more fits then."""
+        """Take as many as fit from each group, in this order. No other candidate fits then, so the set is feasible."""
         rest = list(self.budget)
         for place in order:
             group = self.groups[place]
@@ -137,7 +146,7 @@ class LeafVictimSearch:
         self._consider()
 
     def _consider(self) -> None:
-        """A set that serves: is it the best until now?"""
+        """Keep the current numbers, which are a feasible set, if it is the best so far."""
         reluctant = sum(number for group, number in zip(self.groups, self.numbers, strict=True) if group.reluctant)
         few = (reluctant, sum(self.numbers))
         if self.best_rank is not None and few > self.best_rank[:2]:
@@ -151,7 +160,7 @@ class LeafVictimSearch:
             self.best = list(self.numbers)
 
     def _descend(self, at: int, rest: list[int], reluctant: int, taken: int) -> None:
-        """Try all numbers of the groups from this place on; those before have theirs."""
+        """Try all numbers for the groups from index `at` on; the numbers of those before it are fixed."""
         self.steps -= 1 + at // 8
         if not self._can_improve(at, rest, reluctant, taken):
             return
@@ -167,10 +176,10 @@ class LeafVictimSearch:
             self._descend(at + 1, left, reluctant + (number if group.reluctant else 0), taken + number)
 
     def _can_improve(self, at: int, rest: list[int], reluctant: int, taken: int) -> bool:
-        """Can a set that serves come of this, and one that is not worse than the best?
+        """Can the numbers chosen so far lead to a feasible set that is not worse than the best one?
 
-        What was left out of the groups before must not fit in the end: in some type what follows must take away so much.
-        That needs some victims more, and some bad ones if those that are not bad do not suffice.
+        A candidate that was left out of an earlier group must not fit in the end. So the groups that follow must take
+        enough of some type: that needs a number of further victims, and reluctant ones if the others are not enough.
         """
         more = more_reluctant = 0
         for place in range(at):
@@ -184,12 +193,15 @@ class LeafVictimSearch:
         return self.best_rank is None or (reluctant + more_reluctant, taken + more) <= self.best_rank[:2]
 
     def _needed_to_block(self, size: Size, at: int, rest: list[int]) -> tuple[int, int] | None:
-        """At least so many victims, and bad ones, must follow so that a size does not fit; None: it always will."""
+        """The least number of victims, and of reluctant ones, that must follow so that a size does not fit.
+
+        None: it always will fit.
+        """
         whole, good, largest = self.suffix_sums[at]
         least: int | None = None
         least_reluctant = 0
         for d, left in enumerate(rest):
-            lacking = left - size[d] + 1  # so much must be taken of this type; where it asks for none, nothing helps
+            lacking = left - size[d] + 1  # what must be taken of this type, at least, so that the size does not fit
             if size[d] == 0 or lacking > whole[d]:
                 continue
             if lacking <= 0:

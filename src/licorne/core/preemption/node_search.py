@@ -1,10 +1,10 @@
-"""The hunt for victims: the best set over all nodes for an ask below its guarantee.
+"""The node search: the best victim set over all nodes, for an ask whose queue is below its guarantee.
 
 Source: docs/spec/preemption.md, section 2.
 
-Most asks need one victim: candidates stand
-in the order of sets of one, and the first that serves is the best. For the others each node has bounds of what is
-possible there (`NodeCandidates`); a node is searched only if its bound is better than the best set so far.
+Most asks need one victim. So candidates are sorted by how good they are as the only victim, and the first one that
+makes enough room is the best. For asks that need more, each node has bounds of what is possible there
+(`NodeCandidates`), and a node is searched only if its bound is better than the best victim set so far.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from licorne.core.nodes.node import Node
 
 EFFORT_MAX = cython.declare(cython.longlong, 200_000)
-"""After so many steps for one ask no further node is searched, if there is a set that serves."""
-GONE_MAX = cython.declare(cython.Py_ssize_t, 256)  # passed over before they are left out
-FAR_MAX = cython.declare(cython.Py_ssize_t, 64)  # candidates elsewhere that a search looks at
+"""After this many steps for one ask no further node is searched, if a feasible victim set is known."""
+GONE_MAX = cython.declare(cython.Py_ssize_t, 256)  # unusable candidates skipped in one scan before they are removed
+FAR_MAX = cython.declare(cython.Py_ssize_t, 64)  # candidates on other nodes that the search of one node considers
 OLD_NS = cython.declare(cython.longlong, 7_202_000_000_000)
-"""120 minutes and 2 seconds: the reservation of an ask older than this does not keep out one of higher priority."""
+"""120 minutes and 2 seconds: the reservation of an ask older than this does not exclude an ask of higher priority."""
 
 
 def blocked_by_reservation(node: Node, ask: Ask, now: int) -> bool:
-    """Do others hold the node so that this ask may not preempt there (section 2.7, step 1)?"""
+    """Do other asks' reservations of the node forbid that this ask preempts there (section 2.7, step 1)?"""
     other: Ask
     for each in node.reservations:
         other = each
@@ -63,22 +63,24 @@ def blocked_by_reservation(node: Node, ask: Ask, now: int) -> bool:
 
 @cython.cclass
 class NodeSearch(PreemptionSnapshot):
-    """The search in a picture, for one ask after the other."""
+    """The search in a snapshot, for one ask after the other."""
 
-    infeasible: list[Any]  # (need, size): no victim alone serves
+    infeasible: list[Any]  # (need, amounts) for which no single victim on any node was enough
     search: VictimSearch
     now: cython.longlong
-    target_reluctant: cython.longlong  # of the set that is to be beaten; so the others
+    # The rank of the victim set that is to be beaten:
+    target_reluctant: cython.longlong
     target_count: cython.longlong
     target_sum: cython.longlong
     target_created: cython.longlong
     target_seq: cython.longlong
-    bound_reluctant: cython.longlong  # of the last node that was asked for its bound
+    # The bound of the node that `_may_be_better` has looked at last:
+    bound_reluctant: cython.longlong
     bound_count: cython.longlong
     bound_sum: cython.longlong
     bound_created: cython.longlong
     bound_seq: cython.longlong
-    searched: cython.longlong  # nodes: counted work
+    searched: cython.longlong  # counted work: nodes searched
 
     def __init__(
         self, planned_usage: PlannedUsage, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Node]
@@ -93,9 +95,10 @@ class NodeSearch(PreemptionSnapshot):
     # -- the search ------------------------------------------------------------------------------------
 
     def find(self, ask: Ask, now: int, refused: dict[NodeCandidates, None]) -> tuple[NodeCandidates, list[Any]] | None:
-        """The best set, and the node that it makes room on; empty if there is room already, or will be. None: no set serves.
+        """The best victim set, and the node that it makes room on; None if no victim set is feasible.
 
-        `refused` are sites that will not do.
+        The set is empty if a node has room already, or will have when evicted allocations have ended. `refused` are
+        nodes that the resource manager has refused for this ask.
         """
         amounts: Vec = ask.shape.amounts
         over_quota: Vec | None = self._over_quota(amounts)
@@ -110,7 +113,7 @@ class NodeSearch(PreemptionSnapshot):
         single = self._best_single_victim(ask, over_quota, with_room, refused)
         if single is not None:
             best = single
-            if not single[0][0]:  # nobody bad, and only one
+            if not single[0][0]:  # one victim, and not a reluctant one: no set can be better
                 return single[2], single[3]
         if with_room is not None:
             best = self._better(best, self._search_node(with_room, ask, over_quota, best))
@@ -118,7 +121,11 @@ class NodeSearch(PreemptionSnapshot):
         return None if best is None else (best[2], best[3])
 
     def _over_quota(self, amounts: Vec) -> Vec | None:
-        """What victims must give back so that the ask fits all quotas; None if none could help (law 2)."""
+        """What victims must give back, by type, so that the ask fits the quotas of its queues.
+
+        None if no victims could help: a queue below the root of the search would be above its quota, or that root is
+        the ask's own leaf, in which there are no candidates.
+        """
         over_quota: Vec = new_vec(amounts.n, 0)
         budget: QueueBudget
         d: cython.Py_ssize_t
@@ -147,7 +154,7 @@ class NodeSearch(PreemptionSnapshot):
         return node_group.node.meets(need)
 
     def _node_with_room(self, ask: Ask, refused: dict[NodeCandidates, None]) -> NodeCandidates | None:
-        """The first node that has room already, or will when those have gone that are going."""
+        """The first node that has room already, or will have when evicted allocations have ended."""
         node_group: NodeCandidates
         for each in self.node_groups:
             node_group = each
@@ -162,7 +169,7 @@ class NodeSearch(PreemptionSnapshot):
     @cython.cfunc
     @cython.exceptval(check=False)
     def _enough(self, room: Vec, more: Vec, ask: Vec) -> cython.bint:
-        """Is there room when this is given back?"""
+        """Does the ask fit into `room` when `more` is given back? Only types that it requests are compared."""
         d: cython.Py_ssize_t
         for d in range(ask.n):
             if ask.v[d] > 0 and room.at(d) + more.at(d) < ask.v[d]:
@@ -172,11 +179,14 @@ class NodeSearch(PreemptionSnapshot):
     def _best_single_victim(
         self, ask: Ask, over_quota: Vec, with_room: NodeCandidates | None, refused: dict[NodeCandidates, None]
     ) -> tuple[Any, ...] | None:
-        """The best set of one."""
+        """The best victim set of one: its rank, the node's position, the node, the set; None if there is none.
+
+        If a node has room (`with_room`), the victim serves to keep a quota only, and may be on any node.
+        """
         amounts: Vec = ask.shape.amounts
         c: Candidate
         gone: cython.Py_ssize_t = 0
-        late: bool = False  # one would have served, but for a quota or a refusal
+        late: bool = False  # one was large enough, but for a budget, a quota or a refusal
         found: Candidate | None = None
         where: NodeCandidates | None = None
         if with_room is None:
@@ -210,6 +220,7 @@ class NodeSearch(PreemptionSnapshot):
                 c for c in self.reachable_by_rank if not c.alloc.preempted and not c.node_group.reserved
             ]
         if found is None:
+            # Remembered only if amounts alone were the reason: quotas and refusals differ from ask to ask.
             if with_room is None and not late:
                 self.infeasible.append((ask.shape.need, amounts))
             return None
@@ -225,7 +236,10 @@ class NodeSearch(PreemptionSnapshot):
     def _search_nodes(
         self, ask: Ask, over_quota: Vec, best: tuple[Any, ...] | None, refused: dict[NodeCandidates, None]
     ) -> tuple[Any, ...] | None:
-        """Search the nodes whose bound is better than the best set so far: first the one with the best bound."""
+        """Search the nodes whose bound is better than the best victim set so far, the node with the best bound first.
+
+        A good set early lets the bounds exclude most of the other nodes.
+        """
         start: cython.longlong = self.search.steps
         node_group: NodeCandidates
         first: NodeCandidates | None = None
@@ -257,7 +271,7 @@ class NodeSearch(PreemptionSnapshot):
         return best
 
     def _set_target(self, best: tuple[Any, ...] | None) -> None:
-        """Only what is better than this set is of interest from now on."""
+        """From now on look only for victim sets better than this one; None: for any."""
         if best is None:
             self.target_reluctant = self.target_count = self.target_sum = self.target_created = self.target_seq = (
                 UNLIMITED
@@ -273,7 +287,7 @@ class NodeSearch(PreemptionSnapshot):
 
     @cython.cfunc
     def _target_bound(self) -> cython.void:
-        """Only what is better than the last bound is of interest."""
+        """From now on look only for bounds better than that of the node looked at last."""
         self.target_reluctant = self.bound_reluctant
         self.target_count = self.bound_count
         self.target_sum = self.bound_sum
@@ -282,7 +296,10 @@ class NodeSearch(PreemptionSnapshot):
 
     @cython.cfunc
     def _may_be_better(self, node_group: NodeCandidates, ask: Ask) -> cython.bint:
-        """Could a set for this node be better than what is aimed at? Not if there is room without: others see to that."""
+        """Could a victim set for this node beat the target? No for a node that has room without any victim.
+
+        `_node_with_room` finds such nodes. The node's bound stays in the `bound_…` attributes.
+        """
         bounds: Bounds
         amounts: Vec = ask.shape.amounts
         count: cython.Py_ssize_t
@@ -314,7 +331,7 @@ class NodeSearch(PreemptionSnapshot):
     def _search_node(
         self, node_group: NodeCandidates, ask: Ask, over_quota: Vec, best: tuple[Any, ...] | None
     ) -> tuple[Any, ...] | None:
-        """The best set for this node: its rank, the node's place, the node, the set."""
+        """The best victim set for this node: its rank, the node's position, the node, the set; None if none will do."""
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
         here: Vec = new_vec(amounts.n, 0)
@@ -329,13 +346,16 @@ class NodeSearch(PreemptionSnapshot):
         return None if found is None else (rank_of(found), node_group.order, node_group, found)
 
     def _helpful_elsewhere(self, node_group: NodeCandidates, over_quota: Vec) -> list[Any]:
-        """Candidates on other nodes that may help with a quota: of those that are alike the newest, as many as help."""
+        """Candidates on other nodes that may help to keep a quota, at most `FAR_MAX`.
+
+        Of candidates alike in leaf, reluctance, priority and amounts the newest are taken, no more than could help.
+        """
         c: Candidate
         d: cython.Py_ssize_t
         helpful: cython.longlong
         taken: dict[object, int] = {}
         found: list[Any] = []
-        for each in self.by_rank:  # of those that are alike the newest come first
+        for each in self.by_rank:  # among candidates that are alike, the newest come first
             c = each
             if c.node_group is node_group or not c.usable():
                 continue

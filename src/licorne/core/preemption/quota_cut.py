@@ -1,16 +1,18 @@
-"""What a lowered quota costs: how much is taken from which queue, and from whom.
+"""Enforcing a lowered quota: how much is taken from which queue, and which allocations are evicted.
 
 Source: docs/spec/preemption.md, sections 4.3 to 4.5.
 
-The amount above the max is shared out among the queues below by what each uses above its guarantee, down to the leaves;
-in each leaf `licorne.core.preemption.leaf_victims` picks the victims that fit its share. Two rules are stricter than the original's:
+The amount above the max is divided among the queues below, in proportion to what each uses above its guarantee, down to
+the leaves; in each leaf `licorne.core.preemption.leaf_victims` picks the victims that fit its share. Two rules are
+stricter than the original's:
 
-* nobody falls below a guarantee: a victim is taken only if its queue, and each one above it up to the one whose max was
-  lowered, keeps what it is guaranteed of the types that the victim uses. For the same reason what a queue lacks of its
-  guarantee does not count as something that it has above it (section 4.4, Q).
+* no queue falls below its guarantee: an allocation is a victim only if its queue, and each queue above it up to the one
+  whose max was lowered, keeps what it is guaranteed of the types that the victim uses. For the same reason what a queue
+  lacks of its guarantee does not count as surplus (section 4.4, Q).
 * what is being evicted already counts as gone, not only for the amount but also for the shares.
 
-Amounts are maps from a type's place to int, only of the types that count, so that "not listed" is plain to see.
+Amounts are maps from a type's index to an int. They hold only the types that count, so that a type that is not listed
+can be told from an amount of 0.
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
 Room = dict[int, int]
-"""Amounts by the place of their type."""
+"""Amounts by the index of their type."""
 
 STEPS = 20_000
-"""The search for the best victims takes so many steps in one run, over all leaves; in each leaf no less than ..."""
+"""How many steps the search for the best victims may take in one run, divided among the leaves."""
 STEPS_OF_A_LEAF = 500
+"""How many steps it may take in each leaf at least."""
 
 RULE = (
     "a queue whose max was lowered gives back what it uses above it, when its delay is over"
@@ -41,7 +44,7 @@ RULE = (
 
 
 def enforce(partition: Partition, queue: Queue) -> None:
-    """Evict what the queue uses above its max, as far as that is possible; nothing, if it is not."""
+    """Evict what the queue uses above its max, as far as guarantees and the sizes of allocations allow."""
     excess = above_max(queue)
     amount = above_guarantees(queue, excess)
     victims = select(queue, amount)
@@ -65,20 +68,21 @@ def enforce(partition: Partition, queue: Queue) -> None:
 
 
 def used(queue: Queue) -> list[int]:
-    """What the queue uses, by type, without what is being evicted."""
+    """What the queue uses, by the index of the type, without what is being evicted."""
     return [amount - queue.preempting.at(d) for d, amount in enumerate(queue.allocated.values())]
 
 
 def above_max(queue: Queue) -> Room:
-    """What the queue uses above its own max."""
+    """What the queue uses above its own max, without what is being evicted."""
     limit = queue.limit
     return {d: amount - limit.at(d) for d, amount in enumerate(used(queue)) if amount > limit.at(d)}
 
 
 def above_guarantees(queue: Queue, excess: Room) -> Room:
-    """The amount to be given back (section 4.3): no more of a type than this queue, or one above, has above its guarantee.
+    """The amount to be given back (section 4.3).
 
-    Of several the one with the most counts, and a queue that has not reached its guarantee does not.
+    It is `excess`, but of a type no more than this queue or an ancestor uses above its guarantee. Of these the queue
+    with the most above its guarantee counts; a queue that has not reached its guarantee does not count.
     """
     amount = dict(excess)
     for d in excess:
@@ -96,7 +100,7 @@ def above_guarantees(queue: Queue, excess: Room) -> Room:
 
 
 def shares(queue: Queue, amount: Room) -> Iterator[tuple[Queue, Room]]:
-    """The leaves below that give something, with the share of each, by name (section 4.4)."""
+    """The leaves below the queue that give something back, with the share of each, by name (section 4.4)."""
     if not any(amount.values()):
         return
     if queue.is_leaf:
@@ -115,7 +119,7 @@ def shares(queue: Queue, amount: Room) -> Iterator[tuple[Queue, Room]]:
 
 
 def _surplus(queue: Queue) -> Room:
-    """What the queue uses above its guarantee; of a queue that is guaranteed something, only in types of its guarantee."""
+    """What the queue uses above its guarantee; if it has one, only the types that the guarantee lists."""
     guaranteed = queue.guaranteed_config
     return {
         d: amount - max(0, queue.guaranteed.at(d))
@@ -125,9 +129,10 @@ def _surplus(queue: Queue) -> Room:
 
 
 def select(queue: Queue, amount: Room) -> list[Ask]:
-    """The victims of all leaves below, leaf by leaf and in each application by application, the newest first."""
+    """The victims in all leaves below the queue: leaf by leaf, application by application, the newest first."""
     found: list[Ask] = []
-    spare: dict[Queue, Room] = {}  # what each queue may still give without falling below its guarantee
+    # What each queue may still give without falling below its guarantee. Leaves share it, as they share ancestors.
+    spare: dict[Queue, Room] = {}
     leaves = list(shares(queue, amount))
     for leaf, share in leaves:
         room = dict(share)
@@ -149,7 +154,7 @@ def select(queue: Queue, amount: Room) -> list[Ask]:
 
 
 def _spare(queue: Queue) -> Room:
-    """What the queue uses above its guarantee, of each type that is guaranteed; negative where it lacks something."""
+    """What the queue uses above its guarantee, by type that is guaranteed; negative where it uses less."""
     present = used(queue)
     return {
         d: (present[d] if d < len(present) else 0) - least
@@ -159,7 +164,10 @@ def _spare(queue: Queue) -> Room:
 
 
 def _candidates(leaf: Queue, share: Room) -> list[Ask]:
-    """Who may be a victim in a leaf, and would bring something (section 4.5); of one ask the last to be placed first."""
+    """The allocations of a leaf that may be evicted and would give something back (section 4.5).
+
+    Allocations of an application come in reverse order, so that of one ask the one that was placed last comes first.
+    """
     wanted = [d for d, amount in share.items() if amount > 0]
     app: Application
     return [

@@ -1,14 +1,15 @@
 """When a lowered quota is enforced: the start times of queues (docs/spec/preemption.md, sections 4.1 and 4.2).
 
-A queue that uses more than its max after a reload, or because usage was forced upon it, gets a start time: now and its
-delay (`quota.preemption.delay`). When that has come and it still uses too much, allocations below it are evicted
+A queue that uses more than its max after a reload, or because usage was forced upon it, gets a start time: the current
+time plus its delay (`quota.preemption.delay`). If it still uses too much at that time, allocations below it are evicted
 (`licorne.core.preemption.quota_cut`), once. Until then it shrinks by itself, as what ends is not replaced.
 
-The original looks at every queue each second; here the earliest start time is a deadline. It drops a start time at the
-first look that finds the queue within its max. Nobody looks here, but nothing is lost: a queue within its max comes to
-use more only by a forced increase or a reload, and these ask first whether it was within its max until then.
+The original checks every queue each second, and drops a start time at the first check that finds the queue within its
+max. Here the earliest start time is a deadline, and no queue is checked in between. Nothing is lost by that: a queue
+within its max comes to use more only by a forced increase or a reload, and both first check whether the queue was
+within its max until then; if it was, an old start time does not count.
 
-Root is left out: its max is the size of the cluster, which nobody lowers by a configuration.
+The root queue has no start time: its max is the size of the cluster, which no configuration lowers.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
 AGAIN_NS = SECOND_NS
-"""A start time that has passed and was not acted on is moved so far from now: to the original's next look."""
+"""A start time that has passed without effect is moved to this long after now: to the original's next check."""
 
 
 class LoweredQuota(msgspec.Struct, frozen=True):
-    """What a queue's configuration said: its max, by type, None if it had none; its delay (ns); was it within its max?"""
+    """A queue before a reload: its configured max by type (None: it had none), its delay, and whether it kept its max.
+
+    With a delay of 0 its quota was never enforced.
+    """
 
     maximum: dict[str, int] | None
     delay_ns: int
@@ -42,7 +46,10 @@ class LoweredQuota(msgspec.Struct, frozen=True):
 
 
 class QuotaChanges:
-    """The start times of one partition's queues. `starts` may hold some that are out of date, see `start_ns`."""
+    """The start times of one partition's queues, in ns.
+
+    `starts` may still hold a queue that is within its max by now; `start_ns` leaves such queues out.
+    """
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
@@ -51,11 +58,17 @@ class QuotaChanges:
 
     @property
     def enabled(self) -> bool:
-        """Does the partition want this (`preemption.quotapreemptionenabled`)? Start times are kept without it, too."""
+        """Are lowered quotas enforced in this partition (`preemption.quotapreemptionenabled`)?
+
+        Start times are kept in any case, so that they are right when it is switched on.
+        """
         return self._partition.config.quota_preemption_enabled
 
     def start_ns(self, queue: Queue) -> int | None:
-        """From when on the queue's max is enforced; None: it uses no more than that, or what it uses is left to it."""
+        """The time (ns) at which the queue's max will be enforced.
+
+        None if the queue is within its max, or has no start time and keeps what it uses.
+        """
         return self.starts.get(queue) if over(queue) else None
 
     # -- configuration ---------------------------------------------------------------------------------
@@ -99,7 +112,7 @@ class QuotaChanges:
         return start  # raised without a start time; or raised here and lowered there: nothing changes
 
     def removed(self) -> None:
-        """The cleaner has removed queues."""
+        """Drop the start times of queues that the cleaner has removed."""
         if self.starts:
             find = self._partition.tree.find
             self.starts = {queue: start for queue, start in self.starts.items() if find(queue.path) is queue}
@@ -108,9 +121,10 @@ class QuotaChanges:
     # -- usage -----------------------------------------------------------------------------------------
 
     def usage_forced(self, leaf: Queue, more: Vec) -> None:
-        """So much more is used in this queue, without a look at its max (recovery, placed elsewhere, resized).
+        """Set start times after usage of a leaf grew by `more` without a check of any max.
 
-        `more` may be negative in some types; if no type has grown this is no increase.
+        That happens on recovery, for allocations that were placed elsewhere, and when one is resized. `more` may be
+        negative in some types; it is an increase only if some type has grown.
         """
         if not any(amount > 0 for amount in more.values()):
             return
@@ -126,9 +140,10 @@ class QuotaChanges:
     # -- time ------------------------------------------------------------------------------------------
 
     def due(self) -> None:
-        """A start time has come: enforce the quotas whose turn it is, parents before children.
+        """Enforce the quotas whose start time has come, parents before children.
 
-        Below a queue that is enforced nothing else is: it is looked at again when that has had a second to show.
+        While a queue's quota is enforced, none below it is: those queues are due again a second later, when the effect
+        of the first evictions can be seen.
         """
         self._timer = None
         partition = self._partition
@@ -141,7 +156,7 @@ class QuotaChanges:
         mine = [queue for queue, start in self.starts.items() if start <= partition.now]
         for queue in sorted(mine, key=_walk_order):
             if any(upper in enforced for upper in queue.lineage()):
-                continue  # it keeps a start time that has passed
+                continue  # its start time has passed and stays, so `_arm` moves it by a second
             del self.starts[queue]
             if over(queue):
                 enforced[queue] = None
@@ -149,7 +164,7 @@ class QuotaChanges:
         self._arm()
 
     def _arm(self) -> None:
-        """Set the deadline of the earliest start time; one that has passed is moved, so that time can come to it."""
+        """Set the deadline to the earliest start time; a start time that has passed is moved to `AGAIN_NS` from now."""
         timers, now = self._partition.timers, self._partition.now
         timers.cancel(self._timer)
         self._timer = None
@@ -162,7 +177,10 @@ class QuotaChanges:
     # -- proof -----------------------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """Prove that start times belong to queues that may have one, and that time will bring them to notice."""
+        """Check that start times belong to queues that may have one, and that a deadline is set for the earliest.
+
+        Raises AssertionError.
+        """
         for queue in self.starts:
             assert self._partition.tree.find(queue.path) is queue, f"{queue.path}: a start time, but the queue is gone"
             ripe = queue.managed and queue.parent is not None and delay_ns(queue) > 0
@@ -174,12 +192,12 @@ class QuotaChanges:
 
 
 def delay_ns(queue: Queue) -> int:
-    """How long after its max was lowered it is enforced; 0: never."""
+    """How long (ns) after the max of a queue was lowered it is enforced; 0: never."""
     return min(queue.settings.quota_preemption_delay_ns, TIME_MAX_NS)
 
 
 def over(queue: Queue, without: Vec | None = None) -> bool:
-    """Does the queue use more than its own max in any type; or would it without these amounts?"""
+    """Does the queue use more than its own max in any type? With `without`: would it, without these amounts?"""
     for d, most in enumerate(queue.limit.values()):
         if most != UNLIMITED and queue.allocated.at(d) - (0 if without is None else without.at(d)) > most:
             return True
@@ -187,9 +205,9 @@ def over(queue: Queue, without: Vec | None = None) -> bool:
 
 
 def _compared(old: dict[str, int] | None, new: dict[str, int]) -> set[str]:
-    """What the new max is to the old one, over all types, a missing one being 0: raised, lowered, or both, or the same.
+    """Whether the new max was raised, lowered, both (in different types), or is the same; a missing type counts as 0.
 
-    So a max that is set for the first time is not lowered, and one of which a type is taken away is.
+    So a max that is set for the first time is raised, and one from which a type is removed is lowered.
     """
     if old is None:
         return {"raised"}
@@ -202,5 +220,5 @@ def _compared(old: dict[str, int] | None, new: dict[str, int]) -> set[str]:
 
 
 def _walk_order(queue: Queue) -> list[str]:
-    """Parents first, siblings by name."""
+    """Sort key: parents before children, siblings by name."""
     return queue.path.split(".")

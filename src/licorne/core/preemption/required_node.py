@@ -1,10 +1,10 @@
-"""Preemption: victims are told to go, and room is made for an ask that requires its node.
+"""Preemption for an ask that requires its node, and the eviction of a whole victim set.
 
 Source: docs/spec/preemption.md, sections 1 and 3.
 
-The node of such an ask (a daemon) holds a reservation for it; allocations of no higher priority make room. What is free
-on the node, and what is going already, counts before anybody is evicted. For asks below the guarantee of their queue
-see `licorne.core.preemption.guaranteed`.
+An ask that requires a node (a pod of a DaemonSet) has reserved that node; allocations there of no higher priority make
+room for it. What is free on the node, and what evicted allocations will give back, is used before any other allocation
+is evicted. For asks whose queue is below its guarantee see `licorne.core.preemption.guaranteed`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
-    """Evict what is needed on the node for this ask; False, and nothing changed, if that would not help or is not needed."""
+    """Evict what is needed on the node for this ask, which gets a claim.
+
+    False, and nothing changed, if evictions are not needed or would not help.
+    """
     if not ask.shape.need.matches(node):
         return False  # it could not run there if the node were empty
     lacking = _lacking(ask, node)
@@ -65,7 +68,7 @@ def evict(
     message: str,
     rule: str,
 ) -> list[Eviction]:
-    """Tell them all to go, in the order of their rank, and note why."""
+    """Evict all victims of one ask, in the order of their rank; return the records of the evictions."""
     records = []
     asking: Application = ask.app
     for victim in sorted(victims, key=rank):
@@ -88,7 +91,11 @@ def evict(
 
 
 def rank(alloc: Ask) -> tuple[int, int, int, int]:
-    """Class (ordinary, refuses preemption, originator), lower priority, newest first, of equally old the last to come."""
+    """The order in which victims are released.
+
+    First by class (ordinary, refuses preemption, originator), then the lower priority, then the newer allocation; of
+    equally old ones the last to arrive.
+    """
     if alloc.originator:
         kind = 3
     else:
@@ -97,7 +104,7 @@ def rank(alloc: Ask) -> tuple[int, int, int, int]:
 
 
 def _lacking(ask: Ask, node: Node) -> Vec:
-    """What the ask lacks on the node when all have gone that are going, and others have what was made free for them."""
+    """What the ask will lack on the node when evicted allocations have ended and other claims there are used."""
     lacking: Vec = ask.shape.amounts.clone()
     lacking.minus(node.free)
     for alloc in node.allocations:
@@ -110,7 +117,7 @@ def _lacking(ask: Ask, node: Node) -> Vec:
 
 
 def _candidates(ask: Ask, node: Node) -> list[Candidate]:
-    """Who may be evicted on the node."""
+    """The allocations on the node that may be evicted for the ask."""
     wanted = {d for d, amount in enumerate(ask.shape.amounts.values()) if amount}
     leaf_group = LeafCandidates(QueueBudget(ask.app.queue, None, Vec()), [])
     node_group = NodeCandidates(node, 0)

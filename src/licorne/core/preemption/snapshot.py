@@ -1,9 +1,10 @@
-"""A picture of all that may be evicted for asks of a kind, and what of it changes as some are.
+"""A snapshot of all candidates for eviction, and its update after evictions.
 
 Source: docs/spec/preemption.md, sections 2.4 to 2.7.
 
-It is made once for all asks of a leaf with the same priority, the same root of the search and the same types, and kept
-while nothing but preemption happens.
+Collecting the candidates of a large cluster costs far more than one search among them. So a snapshot is made once for
+all asks of a leaf with the same priority, the same root of the search and the same types, and is kept while nothing but
+preemption happens. Each eviction then updates only the queue budgets, leaf groups and node groups that it touches.
 """
 
 from __future__ import annotations
@@ -38,29 +39,33 @@ if TYPE_CHECKING:
 
 @cython.cclass
 class PreemptionSnapshot:
-    """All eligible victims for asks like the first one. `budgets` are the queues looked at so far."""
+    """All candidates for asks like the first one. `budgets` has an entry for each queue that was needed so far."""
 
     planned_usage: PlannedUsage
     leaf: Queue
     top: Queue  # the root of the search
     budgets: dict[Queue, QueueBudget]
-    path: list[QueueBudget]  # the ask's leaf, and up to root
+    path: list[QueueBudget]  # from the ask's leaf up to the root queue
     ancestors: dict[Queue, None]
     has_guarantee: cython.bint  # the leaf has a guarantee of its own
-    wanted: list[int]  # the places of the types that are wanted
+    wanted: list[int]  # indices of the types that the ask requests
     leaf_groups: list[LeafCandidates]
     node_groups: list[NodeCandidates]  # in node order
     by_node: dict[Node | None, NodeCandidates]
-    by_rank: list[Candidate]  # candidates in the order of sets of one
-    reachable_by_rank: list[Candidate]  # the same without many that are gone, or whose node is closed
+    by_rank: list[Candidate]  # all candidates, the best victim set of one first
+    reachable_by_rank: list[Candidate]  # `by_rank` without most of those that were evicted, or whose node is reserved
     max_room: Vec  # no node has more room than this when one victim goes
-    guarded_ancestors: list[QueueBudget]  # levels of `path` that must keep a guarantee
-    slack_size: Vec | None  # the size that their slack is for
+    guarded_ancestors: list[QueueBudget]  # queues of `path` that must keep their guarantee
+    slack_size: Vec | None  # the size of the ask for which their slack was computed
 
     def build(
         self, planned_usage: PlannedUsage, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Node]
     ) -> None:
-        """Look at everything that matters to asks like this one; `nodes` in their order."""
+        """Collect the candidates for asks like this one.
+
+        `top` is the root of the search, `seen` the ask's priority as each queue from its leaf to `top` sees it; `nodes`
+        are all nodes, in their order.
+        """
         d: cython.Py_ssize_t
         budget: QueueBudget
         queue: Queue | None
@@ -103,7 +108,7 @@ class PreemptionSnapshot:
                 node_group.room.plus(alloc.shape.amounts)
 
     def budget(self, queue: Queue) -> QueueBudget:
-        """The queue with what may be taken from it; those above it too."""
+        """The budget of the queue, made with those of its ancestors if it is new."""
         found: QueueBudget | None = self.budgets.get(queue)
         if found is None:
             above = None if queue.parent is None else self.budget(queue.parent)
@@ -111,20 +116,23 @@ class PreemptionSnapshot:
             found.on_path = queue in self.ancestors
             inside = queue is not self.top and (above is not None and (above.queue is self.top or above.inside))
             found.inside = inside
-            # Who claims what is guaranteed to an ancestor must not take it from below that ancestor.
+            # An ask that uses an ancestor's guarantee must not take the room for it from below that same ancestor.
             found.guarded = inside or (found.on_path and not self.has_guarantee)
             found.recompute(new_vec(0, 0))
             self.budgets[queue] = found
         return found
 
-    # -- who is eligible (section 2.4) -----------------------------------------------------------------
+    # -- candidates (section 2.4) ----------------------------------------------------------------------
 
     def _descend(
         self, queue: Queue, seen: dict[Queue, int], priority: int, fenced: bool, carried: int, frozen: int | None
     ) -> None:
-        """`priority`: the ask's, as this queue sees it; `carried`: the offsets between the root of the search and it.
+        """Collect the candidates below this queue.
 
-        Inside a priority fence (`fenced`) it is compared with fences alone, and all count with the outer one's (`frozen`).
+        `priority` is the ask's priority as this queue sees it; `carried` the sum of the priority offsets between the
+        root of the search and this queue. Inside a priority fence (`fenced`) the ask's priority is compared with the
+        offsets of further fences only, not with those of allocations, and every candidate has the priority of the
+        outermost fence (`frozen`).
         """
         child: Queue
         if queue is self.leaf or queue.allocated.zero():
@@ -141,11 +149,11 @@ class PreemptionSnapshot:
                 self._descend(child, seen, seen[child], False, below, kept)
             elif not child.fence:
                 self._descend(child, seen, priority - child.offset, fenced, below, kept)
-            elif child.offset <= priority:  # also a fence within a fence
+            elif child.offset <= priority:  # a fence of higher priority hides everything below it, also within a fence
                 self._descend(child, seen, priority, True, below, kept)
 
     def _gather(self, leaf: Queue, highest: int | None, carried: int, frozen: int | None) -> None:
-        """The candidates of a leaf; `highest`: no one of a higher priority than this."""
+        """Collect the candidates of a leaf; allocations of a priority above `highest` are none."""
         budget: QueueBudget | None = self.budget(leaf)
         victim: Ask
         node_group: NodeCandidates | None
@@ -183,11 +191,14 @@ class PreemptionSnapshot:
                 return True
         return False
 
-    # -- what changes ----------------------------------------------------------------------------------
+    # -- updates ---------------------------------------------------------------------------------------
 
     @cython.ccall
     def set_ask_size(self, amounts: Vec) -> cython.void:
-        """The next ask has this size: queues that it shares with victims may lose more or less."""
+        """Prepare for an ask of this size.
+
+        Its placement adds to the queues that it shares with candidates, so these queues may lose more or less.
+        """
         budget: QueueBudget
         if self.slack_size is not None and (not self.guarded_ancestors or self.slack_size.same(amounts)):
             return
@@ -198,7 +209,10 @@ class PreemptionSnapshot:
         self._recompute_leaf_groups(None)
 
     def apply_eviction(self, changed: dict[Queue, None], victims: list[Any], reserved_node: Node | None) -> None:
-        """Somebody was evicted, and a node is kept; the ledger has been told, the plan of `changed` queues is another."""
+        """Update the snapshot after an eviction: the victims leave, and a node is now reserved for the ask.
+
+        `changed` are the queues whose planned usage has changed; `PlannedUsage` must have been updated before.
+        """
         budget: QueueBudget
         node_group: NodeCandidates | None
         empty: Vec = new_vec(0, 0)
@@ -218,7 +232,10 @@ class PreemptionSnapshot:
         self._recompute_leaf_groups(changed)
 
     def _recompute_leaf_groups(self, changed: dict[Queue, None] | None) -> None:
-        """What each leaf may lose now; where that is another matter for anybody, bounds of nodes are taken anew."""
+        """Recompute what each leaf may lose, and mark node bounds as stale where other candidates may count now.
+
+        `changed` are the queues whose planned usage has changed; None: only the size of the ask has.
+        """
         leaf_group: LeafCandidates
         budget: QueueBudget | None
         touched: bool
@@ -232,6 +249,7 @@ class PreemptionSnapshot:
                 budget = budget.parent
             if not touched:
                 continue
+            # If even the largest candidate could go before and can go now, no candidate changed: bounds stay valid.
             could = leaf_group.eligible and leaf_group.max_loss.covers(leaf_group.largest)
             leaf_group.recompute()
             if changed is not None:
@@ -243,7 +261,7 @@ class PreemptionSnapshot:
                     member.node_group.stale = True
 
     def _compute_max_room(self) -> None:
-        """`max_room`, as an upper bound of what a node can have when one victim has gone."""
+        """Compute `max_room`: an upper bound, by type, of what can be free on any node when one victim has ended."""
         node_group: NodeCandidates
         best: Vec
         for each in self.node_groups:

@@ -1,13 +1,15 @@
-"""The best set of victims: who is evicted so that an ask has room (docs/spec/preemption.md, sections 2 and 3).
+"""The best victim set on one node: which allocations are evicted so that an ask has room.
 
-A set serves if what its members on the node give back covers what is lacking there (`short_on_node`), what all of them give back
-covers what is over a quota (`whole`), and no queue falls below what is guaranteed to it. Of all sets that serve the best
-has, in this order, the fewest bad members (opted out, or originator), the fewest members, the lowest sum of priorities,
-and is the newest: members compared one by one, newest first.
+Source: docs/spec/preemption.md, sections 2 and 3.
 
-The search is exact: for each number of bad members and of members, the combinations in the order of newness, cut where
-not enough can be reached, or nothing better. It counts its steps; one that takes too many is given up for a greedy set
-from which everybody is taken who can be left out.
+A victim set is feasible if its members on the node give back at least what is lacking there (`short_on_node`), all of
+its members together at least what is over a quota (`short_of_quota`), and no queue falls below its guarantee. The best
+feasible set has, in this order, the fewest reluctant members (opted out, or originator), the fewest members, the lowest
+sum of priorities, and is the newest: members are compared one by one, newest first.
+
+The search is exact. For each number of reluctant members and of members it tries the combinations in the order of
+newness, and cuts a branch that can give too little, or nothing better. It counts its steps; a search that takes too
+many is replaced by a greedy one, whose set then loses every member that it can do without.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ else:
     from .candidates import Candidate, LeafCandidates, QueueBudget
 
 STEPS_MAX = cython.declare(cython.longlong, 20_000)
-"""How many steps a search may take before it is given up for a greedy set."""
+"""How many steps an exact search may take before a greedy one replaces it."""
 POOL_MAX = cython.declare(cython.Py_ssize_t, 200)
 """With more candidates than this no exact search is tried."""
 
 
 def rank_of(chosen: list[Candidate]) -> tuple[int, int, int, list[tuple[int, int]]]:
-    """What sets are compared by: the smallest is the best."""
+    """The rank of a victim set: reluctant members, members, sum of priorities, ages. The smallest rank is the best."""
     return (
         sum([c.reluctant for c in chosen]),
         len(chosen),
@@ -46,21 +48,22 @@ def rank_of(chosen: list[Candidate]) -> tuple[int, int, int, list[tuple[int, int
 
 @cython.cclass
 class VictimSearch:
-    """Looks for the best set among the candidates of a pool."""
+    """The search for the best victim set among the candidates of a pool."""
 
     pool: list[Candidate]  # newest first
-    amounts_on_node: list[Vec]  # for each of them: its amounts if it is on the node, else nothing
-    short_on_node: Vec  # what is lacking on the node, and what over all: nothing below 0
-    short_of_quota: Vec
-    largest_on_node: list[Vec]  # the largest amounts from this place on
-    largest: list[Vec]
-    lowest_priority: list[int]  # the lowest priority from this place on
-    reluctant_from: list[int]  # how many bad ones there are from this place on
+    amounts_on_node: list[Vec]  # by index in the pool: the candidate's amounts if it is on the node, else empty
+    short_on_node: Vec  # what is still lacking on the node; at 0 or below, nothing is
+    short_of_quota: Vec  # what must still be given back to keep the quotas, on whatever node
+    # Of the candidates from this index of the pool on:
+    largest_on_node: list[Vec]  # the largest amounts on the node, by type
+    largest: list[Vec]  # the largest amounts, by type
+    lowest_priority: list[int]
+    reluctant_from: list[int]  # the number of reluctant ones
     picked: list[Candidate]
     best: list[Candidate] | None
     best_sum: cython.longlong
-    steps_left: cython.longlong  # steps
-    steps: cython.longlong  # of all searches: counted work
+    steps_left: cython.longlong  # of the search that is running
+    steps: cython.longlong  # counted work: steps of all searches
 
     def __init__(self) -> None:
         self.pool = []
@@ -85,9 +88,9 @@ class VictimSearch:
         short_of_quota: Vec,
         bound: tuple[int, int, int, list[tuple[int, int]]] | None,
     ) -> list[Any] | None:
-        """The best set of candidates on the node (`amounts_on_node`) and elsewhere (`far`), None if no set serves.
+        """The best victim set among candidates on the node (`near`) and elsewhere (`far`); None if none is feasible.
 
-        One that is worse than `bound` need not be found.
+        `bound` is the rank of a set that is known: one that is worse need not be found.
         """
         nothing: Vec = new_vec(0, 0)
         both: list[Any] = [(c.newness, c, c.amounts) for c in near]
@@ -133,7 +136,7 @@ class VictimSearch:
             self.reluctant_from[i] = self.reluctant_from[i + 1] + (1 if c.reluctant else 0)
 
     def _reachable(self) -> bool:
-        """Could all of them together do, each leaf giving no more than it may?"""
+        """Would all candidates together be enough, if each leaf gives no more than it may lose?"""
         c: Candidate
         given: dict[LeafCandidates, Vec] = {}
         total: Vec = new_vec(0, 0)
@@ -184,7 +187,7 @@ class VictimSearch:
 
     @cython.cfunc
     def _enough(self, count: cython.Py_ssize_t) -> cython.bint:
-        """Can so many be enough, the largest of each type being taken?"""
+        """Could `count` candidates be enough? For each type on its own, the `count` largest of it are compared."""
         d: cython.Py_ssize_t
         i: cython.Py_ssize_t
         for d in range(max(self.short_on_node.n, self.short_of_quota.n)):
@@ -204,7 +207,10 @@ class VictimSearch:
     def _pick(
         self, start: cython.Py_ssize_t, count: cython.Py_ssize_t, reluctant: cython.Py_ssize_t, total: cython.longlong
     ) -> cython.void:
-        """Pick `count` more from `start` on, `reluctant` of them bad; those picked already have priorities of this sum."""
+        """Pick `count` more candidates from index `start` on, `reluctant` of them reluctant.
+
+        `total` is the sum of priorities of those picked already.
+        """
         i: cython.Py_ssize_t
         c: Candidate
         least: cython.longlong
@@ -238,7 +244,7 @@ class VictimSearch:
 
     @cython.cfunc
     def _within_reach(self, i: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.bint:
-        """Can what is lacking come from `count` of those from `i` on?"""
+        """Can `count` candidates from index `i` on give what is lacking? (One of them must give its share of it.)"""
         d: cython.Py_ssize_t
         near: Vec = cython.cast(Vec, self.largest_on_node[i])
         most: Vec = cython.cast(Vec, self.largest[i])
@@ -252,7 +258,7 @@ class VictimSearch:
 
     @cython.cfunc
     def _covered(self) -> cython.bint:
-        """Is nothing lacking any more?"""
+        """Do the candidates that were added give all that is needed, on the node and for the quotas?"""
         d: cython.Py_ssize_t
         for d in range(self.short_on_node.n):
             if self.short_on_node.v[d] > 0:
@@ -264,7 +270,7 @@ class VictimSearch:
 
     @cython.cfunc
     def _add(self, c: Candidate, near: Vec) -> cython.bint:
-        """Add it to the set, unless a queue would fall below its guarantee."""
+        """Add a candidate to the set; False, and nothing changed, if a queue would fall below its guarantee."""
         budget: QueueBudget
         for each in c.leaf_group.budgets:
             budget = each
@@ -289,7 +295,7 @@ class VictimSearch:
     # -- greedy ----------------------------------------------------------------------------------------
 
     def _greedy(self) -> list[Any] | None:
-        """Take whoever brings something that is lacking, the best first; then leave out whom one can."""
+        """A greedy victim set: add candidates that give something lacking, the best first; then drop unneeded ones."""
         c: Candidate
         near: Vec
         found: list[Any] = []
@@ -305,6 +311,7 @@ class VictimSearch:
                 positions[c] = i
                 found.append(c)
         feasible = self._covered()
+        # The worst are dropped first. Whatever remains is taken out below, so that budgets and shortages are as before.
         for c in reversed(found.copy()):
             self._remove(c, self.amounts_on_node[positions[c]])
             if not feasible or self._covered():
@@ -317,7 +324,7 @@ class VictimSearch:
 
     @cython.cfunc
     def _helps(self, amounts: Vec, near: Vec) -> cython.bint:
-        """Does it bring anything of what is lacking?"""
+        """Does the candidate give anything of a type that is lacking?"""
         d: cython.Py_ssize_t
         for d in range(max(self.short_on_node.n, self.short_of_quota.n)):
             if self.short_on_node.at(d) > 0 and near.at(d) > 0:
@@ -328,7 +335,7 @@ class VictimSearch:
 
 
 def wanted_part(lacking: Vec, wanted: Vec) -> Vec:
-    """What is lacking of what is wanted, nothing below 0."""
+    """What is lacking of the types that are wanted; 0 where nothing is."""
     d: cython.Py_ssize_t
     found: Vec = new_vec(wanted.n, 0)
     for d in range(wanted.n):

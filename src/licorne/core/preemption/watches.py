@@ -1,4 +1,8 @@
-"""Which leaves are looked at again for preemption, and when (`licorne.core.preemption.guaranteed`)."""
+"""When a leaf queue whose searches for victims failed may search again.
+
+Preemption for guarantees (`licorne.core.preemption.guaranteed`) keeps one entry, and at most one deadline, for each
+leaf that has asks which may preempt. So a leaf is visited when its first ask is due, and not in every pass.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,14 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
 RETRIES_KEPT = 1_000
-"""With more leaves than this, and twice those that are needed, those that have nothing pending are forgotten."""
+"""Entries of leaves without pending asks are dropped once there are this many entries.
+
+The next cleaning is due at twice the number that is left, but not below this.
+"""
 
 
 class FailedSearch(msgspec.Struct, frozen=True):
-    """A search for victims that found none: when it ran, the partition's count of changes then, and why it failed."""
+    """A search that found no victims: when it ran, the generation of the node index then, and why it failed."""
 
     at_ns: int
     generation: int
@@ -25,7 +32,10 @@ class FailedSearch(msgspec.Struct, frozen=True):
 
 
 class LeafRetry:
-    """A leaf with asks that may preempt, and the moment at which the first of them may try."""
+    """A leaf with asks that may preempt, its failed searches, and the deadline of the first ask that may try.
+
+    `due_ns` is the time of `timer`; before `pause_ns` the leaf makes no search, after too many without result.
+    """
 
     def __init__(self, leaf: Queue) -> None:
         self.leaf = leaf
@@ -36,7 +46,7 @@ class LeafRetry:
 
 
 class LeafRetries:
-    """The watches of one partition, by leaf."""
+    """The entries (`LeafRetry`) of one partition, by leaf."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
@@ -44,11 +54,11 @@ class LeafRetries:
         self._max = RETRIES_KEPT
 
     def find(self, leaf: Queue) -> LeafRetry | None:
-        """That of this leaf, None if it has none."""
+        """The entry of this leaf; None if it has none."""
         return self._by_leaf.get(leaf)
 
     def of(self, leaf: Queue) -> LeafRetry:
-        """That of this leaf, which is made if it has none."""
+        """The entry of this leaf, made if it has none."""
         retry = self._by_leaf.get(leaf)
         if retry is None:
             if len(self._by_leaf) >= self._max:
@@ -58,12 +68,12 @@ class LeafRetries:
         return retry
 
     def drop(self, unneeded: Callable[[Queue], bool]) -> list[Queue]:
-        """Forget those of these leaves, with their deadlines; which they were."""
+        """Drop the entries of leaves for which `unneeded` is true, with their deadlines; return these leaves."""
         dropped = [leaf for leaf in self._by_leaf if unneeded(leaf)]
         for leaf in dropped:
             self._timers.cancel(self._by_leaf.pop(leaf).timer)
         return dropped
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all entries and their deadlines."""
         self.drop(lambda _: True)
