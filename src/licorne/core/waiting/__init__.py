@@ -1,8 +1,8 @@
-"""The sums that decisions look at, and what wakes what waits.
+"""The sums that decisions depend on, and the wake-ups of asks and applications that wait.
 
-Whatever changes a sum here wakes those for whom the change can make a difference; nothing else is tried again.
+A change of a sum wakes the applications to which it can make a difference; nothing else is tried again.
 
-accounting      every sum that an ask or an allocation is part of is changed here
-parking         what an ask waits for, and what ends that
-sleepers        which applications and queues have something to try
+accounting      the one writer of every sum that an ask or an allocation is part of
+parking         what a parked ask waits for, and which event ends that
+sleepers        which applications and queues are awake, that is, have something to try
 """

@@ -1,8 +1,9 @@
-"""The books: every sum that an ask or an allocation is part of is changed here, and nowhere else.
+"""Accounting: every sum that an ask or an allocation is part of is changed here, and nowhere else.
 
 An ask counts as pending in its application and in every queue above it; an allocation counts as allocated there, on
-its node, and with its user and group at every level (docs/spec/scheduling.md, sections 2, 8.2 and 11.1). Kept orders
-are mended on the way up. What is given back wakes who waits for it.
+its node, and with its user and group at every level (docs/spec/scheduling.md, sections 2, 8.2 and 11.1). With one
+writer, the kept orders that depend on a sum are updated in the same step, and whatever is given back wakes the
+applications that wait for it.
 """
 
 from __future__ import annotations
@@ -38,19 +39,17 @@ if TYPE_CHECKING:
     from licorne.core.gangs.placeholders import Gangs
     from licorne.core.inspection.usage_history import UsageHistory
 
-# Why an ask is parked, as in `asks`: C constants belong to their module.
-
 
 @cython.cclass
 class Accounting:
-    """The sums of one partition."""
+    """The sums of one partition, and the methods that change them."""
 
     parking: Parking
     index: NodeIndex
     types: Types
-    gangs: Gangs  # which are built upon this module: the partition sets it
-    watch: UsageHistory | None  # None: nobody watches
-    asks_seen: cython.longlong
+    gangs: Gangs  # set by the partition later, as gangs are built upon this module
+    watch: UsageHistory | None  # None: no history is kept
+    asks_seen: cython.longlong  # the number of the newest ask: asks are numbered in the order of their arrival
     victims: dict[Ask, None]  # allocations that were evicted, and have not ended
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
@@ -65,12 +64,15 @@ class Accounting:
 
     @cython.ccall
     def shape(self, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
-        """A shape for an ask of this resource, as a vector and as a map, and these constraints."""
+        """A new shape for asks of this resource, given as a vector (copied) and as a map, with these constraints."""
         return Shape(amounts.clone(), {} if resource is None else resource, need)
 
     @cython.ccall
     def describes(self, shape: Shape, amounts: Vec, resource: dict[str, int] | None) -> cython.bint:
-        """Has the shape these amounts? Vectors that hold types without a number may be equal where maps are not."""
+        """Has the shape these amounts?
+
+        Types without a number of their own share one entry of a vector, so vectors may be equal where maps are not.
+        """
         if not shape.amounts.same(amounts):
             return False
         other: cython.Py_ssize_t = self.types.other
@@ -78,12 +80,12 @@ class Accounting:
 
     @cython.cfunc
     def shape_for(self, app: Application, amounts: Vec, resource: dict[str, int] | None, need: Need) -> Shape:
-        """The same, for a map whose amounts are known already, and for an application: mostly it is that of its last ask.
+        """The shape for an ask of this application: that of the application's last ask if it is equal, else a new one.
 
-        A new shape keeps the vector that it is given.
+        A new shape keeps the vector `amounts`, without a copy.
 
-        A register of all shapes would find more that are equal, at the price of an entry for each that is not. It is
-        not needed: what equal asks of different applications tell each other, `Need.failed` tells them.
+        A register of all shapes would find more equal ones, at the price of an entry for each that is not. It is not
+        needed: `Need.failed` already lets a failed ask of one application answer for equal asks of others.
         """
         shape: Shape | None = app.last_shape
         if shape is None or shape.need is not need or not self.describes(shape, amounts, resource):
@@ -96,7 +98,7 @@ class Accounting:
 
     @cython.ccall
     def pend(self, app: Application, ask: Ask) -> cython.void:
-        """The ask is to be placed: count it as pending, `repeats` times."""
+        """Enter an ask that is to be placed: count it as pending, `repeats` times, and wake its application."""
         shape: Shape = ask.shape
         amounts: Vec = shape.amounts
         app.requests.insert(ask)
@@ -125,7 +127,7 @@ class Accounting:
 
     @cython.ccall
     def unpend(self, app: Application, ask: Ask) -> cython.void:
-        """The ask is no longer to be placed: it was allocated for the last time, or is gone."""
+        """Remove an ask that is no longer to be placed: it was allocated for the last time, or withdrawn."""
         shape: Shape = ask.shape
         app.requests.remove(ask)
         del app.asks[ask.key]
@@ -159,7 +161,10 @@ class Accounting:
     @cython.ccall
     @cython.exceptval(check=False)
     def retain_need(self, need: Need) -> cython.void:
-        """A shape of pending asks has this need, or an ask in flight that may be pending again: it keeps its mark."""
+        """Keep a need in use: for a shape of pending asks, or for an ask in flight that may become pending again.
+
+        A need in use keeps its bit of the constraint bitmaps.
+        """
         need.waiting += 1
 
     @cython.ccall
@@ -180,7 +185,7 @@ class Accounting:
             self.gangs.left(ask)
         if ask.parked == AWAITS_GANG:
             cython.cast(Application, ask.app).gang_changed()
-            self.parking.wake(ask.app)  # the members that are left may fit
+            self.parking.wake(ask.app)  # the members that are left may fit together
         ask.parked = 0
         self.parking.refused.pop(ask, None)
         if ask.required:
@@ -192,13 +197,13 @@ class Accounting:
 
     @cython.cfunc
     def _count(self, app: Application, ask: Ask, change: cython.int) -> cython.void:
-        """One ask more is pending in its application and the queues above, or one less: `change` is 1 or -1."""
+        """Count one ask more (`change` is 1) or less (-1) as pending in its application and the queues above."""
         queue: Queue | None = app.queue
         parent: Queue | None
         amounts: Vec = ask.shape.amounts
         times: cython.longlong = change * ask.repeats
         more: cython.bint = change > 0
-        turn: cython.longlong = 1 if more else 0  # with so many a queue begins, or ceases, to have some
+        turn: cython.longlong = 1 if more else 0  # at this count a queue has just begun, or ceased, to have any
         app.asks_pending += change
         if times == 1:
             app.pending.plus(amounts)
@@ -238,7 +243,7 @@ class Accounting:
 
     @cython.cfunc
     def _export(self, app: Application, old: cython.longlong) -> cython.void:
-        """The application's priority changed: carry it up, as far as it changes anything."""
+        """Carry a changed priority of the application up its queues, as far as it changes theirs."""
         queue: Queue | None = app.queue
         new: cython.longlong = app.bag.top
         changed: cython.bint
@@ -263,12 +268,12 @@ class Accounting:
 
     @cython.ccall
     def add_allocation(self, app: Application, alloc: Ask, node: Node) -> cython.void:
-        """The allocation now uses the node, its queues, its user and its group."""
+        """Count an allocation on its node, in its queues, and with its user and its group."""
         amounts: Vec = alloc.shape.amounts
         tracker: Tracker
         first: cython.bint = not app.allocations
         node.free.minus(amounts)
-        if cython.compiled:
+        if cython.compiled:  # prefetches for `mend` below, early enough to arrive while the sums are changed
             self.index.aim(node)
         alloc.node = node
         node.allocations[alloc] = None
@@ -289,7 +294,7 @@ class Accounting:
 
     @cython.ccall
     def remove_allocation(self, app: Application, alloc: Ask) -> cython.void:
-        """The allocation has ended: undo `add_allocation`, and wake who waits for what it used."""
+        """Undo `add_allocation` for an allocation that has ended, and wake the applications that may use its room."""
         amounts: Vec = alloc.shape.amounts
         node: Node = cython.cast(Node, alloc.node)
         if self.watch is not None:
@@ -314,7 +319,7 @@ class Accounting:
         else:
             app.allocated.minus(amounts)
         self._return_use(app, amounts)
-        if node.block is not None:
+        if node.block is not None:  # else the node has been removed from the index
             self.index.mend(node)
             self.parking.node_freed(node)
 
@@ -338,7 +343,7 @@ class Accounting:
 
     @cython.cfunc
     def _use(self, app: Application, amounts: Vec, more: cython.bint) -> cython.void:
-        """Change what is allocated in the application's queues, their shares and their orders."""
+        """Change the allocated amounts of the application's queues, with their shares and kept orders."""
         queue: Queue | None = app.queue
         parent: Queue | None
         if app.queue.fair:
@@ -366,7 +371,7 @@ class Accounting:
             queue = queue.parent
 
     def preempting(self, app: Application, alloc: Ask) -> None:
-        """The allocation is a victim now; it is counted as such until it ends."""
+        """Count the allocation as a victim, until it ends."""
         queue: Queue | None = app.queue
         alloc.preempted = True
         self.victims[alloc] = None

@@ -1,20 +1,22 @@
-"""Never try again what cannot have changed: who waits for what, and what wakes them.
+"""Parking: what a waiting ask or application waits for, and which event wakes it.
 
 Source: docs/spec/design.md, "Speed is designed in", point 1.
 
-An application sleeps, which means that it is not in its queue's order, when nothing of it can be placed now. Each of
-its asks then waits for one of these, and the event that can help is told to wake it:
+An ask that could not be placed is not tried again before something has changed that can help it; otherwise every
+decision would cost as much as there are pending asks. An application sleeps, which means that it is not in its queue's
+order, when nothing of it can be placed now. Each of its asks then waits for one of these:
 
-* room under a quota or a user's or group's limit, or a slot for a running application: the application is in `blocked` of
-  every queue and tracker that may bind it; what gives something back there wakes all of them;
-* a node: the ask is parked (`NO_NODE`), its shape has failed, and whatever is no smaller fails with it unseen
-  (`Need.failed`). A node that opened or came is compared with the shapes that failed, and those that fit it now are
-  revived, with their applications. A node that only gained room becomes a *candidate*: what is parked stays so, and is
-  tried on the candidates alone, in the order in which everything is tried, until nothing is left that one of them holds;
-* its own required node (`AWAITS_NODE`): any event on that node;
-* age: when it is old enough it may reserve one, and a timer wakes it; a predicate (`REFUSED`): the next call.
+* room under a quota or a user's or group's limit, or a slot for a running application: the application is in `blocked`
+  of the queues and trackers that may be the cause, and whatever gives something back there wakes it;
+* a node: the ask is parked (`NO_NODE`), its shape has failed, and any ask with the same need that is no smaller fails
+  without a search (`Need.failed`). When a node comes or opens, failed shapes that fit it are revived, with their
+  applications. A node on which room was only freed becomes a *freed node*: parked asks stay parked, and are tried on
+  the few freed nodes alone, in the usual order, until none of them fits any more;
+* its own required node (`AWAITS_NODE`): any event on that node wakes it;
+* the age from which it may reserve a node: a timer wakes it;
+* a predicate (`REFUSED`): the next call tries it again.
 
-A wake-up too many costs a look; one too few would leave an ask pending that could run: in doubt, rules wake.
+A wake-up too many costs one more visit; one too few would leave an ask pending that could run. In doubt, wake.
 """
 
 from __future__ import annotations
@@ -45,38 +47,38 @@ else:
 
     from .sleepers import SleepingApplications
 
-FREED_NODES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more of them a search of all nodes is quicker
+FREED_NODES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more freed nodes a search of all nodes is quicker
 
 
 @cython.cclass
 class Parking(SleepingApplications):
     """The waiting asks and applications of one partition.
 
-    `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off. `dirty`:
-    something has happened that may let a stuck replacement run. What has failed, shapes and `Need.failed`, has no room on
-    any node but the candidates, and those that are `newly_freed` or `newly_opened`.
+    `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off; only then
+    are there freed nodes. The invariant of failures: whatever has failed, a shape or a size in `Need.failed`, fits no
+    node except freed nodes and those that are `newly_freed` or `newly_opened`.
 
-    An ask that waits for a node is reached by three minima: of its block, of its application, and `waiting_minima`, where there
-    may be candidates. `park` alone lets an ask begin to wait, and adds it to all of them, each time. None of them says
-    anything about the others: each may hold asks that are gone, or lower bounds of several, and is tightened by itself.
+    An ask that waits for a node is found through three minima: those of its block, of its application, and, if there
+    can be freed nodes, `waiting_minima`. Only `park` lets an ask begin to wait, and it adds the ask to all three each
+    time. None of them implies anything about the others: each may hold asks that are gone, or lower bounds of several,
+    and is made exact by itself.
     """
 
     now: cython.longlong
     reserve_after_ns: cython.longlong
     timers: Timers
     failed: dict[Shape, None]
-    failed_needs: dict[Need, None]  # whose `failed` is not empty; somebody waits with each of them
-    waiting_minima: Minima  # of all asks that wait for a node; perhaps of some that did
-    failed_looks: (
-        cython.longlong
-    )  # applications looked at since it was made, because it says yes where all of them say no
-    newly_opened: dict[Node, None]  # since the last `apply_node_changes`; so `newly_freed`
-    refused: dict[Ask, None]
-    awaiting_node: dict[str, dict[Ask, None]]  # who awaits a node, by its id
-    gangs: dict[Application, None]  # those that wait for nodes as a whole
-    dirty: cython.bint
-    reservations: cython.longlong  # how many there are
-    enabled: cython.bint
+    failed_needs: dict[Need, None]  # needs whose `failed` is not empty; each has pending asks
+    waiting_minima: Minima  # of all asks that wait for a node; some may no longer do
+    # Applications examined in vain since `waiting_minima` was exact: it reported a fit, and none of them had one.
+    failed_looks: cython.longlong
+    newly_opened: dict[Node, None]  # nodes that came, opened or changed since the last `apply_node_changes`
+    refused: dict[Ask, None]  # asks that a predicate kept off a node
+    awaiting_node: dict[str, dict[Ask, None]]  # asks that wait for their required node, by its id
+    gangs: dict[Application, None]  # gangs that start as a whole, and wait for nodes
+    dirty: cython.bint  # something has happened that may let a stuck replacement run; `Replacement.run` clears it
+    reservations: cython.longlong  # their number
+    enabled: cython.bint  # the setting `scheduler.parking`
 
     def __init__(self, timers: Timers, reserve_after_ns: int) -> None:
         SleepingApplications.__init__(self)
@@ -99,31 +101,31 @@ class Parking(SleepingApplications):
 
     @cython.cfunc
     def park(self, ask: Ask) -> cython.void:
-        """No node has room for the ask, and it cannot reserve one now: wait for a node, or for age."""
+        """Park an ask for which no node has room and which may not reserve one now: it waits for a node, or for age."""
         app: Application = cython.cast(Application, ask.app)
         if app.heap_index < 0:
             self.waiting[app] = None
         app.requests.park(ask, NO_NODE)
-        if self.reserve_after_ns == NEVER:  # else there are no candidates
+        if self.reserve_after_ns == NEVER:  # with reservations there are no freed nodes, which these minima are for
             self.waiting_minima.add(ask.shape.amounts)
         else:
             self._await_age(ask)
 
     @cython.cfunc
     def _await_age(self, ask: Ask) -> cython.void:
-        """Set the timer for the age at which it may reserve a node, unless that has passed or it holds one."""
+        """Set the timer for the age at which the ask may reserve a node, unless it is older or has reserved one."""
         if self.reserve_after_ns != NEVER and ask.reserved is None and ask.deadline is None and not self.is_old(ask):
             ask.deadline = self.timers.add(ask.created + self.reserve_after_ns + 1, "aged", ask)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def is_old(self, ask: Ask) -> cython.bint:
-        """Is it old enough to reserve a node (docs/spec/scheduling.md, section 7.1: its age exceeds the delay)?"""
+        """Is the ask old enough to reserve a node (docs/spec/scheduling.md, section 7.1: its age exceeds the delay)?"""
         return self.reserve_after_ns != NEVER and self.now - ask.created > self.reserve_after_ns
 
     @cython.cfunc
     def ask_added(self, ask: Ask) -> cython.void:
-        """A new pending ask: if it is known to fit no node it need not be tried, unless it may reserve one."""
+        """Park a new pending ask at once if it is known to fit no node, unless it may reserve one."""
         if not self.enabled or self.is_old(ask):
             return
         if ask.shape.failed:
@@ -133,7 +135,7 @@ class Parking(SleepingApplications):
 
     @cython.cfunc
     def fail(self, shape: Shape) -> cython.void:
-        """No node has room for this shape: park its asks, but for those that are old enough to reserve a node."""
+        """Note that no node has room for this shape, and park its asks, except those old enough to reserve a node."""
         ask: Ask | None = shape.first
         if not self.enabled:
             return
@@ -150,7 +152,7 @@ class Parking(SleepingApplications):
 
     @cython.cfunc
     def revive(self, shape: Shape) -> cython.void:
-        """A node may have room for it now."""
+        """Take back that the shape has failed, as a node may have room for it now; its parked asks are tried again."""
         ask: Ask | None = shape.first
         self.clear_failed(shape)
         while ask is not None:
@@ -160,21 +162,21 @@ class Parking(SleepingApplications):
 
     @cython.cfunc
     def clear_failed(self, shape: Shape) -> cython.void:
-        """It has not failed, or nobody waits with it any longer."""
+        """Forget that the shape has failed: a node may fit it, or it has no pending asks any longer."""
         shape.failed = False
         self.failed.pop(shape, None)
         self.freed_nodes.partly_parked.pop(shape, None)
 
     @cython.cfunc
     def forget_need(self, need: Need) -> cython.void:
-        """Nobody waits with this need any longer: what failed with it is not compared with nodes that change."""
+        """Forget the failures of a need without pending asks, so that nodes that change are not compared with them."""
         if need.failed.count:
             need.failed.clear()
             del self.failed_needs[need]
 
     @cython.ccall
     def retry(self, ask: Ask) -> cython.void:
-        """Try this ask again, unless it waits for the members of its gang."""
+        """Unpark an ask, so that it is tried again, unless it waits for placeholders or for its gang to start."""
         app: Application = cython.cast(Application, ask.app)
         if ask.shape.failed:
             self.freed_nodes.partly_parked[ask.shape] = None
@@ -183,21 +185,21 @@ class Parking(SleepingApplications):
             self.wake(app)
 
     def aged(self, ask: Ask) -> None:
-        """The ask is old enough now to reserve a node."""
+        """Let an ask be tried that has become old enough to reserve a node; called by its timer."""
         ask.deadline = None
         if ask.parked in (NO_NODE, REFUSED) and ask.reserved is None:
             self.retry(ask)
 
     @cython.cfunc
     def refuse(self, ask: Ask) -> cython.void:
-        """A predicate of the resource manager kept it off a node that had room."""
+        """Park an ask that a predicate of the resource manager kept off a node with room."""
         cython.cast(Application, ask.app).requests.park(ask, REFUSED)
         self.refused[ask] = None
         self._await_age(ask)
 
     @cython.cfunc
     def await_node(self, ask: Ask) -> cython.void:
-        """It waits for its required node."""
+        """Park an ask that waits for its required node."""
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.awaiting_node.setdefault(ask.required, {})[ask] = None
 
@@ -205,17 +207,20 @@ class Parking(SleepingApplications):
 
     @cython.ccall
     def node_freed(self, node: Node) -> cython.void:
-        """Room was freed on the node."""
+        """Note that room was freed on the node; `apply_node_changes` acts on it."""
         self.newly_freed[node] = None
         self.reserved_stale = True
 
     def node_opened(self, node: Node) -> None:
-        """The node is new, may be used again, or has other capacity or attributes: a candidate for reservations too."""
+        """Note that the node is new, usable again, or has another capacity or other attributes.
+
+        Unlike a freed node it may also be one that an old ask can reserve now.
+        """
         self.newly_opened[node] = None
         self.reserved_stale = True
 
     def node_gone(self, node: Node) -> None:
-        """The node has been removed."""
+        """Forget a node that has been removed, and wake the asks that require it."""
         self.newly_freed.pop(node, None)
         self.newly_opened.pop(node, None)
         self.freed_nodes.drop(node)
@@ -224,7 +229,7 @@ class Parking(SleepingApplications):
 
     @cython.ccall
     def apply_node_changes(self) -> cython.void:
-        """Before decisions: compare what failed with the nodes that changed, and wake what they may hold."""
+        """Compare what has failed with the nodes that changed, and wake what may fit them; called before decisions."""
         node: Node
         if not self.newly_freed and not self.newly_opened:
             return
@@ -238,7 +243,7 @@ class Parking(SleepingApplications):
                 self._wake_required(node)
         if self.failed:
             if (
-                self.reserve_after_ns == NEVER  # else some that are old are live although their shape has failed
+                self.reserve_after_ns == NEVER  # else old asks may be live although their shape has failed
                 and not self.newly_opened
                 and len(self.newly_freed) + len(self.freed_nodes.nodes) <= FREED_NODES_MAX
             ):
@@ -250,16 +255,16 @@ class Parking(SleepingApplications):
         else:
             for node in [*self.newly_freed, *self.newly_opened]:
                 self._forget_failures_within(node.free)
-        if self.refused:  # its shape has not failed: it is not among those
+        if self.refused:  # the shape of a refused ask has not failed, so the comparisons above do not find it
             self.retry_refused()
         self.newly_freed.clear()
         self.newly_opened.clear()
 
-    # -- candidates ------------------------------------------------------------------------------------
+    # -- freed nodes -----------------------------------------------------------------------------------
 
     @cython.cfunc
     def _wake_for_freed_nodes(self) -> cython.void:
-        """Wake the applications of which a candidate may hold something."""
+        """Wake the applications with a parked ask that may fit a freed node."""
         app: Application
         gone: cython.bint = False
         if not self.waiting_minima.any_within(self.freed_nodes.most):
@@ -272,7 +277,7 @@ class Parking(SleepingApplications):
                 and app.requests.waiting_minima.any_within(self.freed_nodes.most)
             ):
                 self.wake_for_freed_node(app)
-                if app.heap_index < 0:  # its queue serves nobody
+                if app.heap_index < 0:  # not woken, because the descent does not reach its queue
                     self.revive_fitting(app)
             gone = gone or app.heap_index >= 0 or app.requests.waiting_count == 0
         if gone:
@@ -281,7 +286,7 @@ class Parking(SleepingApplications):
     @cython.cfunc
     @cython.exceptval(-1)
     def idle(self) -> cython.bint:
-        """Is nothing to be tried, because nobody is awake but for candidates, and they hold nothing more?"""
+        """Is there nothing to try? So it is if no application is active, and no parked ask may fit a freed node."""
         app: Application
         if self.active_count:
             return False
@@ -297,7 +302,10 @@ class Parking(SleepingApplications):
 
     @cython.cfunc
     def _tighten(self) -> cython.void:
-        """Make `waiting_minima` exact, once as much has been looked at in vain as that costs. Nobody is restless now."""
+        """Make `waiting_minima` exact, once examining applications in vain has cost about as much as that does.
+
+        No application is active now, so all that have waiting asks are in the two dicts.
+        """
         app: Application
         if self.failed_looks <= 16 * (len(self.waiting) + len(self.woken_by_freed_node)):
             return
@@ -309,13 +317,17 @@ class Parking(SleepingApplications):
 
     @cython.cfunc
     def release_freed_nodes(self) -> cython.void:
-        """Nothing that waits for a node is held by a candidate: they are nodes like any other again."""
+        """Treat freed nodes as ordinary ones again, once no ask that waits for a node fits them.
+
+        What fits a freed node has not failed, so that the invariant of failures holds for all nodes from now on.
+        """
         node: Node
         shape: Shape
         if self.freed_nodes.nodes:
             for node in self.freed_nodes.nodes:
                 self._forget_failures_within(node.free)
-            if self.freed_nodes.partly_parked:  # as seldom
+            # Live asks of these failed shapes were not tried on the freed nodes.
+            if self.freed_nodes.partly_parked:
                 for shape in list(self.freed_nodes.partly_parked):
                     if self.freed_nodes.fit(shape):
                         self.revive(shape)
@@ -323,7 +335,10 @@ class Parking(SleepingApplications):
 
     @cython.cfunc
     def revive_fitting(self, app: Application) -> cython.void:
-        """The application can't be tried: what a candidate holds of it must not count as failed when that is over."""
+        """Revive the shapes of an application that fit a freed node, because the application cannot be tried now.
+
+        Without that they would still count as failed, although a node has room, when the freed nodes are released.
+        """
         ask: Ask
         if (
             self.freed_nodes.nodes
@@ -336,7 +351,7 @@ class Parking(SleepingApplications):
 
     @cython.cfunc
     def _forget_failures_within(self, room: Vec) -> cython.void:
-        """There is a node with this room: what fits in it has not failed."""
+        """Drop the failures of all needs that are no larger than this room, as a node has it."""
         need: Need
         emptied: list[Any] = []
         for need in self.failed_needs:
@@ -347,7 +362,7 @@ class Parking(SleepingApplications):
             del self.failed_needs[need]
 
     def retry_refused(self) -> None:
-        """A new call, or a node that changed: ask the predicates again."""
+        """Try refused asks again: at a new call, or when a node has changed, a predicate may answer otherwise."""
         ask: Ask
         refused, self.refused = self.refused, {}
         for ask in refused:
@@ -355,7 +370,7 @@ class Parking(SleepingApplications):
                 self.retry(ask)
 
     def validate(self, apps: Iterable[Application]) -> None:
-        """Prove that all who wait can be found by what is to wake them."""
+        """Check that every waiting ask and application will be found by what is to wake it; raises AssertionError."""
         app: Application
         ask: Ask
         for app in self.woken_by_freed_node:
@@ -368,7 +383,7 @@ class Parking(SleepingApplications):
                     assert app.active or app in self.woken_by_freed_node, f"application {app.id} is awake"
             for ask in app.requests.in_order():
                 if self.reserve_after_ns != NEVER:
-                    pass  # there are no candidates
+                    pass  # with reservations there are no freed nodes
                 elif ask.parked == NO_NODE:
                     assert self.waiting_minima.any_within(ask.shape.amounts), f"minima of the partition at {ask.key}"
                 elif ask.shape.failed:
@@ -381,7 +396,7 @@ class Parking(SleepingApplications):
                     assert self._is_found(app), f"application {app.id} sleeps, and nothing wakes it for {ask.key}"
 
     def _is_found(self, app: Application) -> bool:
-        """Will something wake the application, which sleeps with an ask that waits for no node?"""
+        """Will something wake this sleeping application, which has an ask that is not parked?"""
         blocked = [tracker.blocked for tracker in app.trackers]
         blocked += [queue.blocked for queue in app.queue.lineage()]
         return not app.queue.reachable or app.backoff_until > self.now or any(app in those for those in blocked)
@@ -403,7 +418,8 @@ class Parking(SleepingApplications):
         i: cython.Py_ssize_t
         for i in range(len(nodes)):
             node = cython.cast(Node, nodes[i])
-            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.newly_opened  # it may be reserved
+            # An old ask may reserve a node that opened if its capacity is large enough, whatever is free.
+            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.newly_opened
             rooms.append(node.capacity if by_size else node.free)
             most.raise_to(cython.cast(Vec, rooms[i]))
             self._forget_failures_within(cython.cast(Vec, rooms[i]))

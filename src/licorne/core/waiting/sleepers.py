@@ -1,6 +1,7 @@
-"""Who sleeps: applications that are not in their queue's order, and queues not in their parent's, for nothing is to be tried.
+"""Sleeping applications: those that are not in their queue's order, because nothing of them can be placed now.
 
-Applications sleep when nothing of them can be placed now, and are left with what can wake them (`licorne.core.waiting.parking`).
+A queue without awake applications is not in its parent's order either, so the descent does not visit it. A sleeping
+application is noted wherever something may happen that helps it, and is woken then (`licorne.core.waiting.parking`).
 """
 
 from __future__ import annotations
@@ -31,20 +32,19 @@ else:
 class SleepingApplications:
     """The applications of one partition, asleep and awake.
 
-    `active_count` counts who is awake for another reason than a candidate; who is awake for one may stay so. `newly_freed` are
-    nodes, and `reserved_stale` says that something has happened that may let a reserved ask run. `waiting_for_claims` are who waits for
-    what others claim (`licorne.core.preemption.claims`).
+    `active_count` is the number of active applications: awake, and woken by something other than a freed node.
+    An application that a freed node woke may stay awake when that node has no more room; it is not active by that.
     """
 
     freed_nodes: FreedNodes
     active_count: cython.longlong
-    woken_by_freed_node: dict[Application, None]  # who is awake for candidates; perhaps some that are restless by now
-    waiting: dict[Application, None]  # who is asleep, with asks that wait for a node; perhaps some that were
-    waiting_for_claims: dict[Application, None]
-    newly_freed: dict[Node, None]  # since the last `settle`
-    reserved_stale: cython.bint
-    may_preempt: cython.bint  # a visit in vain tells preemption for guarantees of an application
-    wakeups: cython.longlong
+    woken_by_freed_node: dict[Application, None]  # awake because of a freed node; some may be active by now
+    waiting: dict[Application, None]  # asleep, with asks that wait for a node; some may no longer be
+    waiting_for_claims: dict[Application, None]  # asleep, because claims of others take what they need
+    newly_freed: dict[Node, None]  # nodes on which room was freed since the last `apply_node_changes`
+    reserved_stale: cython.bint  # something has happened that may let an ask with a reservation run
+    may_preempt: cython.bint  # an application of which nothing was placed is noted for preemption for guarantees
+    wakeups: cython.longlong  # counted work
 
     def __init__(self) -> None:
         self.freed_nodes = FreedNodes()
@@ -59,7 +59,7 @@ class SleepingApplications:
 
     @cython.ccall
     def wake(self, app: Application) -> cython.void:
-        """Put the application, and the queues above it, back into their orders."""
+        """Wake the application: put it, and the queues above it, back into their orders. It is active then."""
         self.wake_for_freed_node(app)
         if app.heap_index >= 0 and not app.active:
             app.active = True
@@ -67,7 +67,10 @@ class SleepingApplications:
 
     @cython.cfunc
     def wake_for_freed_node(self, app: Application) -> cython.void:
-        """The same, but only because of the candidates."""
+        """Put the application, and the queues above it, into their orders, without making it active.
+
+        Nothing happens if it is awake, has no pending asks, or is in a queue that the descent does not reach.
+        """
         leaf: Queue = app.queue
         queue: Queue | None = leaf
         if app.heap_index >= 0 or app.asks_pending == 0 or not leaf.reachable:
@@ -79,12 +82,12 @@ class SleepingApplications:
             queue.awake_count += 1
             if queue.awake_count == 1 and queue.parent is not None:
                 queue.parent.order.push(queue)
-                queue.parent.next_turn = 0  # it may stand before the one that had the last turn
+                queue.parent.next_turn = 0  # the queue may come before the sibling that had the last turn
             queue = queue.parent
 
     @cython.ccall
     def sleep(self, app: Application) -> cython.void:
-        """Take the application out of its queue's order, and queues without active applications out of theirs."""
+        """Take the application out of its queue's order, and queues without awake applications out of theirs."""
         queue: Queue | None = app.queue
         if app.heap_index < 0:
             return
@@ -102,20 +105,22 @@ class SleepingApplications:
             queue = queue.parent
 
     def forget(self, app: Application) -> None:
-        """The application has gone."""
+        """Forget an application that has left its queue."""
         self.waiting.pop(app, None)
         self.woken_by_freed_node.pop(app, None)
         self.waiting_for_claims.pop(app, None)
 
     @cython.cfunc
     def block(self, app: Application) -> cython.void:
-        """Nothing of it can run now: leave it with a quota or limit that is the cause, and let it sleep.
+        """Let an application sleep, of which nothing can run now, and note it at the quotas and limits that may be why.
 
-        Where one of them leaves no room for the least of its asks, nothing can run before that gives room, so that one
-        alone has to wake it: an application that waits for its own queue's quota must cost nothing when others, under
-        another quota, give something back. Else it waits with all that may be a cause, and any room there wakes it.
-        Asks that are parked wait for something else. Where a back-off counts asks that fit no node, room lets more of
-        them be counted, parked ones too: there any room wakes it, and also where it may preempt, for what is given back
+        If one of them leaves no room even for the least that a live ask wants, nothing can run before that one gives
+        room. So the application is noted there alone: if it waits for its own queue's quota, it must cost nothing when
+        others, under another quota, give something back. Otherwise it is noted at every quota and limit that may be the
+        cause, and any room there wakes it. Parked asks do not count here, as they wait for something else.
+
+        There are two exceptions, in which any room wakes it. A queue with a back-off counts asks that fit no node, and
+        room lets more of them be counted, parked ones too. Where the application may preempt, whatever is given back
         changes what its queue is entitled to.
         """
         queue: Queue | None = app.queue
@@ -148,7 +153,10 @@ class SleepingApplications:
 
     @cython.cfunc
     def wake_fitting(self, blocked: dict[Any, Any], limit: Vec | None, used: Vec) -> cython.void:
-        """Room has come under a limit where these wait: wake those of which it may hold something."""
+        """Wake those applications blocked at a limit of which something may fit now.
+
+        `blocked` maps each to a lower bound of its live asks, or to None if any room is to wake it.
+        """
         app: Application
         woken: list[Any] = []
         for app, least in blocked.items():
@@ -158,15 +166,15 @@ class SleepingApplications:
 
     @cython.cfunc
     def _wake_some(self, blocked: dict[Any, Any], woken: list[Any]) -> cython.void:
-        """Wake these applications, of all that wait at a limit; the others go on waiting there."""
+        """Wake some of the applications that are blocked at a limit; the others stay blocked there."""
         for app in woken:
             del blocked[app]
             self.wake(app)
 
     @cython.ccall
     def wake_blocked(self, blocked: dict[Any, Any]) -> cython.void:
-        """A slot, or room, has come where these wait; asks that hold a reservation may have waited for it too."""
-        self.reserved_stale = True
+        """Wake all applications blocked at a place where there may be a slot or room now."""
+        self.reserved_stale = True  # asks that hold a reservation may have waited for it too
         if blocked:
             for app in list(blocked):
                 self.wake(app)
@@ -174,7 +182,7 @@ class SleepingApplications:
 
     @cython.cfunc
     def wake_slots(self, blocked: dict[Any, Any]) -> cython.void:
-        """A slot for a running application has come, or a turn: wake those that do not wait for room alone."""
+        """Wake the blocked applications that do not wait for room alone, as a slot to run, or a turn, has come."""
         app: Application
         woken: list[Any] = []
         self.reserved_stale = True
@@ -184,23 +192,24 @@ class SleepingApplications:
         self._wake_some(blocked, woken)
 
     def tree_changed(self, root: Queue, apps: Iterable[Application]) -> None:
-        """Queues have come, gone or changed, or which of them serve: everything may be tried again."""
+        """Wake everything, after queues have come, gone or changed, or the descent reaches other ones."""
         app: Application
         self.active_count = 0
         for app in apps:
             app.active = app.active and app.heap_index >= 0
             self.active_count += app.active
-            if app.heap_index < 0:  # it may be the tree that has put it to sleep, as nobody serves its queue
+            if app.heap_index < 0:  # the reload may have put it to sleep, where the descent no longer reaches its queue
                 self.woken_by_freed_node.pop(app, None)
                 if app.requests.waiting_count:
                     self.waiting[app] = None
+        # Freed nodes count as freed only now: those awake for them may be others than should be.
         for node in self.freed_nodes.nodes:
-            self.newly_freed[node] = None  # as if it were only now: others may be awake for it than should be
+            self.newly_freed[node] = None
         self.freed_nodes.clear()
         self.wake_tree(root)
 
     def wake_tree(self, queue: Queue) -> None:
-        """Something changed that may matter to every application in this subtree (a reload, another cluster size)."""
+        """Wake every application in this subtree, after a reload or a change of the cluster's size."""
         child: Queue
         for child in queue.children.values():
             self.wake_tree(child)
