@@ -1,11 +1,11 @@
-"""Records of what happened, for `licorne.web` and others who listen.
+"""Event records of what happened in a partition, for `licorne.web` and for resource managers that listen.
 
-Nothing here decides anything.
+Events are derived from what the scheduler does anyway; nothing here takes a decision.
 
 partition_events    which records follow which change, and in which order
-inputs              records of what an input did
-records             how each kind of record is made
-runs                records that stand for many equal ones
+inputs              records of the effects of an input
+records             how each kind of record is made, and the store in which records wait
+runs                compact records that stand for many events of one kind
 queues, users       records of queues, and of users and groups
-notices             what is worth telling of asks that wait
+notices             records about asks that wait, and applications that may not run
 """

@@ -1,6 +1,8 @@
-"""What an input did, as records: its object is looked at before and after the input is handled (see `events`).
+"""Event records of the effects of an input, found by comparing its object before and after the input is handled.
 
-The order within one input follows the reference sequences of docs/spec/events.md, section 3.
+So the code that handles inputs knows nothing of events. For each kind of input there is a *watcher*, a generator: it
+notes the state, yields while the input is handled, and then makes the records of what has changed. The order of records
+within one input follows the reference sequences of docs/spec/events.md, section 3.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 _SET, _ADD, _REMOVE = ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
 Watcher = Generator[None, None, None]
-"""Looks at a partition until its `yield`, while an input is handled, and then again."""
+"""A generator that notes the state of a partition, yields while an input is handled, and then records the changes."""
 
 
 class Watchers:
@@ -64,7 +66,7 @@ class Watchers:
         events = self._events
         for ask in [*events.dropped_asks, *(() if self._partition.first_interface else allocations)]:
             self._records.ask_off(ask, ChangeDetail.REQUEST_CANCEL)
-        if not app.independent:  # else it is told of already
+        if not app.independent:  # else `PartitionEvents.independent_left` has recorded it
             self._records.left(app)
         events.request_events.left(app.id)
         for alloc in allocations:
@@ -80,7 +82,7 @@ class Watchers:
         return self._own_allocation(message)
 
     def _foreign(self, message: Allocation) -> Watcher:
-        """Another scheduler's allocation: told is that it comes, and not that it changes."""
+        """Record a foreign allocation when it is new; changes of it have no record."""
         foreign = self._partition.foreign
         known = message.key in foreign
         yield
@@ -123,7 +125,8 @@ class Watchers:
         yield
         events = self._events
         taken = {a: real for a, real in taking.items() if a.app.allocations.get(real.id) is real}
-        events.in_place = {real.id for a, real in taken.items() if real.node is a.node}  # the node keeps what it has
+        # A real allocation on the node of its placeholder leaves the node's usage as it is: no record of the node.
+        events.in_place = {real.id for a, real in taken.items() if real.node is a.node}
         for alloc, owner in zip(named, owners, strict=True):
             if alloc.app.allocations.get(alloc.id) is alloc:
                 continue
@@ -142,7 +145,7 @@ class Watchers:
             self._records.ask_off(ask, ChangeDetail.REQUEST_CANCEL)
 
     def _allocations_named(self, message: Release) -> list[Ask]:
-        """The allocations that a release names, each of which may end or not."""
+        """The allocations that a release names; not all of them need end by it."""
         if message.what == "ask":
             return []
         wanted = message.uuid if message.what == "allocation" else message.key

@@ -1,10 +1,11 @@
-"""What is worth telling about asks that wait, and applications that may not run (docs/spec/events.md, section 2).
+"""Event records about asks that wait, and applications that may not run (docs/spec/events.md, section 2).
 
-Nothing tells this in the moment: the decision loop remembers of what waits no more than it needs. So the state is looked
-at, at the end of a call of `schedule` in which nothing more could be placed, at most once a second of the core's time, and
-a bounded number of asks at a time; the next look goes on where the last one ended. A message that the original gives
-when an ask is refused for the first time comes here up to a second later, and not at all if the ask was placed by then.
-What was told of an ask is known as long as the ask is pending, so that the opposite is told too, once.
+The descent does not report why an ask waits, because it keeps no more about waiting asks than decisions need. So the
+state is inspected instead: at the end of a call of `schedule` in which nothing more could be placed, at most once a
+second of the core's time, and a bounded number of asks at a time; the next inspection continues where the last one
+ended. A message that the original gives when an ask is refused for the first time comes here up to a second later, and
+not at all if the ask was placed by then. What was recorded of an ask is remembered while the ask is pending, so that
+the opposite is recorded too, once.
 """
 
 from __future__ import annotations
@@ -25,39 +26,42 @@ if TYPE_CHECKING:
     from .records import Records
 
 REPEAT_NS = 15 * SECOND_NS
-"""An ask is not called unschedulable again before this time has passed."""
+"""The same message about an ask is not repeated before this time has passed."""
 STEPS = 2_000
-"""A look ends after so many: asks, applications without any, nodes whose labels do not suit an ask, sets of labels."""
+"""The number of steps of one inspection.
+
+A step is an ask, an application without any, a node whose labels do not suit an ask, or a set of labels.
+"""
 REFUSALS_MAX = 1_000
-"""Of so many asks it is known what predicates said of them last."""
+"""For how many asks the last answers of predicates are kept."""
 TEXTS_MAX = 20
-"""Different texts of refusals of one ask; what more there is counts as the last one."""
+"""How many different texts of refusals are kept for one ask; a further one counts as the last of these."""
 
 Key = tuple[str, str]
-"""(application, key)."""
+"""The id of an application and the key of an ask."""
 Room = tuple[dict[str, int], Vec]
-_USER, _QUEUE = 1, 2  # what an ask does not fit in
+_USER, _QUEUE = 1, 2  # bits: what an ask does not fit in
 
 
 class RequestEvents:
-    """The records of type REQUEST of one partition, and those of applications that may not run, or may again."""
+    """Makes the records of type REQUEST of one partition, and those of applications that may not run, or may again."""
 
     def __init__(self, partition: Partition, records: Records) -> None:
         self._partition = partition
         self._records = records
         self.waiting: dict[Key, int] = {}
-        """The asks of which it was told that they do not fit, and in what."""
-        self._last_ns: dict[tuple[str, str, str], int] = {}  # (application, key, what was told), when
-        self._held: dict[str, tuple[bool, bool]] = {}  # applications: (may run in the queue, within the limits)
-        self._refusals: dict[str, dict[str, int]] = {}  # by ask's key: texts, of so many nodes
-        self._asked = ""
-        self._asked_nodes: set[str] = set()
-        self._round: Iterator[tuple[Application, Ask | None]] | None = None
+        """The asks that were recorded as not fitting, with the bits of what they do not fit in."""
+        self._last_ns: dict[tuple[str, str, str], int] = {}  # (application, key, kind of message): time of the record
+        self._held: dict[str, tuple[bool, bool]] = {}  # by application: (may run in its queue, within the limits)
+        self._refusals: dict[str, dict[str, int]] = {}  # by ask's key: number of refusing nodes by text
+        self._asked = ""  # the key of the ask that a predicate refused last
+        self._asked_nodes: set[str] = set()  # the nodes that it was refused since it is being tried
+        self._round: Iterator[tuple[Application, Ask | None]] | None = None  # where the next inspection continues
 
-    # -- looks -----------------------------------------------------------------------------------------
+    # -- inspection ------------------------------------------------------------------------------------
 
     def look(self) -> bool:
-        """Look at what waits; False if it was too much for one look."""
+        """Inspect the asks that wait; False if there were too many for one inspection."""
         steps = STEPS
         asks = self._pending() if self._round is None else self._round
         self._round = None
@@ -78,7 +82,10 @@ class RequestEvents:
         return True
 
     def _pending(self) -> Iterator[tuple[Application, Ask | None]]:
-        """The pending asks that have had their turn; an application without any counts as one."""
+        """The pending asks, with None for one that has not had its turn, and for an application without such asks.
+
+        The Nones let the caller count them as steps.
+        """
         partition = self._partition
         app: Application
         for app in list(partition.applications.values()):
@@ -90,7 +97,7 @@ class RequestEvents:
                 yield app, None
 
     def _fits(self, app: Application, ask: Ask, user: Room, queue: Room) -> bool:
-        """Does it fit in what its user, its group and its queues leave? Told is what is new about that."""
+        """Does the ask fit in what its user, its group and its queues leave? A changed answer is recorded."""
         key = (app.id, ask.key)
         was = self.waiting.get(key, 0)
         fits_user = user[1].covers(ask.shape.amounts)
@@ -118,7 +125,7 @@ class RequestEvents:
         return not now
 
     def _fits_now(self, app: Application, ask: Ask, fits: int) -> None:
-        """It was told that the ask does not fit, and now it does."""
+        """Record that an ask now fits in what it was recorded not to fit in (the bits `fits`)."""
         if fits & _USER:
             self._records.request(ask, f"Request '{ask.key}' fits in the available user quota")
         if fits & _QUEUE:
@@ -144,7 +151,10 @@ class RequestEvents:
     # -- nodes -----------------------------------------------------------------------------------------
 
     def _unschedulable(self, app: Application, ask: Ask, counted: dict[Shape, dict[str, int]]) -> int:
-        """Tell what keeps the ask off the nodes that have room for it; how many kinds of nodes were looked at."""
+        """Record what keeps the ask off the nodes that have room for it; return the number of steps that this took.
+
+        `counted` keeps the results by shape, so that equal asks of one inspection are counted once.
+        """
         if not self._may_repeat(app, ask, "unschedulable"):
             return 0
         steps = 0
@@ -167,8 +177,9 @@ class RequestEvents:
         return steps
 
     def refused(self, key: str, node_id: str, why: str) -> None:
-        """A predicate of the resource manager keeps an ask off a node, which has room for it."""
-        if key != self._asked or node_id in self._asked_nodes:  # it is tried anew
+        """Note that a predicate of the resource manager keeps an ask off a node with room, and why."""
+        # Another ask, or a node for the second time: the ask is being tried anew, so older answers do not count.
+        if key != self._asked or node_id in self._asked_nodes:
             self._asked = key
             self._asked_nodes.clear()
             self._refusals.pop(key, None)
@@ -182,7 +193,7 @@ class RequestEvents:
         texts[why] = texts.get(why, 0) + 1
 
     def no_victims(self, ask: Ask) -> None:
-        """An ask that only one node will do for found nobody to evict there."""
+        """Record that for an ask that requires its node no victims were found there."""
         app: Application = ask.app
         if self._may_repeat(app, ask, "no victims"):
             message = (
@@ -195,15 +206,15 @@ class RequestEvents:
         last = self._last_ns.get((app.id, ask.key, what))
         return last is None or self._partition.now - last >= REPEAT_NS
 
-    # -- what becomes of asks and applications ---------------------------------------------------------
+    # -- changes of asks and applications --------------------------------------------------------------
 
     @property
     def known(self) -> bool:
-        """Is anything known of any ask?"""
+        """Is anything remembered of any ask?"""
         return bool(self.waiting or self._last_ns or self._refusals)
 
     def placed(self, app_id: str, key: str, alloc_id: str) -> None:
-        """An ask was placed: what it did not fit in had room for it."""
+        """Record, for an ask that was placed, that it fits in what it did not fit in before; then forget it."""
         if (app_id, key) in self.waiting:
             app: Application | None = self._partition.applications.get(app_id)
             ask: Ask | None = None if app is None else app.allocations.get(alloc_id)
@@ -212,7 +223,7 @@ class RequestEvents:
         self.gone(app_id, key)
 
     def gone(self, app_id: str, key: str) -> None:
-        """An ask is not pending any more."""
+        """Forget an ask that is no longer pending."""
         self.waiting.pop((app_id, key), None)
         self._refusals.pop(key, None)
         if self._last_ns:
@@ -220,7 +231,10 @@ class RequestEvents:
                 self._last_ns.pop((app_id, key, what), None)
 
     def may_run(self, app: Application, in_queue: bool, within_limits: bool) -> None:
-        """An accepted application was looked at: has its queue, or its user and group, a slot for it?"""
+        """Record whether an accepted application may run, as its queue, and its user and group, have a slot or not.
+
+        Only changes are recorded.
+        """
         now = (in_queue, within_limits)
         was = self._held.get(app.id, (True, True))
         if now == was:
@@ -237,7 +251,7 @@ class RequestEvents:
             del self._held[app.id]
 
     def runs(self, app_id: str) -> None:
-        """It needs no slot any more."""
+        """Record that an application may run which was held back, as it runs now or needs no slot any more."""
         if app_id in self._held:
             app = self._partition.applications.get(app_id)
             if app is not None:
@@ -245,10 +259,10 @@ class RequestEvents:
             self.left(app_id)
 
     def left(self, app_id: str) -> None:
-        """The application is gone."""
+        """Forget an application that is gone."""
         self._held.pop(app_id, None)
 
 
 def text(amounts: dict[str, int]) -> str:
-    """Amounts in a message (docs/spec/events.md, section 2)."""
+    """Amounts as the text of a message (docs/spec/events.md, section 2)."""
     return f"map[{' '.join(f'{name}:{amounts[name]}' for name in sorted(amounts))}]"

@@ -1,21 +1,24 @@
-"""What happened, record by record, for a resource manager that listens (docs/spec/events.md, sections 1, 2 and 4).
+"""The event records of a partition: which are made, when, and in which order.
 
-Little in the core knows of events, and what does looks at one attribute: is there a listener? So the hot files have
-hardly any hooks, and who does not listen pays nothing. Records are *read off* what passes through anyway. The outputs say
-what became of applications and allocations; an input is looked at before and after it is handled (`eventinputs`), which
-shows what it added, changed or ended, and with what amounts. What neither shows (asks and reservations that go, queues
-that the cleaner removes, evictions, groups that count or don't) is told by a hook where it happens. Why something waits
-is looked at once a second (`request_events`). The order within one input follows the reference sequences of
-docs/spec/events.md, section 3, except that the new state of an application comes before the allocation that led to it,
-as it does among the responses.
+Source: docs/spec/events.md, sections 1, 2 and 4.
 
-Records wait in a store of limited size for the resource manager's moment, every two seconds; what does not fit is
-counted and lost, for a slow listener must not exhaust the machine. What comes by the thousand is kept in runs, and made
-into events when somebody reads them (`eventruns`).
+Little in the core knows of events, and that code checks one attribute: is there a listener? So the hot files have
+hardly any hooks, and events cost nothing if nobody listens. Records are *derived* from what passes through anyway. The
+outputs say what became of applications and allocations. An input's object is compared before and after it is handled
+(`licorne.core.events.inputs`), which shows what the input added, changed or ended, and with what amounts. For what
+neither shows (asks and reservations that are removed, queues that the cleaner removes, evictions, groups that count or
+no longer do) there is a hook where it happens. Why something waits is inspected once a second
+(`licorne.core.events.notices`). The order within one input follows the reference sequences of docs/spec/events.md,
+section 3, except that the new state of an application comes before the allocation that led to it, as it does among the
+responses.
+
+Records wait in a bounded store, which is emptied for the resource manager every two seconds. What does not fit is
+dropped and counted, because a slow listener must not exhaust the machine. Records that come by the thousand are kept as
+runs, and expanded into events when they are read (`licorne.core.events.runs`).
 
 Different from the original: a refused node gives no "Node added"; root's QUEUE_MAX carries the value after the change;
-NODE_OCCUPIED is told. Starting, a state without a number of its own, is SET without a detail, its name as message.
-Ring buffer and streams (docs/spec/events.md, sections 4.4 and 4.5) are those of a host (`Cluster.recorder`;
+NODE_OCCUPIED is recorded. Starting, a state without a number of its own, is SET without a detail, its name as message.
+The ring buffer and the streams (docs/spec/events.md, sections 4.4 and 4.5) belong to the host (`Cluster.recorder`;
 `licorne.web.event_ring`).
 """
 
@@ -83,12 +86,12 @@ class PartitionEvents:
         self.records = Records(partition, store)
         self.partition = partition
         self._descent = partition.descent
-        self._told = len(partition.out)  # so many of the partition's outputs have been read
+        self._told = len(partition.out)  # how many of the partition's outputs have been read
         self._inside = False  # an input is being handled
-        self.dropped_asks: list[Ask] = []
+        self.dropped_asks: list[Ask] = []  # asks that have gone, and are not recorded yet; so the next two lists
         self._expired: list[Application] = []
         self._left: list[Application] = []
-        self.in_place: set[str] = set()  # ids of real asks that take the place of a placeholder on the same node
+        self.in_place: set[str] = set()  # ids of real allocations that replace a placeholder on the same node
         self.request_events = RequestEvents(partition, self.records)
         self.queues = QueueEvents(partition.tree, self.records, tell=announce)
         self.owners = UserEvents(partition, self.records)
@@ -105,10 +108,10 @@ class PartitionEvents:
         else:
             self.owners.look_at_limits(tell=False)
 
-    # -- what the partition tells ----------------------------------------------------------------------
+    # -- inputs ----------------------------------------------------------------------------------------
 
     def watch(self, message: Input, handle: Callable[[Any, Any], object]) -> object:
-        """Handle an input, and make the records of what it does; the handler's result."""
+        """Handle an input, and make the records of its effects; return the handler's result."""
         self.catch_up()
         watcher = self._watchers[type(message)](message)
         self._inside = True
@@ -122,9 +125,10 @@ class PartitionEvents:
         return result
 
     def watch_asks(self, messages: list[Any], start: int, handle: Callable[[Any, Any], object]) -> int:
-        """Handle asks for this partition that follow each other from `start` on; the place of the first other message.
+        """Handle consecutive asks for this partition from index `start` on; return the index of the next message.
 
-        The records are those, in the order, that `watch` would make of one after the other.
+        This is a fast path: the records are the same, in the same order, as if `watch` handled one message after the
+        other. If the first message is none for the fast path, `watch` handles that one.
         """
         self.catch_up()
         take, out, told = self.partition.intake.take, self._descent.out, self._told
@@ -148,10 +152,11 @@ class PartitionEvents:
                 if (message.uuid or key) in allocations:
                     break
                 known = key in asks
-                if known and new:  # its amounts may be others from now on
+                # A known ask may get other amounts by the message, so those before it are recorded first.
+                if known and new:
                     self._asked(new)
                 take(message)
-                if told != len(out):  # a state, or a refusal
+                if told != len(out):  # an output, which is a new state or a refusal, has its record after those asks
                     self._asked(new)
                     self.read_outputs()
                     told = len(out)
@@ -168,7 +173,7 @@ class PartitionEvents:
         return start + 1
 
     def _asked(self, asks: list[Ask]) -> None:
-        """Keep a run of these, which are new."""
+        """Record these new asks as one run, and empty the list."""
         if asks:
             ids = [ask.app.id for ask in asks]
             paths = [ask.app.queue.path for ask in asks]
@@ -178,7 +183,7 @@ class PartitionEvents:
             asks.clear()
 
     def watch_release(self, message: Release, handle: Callable[[Any, Any], object]) -> None:
-        """`watch`, for the most frequent release: of one allocation, of an application without a gang."""
+        """Handle a release as `watch` does, with a fast path for one allocation of an application without a gang."""
         app: Application | None = self.partition.applications.get(message.application_id)
         wanted = message.uuid if message.what == "allocation" else message.key
         alloc: Ask | None = None if app is None else app.allocations.get(wanted)
@@ -195,7 +200,7 @@ class PartitionEvents:
             self._inside = False
         if app.allocations.get(wanted) is not alloc:
             cancels = message.termination is not _TIMEOUT and not self.partition.first_interface
-            # What is dropped besides (an ask of the same key) goes first, as in `watch`.
+            # An ask of the same key that is dropped too is recorded first, as in `watch`.
             self.records.ended(alloc, message.termination, owner, cancels=cancels and not self.dropped_asks)
             if cancels and self.dropped_asks:
                 self.dropped_asks.append(alloc)
@@ -205,7 +210,10 @@ class PartitionEvents:
             self._settle()
 
     def catch_up(self) -> None:
-        """Make the records of what time or decisions did since the last call."""
+        """Make the records of what timers and decisions have changed since the last call.
+
+        Nothing happens while an input is handled: its watcher decides on the order then.
+        """
         if self._inside:
             return
         self.read_outputs()
@@ -214,7 +222,7 @@ class PartitionEvents:
         self._settle()
 
     def _settle(self) -> None:
-        """What comes last in a step."""
+        """Make the records that come last in a step."""
         self.dropped_asks.clear()
         self.read_outputs()
         if self.owners.unlinked:
@@ -229,51 +237,51 @@ class PartitionEvents:
             self._expired.clear()
 
     def taken(self) -> None:
-        """The partition's outputs have been taken; to be called after `catch_up`."""
+        """Note that the partition's outputs were drained; to be called after `catch_up`."""
         self._told = 0
 
     def unread(self) -> int:
-        """Outputs that have not been read."""
+        """The number of outputs that have not been read."""
         return len(self.partition.out) - self._told
 
     def look(self) -> bool:
-        """Look at what waits; False if there is more to look at."""
+        """Inspect the asks that wait; False if there are more to inspect."""
         self.catch_up()
         return self.request_events.look()
 
     # -- hooks -----------------------------------------------------------------------------------------
 
     def dropped(self, ask: Ask) -> None:
-        """A pending ask is gone without an allocation, or makes way for one that was reported."""
+        """Note that a pending ask is gone: without an allocation, or replaced by an allocation that was reported."""
         self.dropped_asks.append(ask)
         self.request_events.gone(ask.app.id, ask.key)
 
     def reservation(self, ask: Ask, node: Node, *, made: bool) -> None:
-        """A node was reserved for an ask, or is not any more."""
+        """Record that a node was reserved for an ask (`made`), or is no longer."""
         self.catch_up()
         change = _ADD if made else _REMOVE
         self.records.node(node.id, change, ChangeDetail.NODE_RESERVATION, ask.key, resource=ask.shape.resource)
 
     def independent(self, app: Application) -> None:
-        """An ask without an application has one of its own, of which its resource manager is not told."""
+        """Record the application that an ask without one was given, of which its resource manager is not notified."""
         self.records.app(app.id, _ADD, ChangeDetail.APP_NEW)
         self._joined(app)
 
     def independent_left(self, app: Application) -> None:
-        """That application is gone, with the ask."""
+        """Note that the application of an ask without one is gone, together with the ask."""
         self._left.append(app)
 
     def expired(self, app: Application) -> None:
-        """An application that had ended is forgotten."""
+        """Note that an ended application was dropped from the partition's memory."""
         self._expired.append(app)
 
     def may_run(self, app: Application, in_queue: bool, within_limits: bool) -> None:
-        """An accepted application had its turn: is there a slot for it?"""
+        """Record whether there is a slot for an accepted application that had its turn."""
         self.catch_up()
         self.request_events.may_run(app, in_queue, within_limits)
 
     def evicted(self, victim: Ask, record: Eviction) -> None:
-        """An allocation is to go, so that others have room."""
+        """Record that an allocation is evicted, and for what."""
         self.catch_up()
         by = f"{record.ask} from application {record.ask_application} in {record.queue}"
         if record.kind == "quota-change":
@@ -281,13 +289,13 @@ class PartitionEvents:
         self.records.request(victim, f"Preempted by {by}")
 
     def _regrouped(self, app: Application, old: str | None, new: str | None) -> None:
-        """Another group counts for the application now, or none does."""
+        """Record that an application counts for another group now, or for none; called by `Limits`."""
         if old is None:
             self.catch_up()
         self.owners.regrouped(app, old, new)
 
     def misfit(self, ask: Ask, place: Ask) -> None:
-        """A placeholder is too small for an ask of its task group."""
+        """Record that a placeholder (`place`) is too small for an ask of its task group."""
         self.catch_up()
         message = (
             f"Task group '{place.task_group}' in application '{place.app.id}': allocation resources "
@@ -297,7 +305,7 @@ class PartitionEvents:
         self.records.request(place, message, ask.shape.resource)
 
     def quota_enforced(self, queue: Queue, wanted: dict[str, int], claimed: dict[str, int], victims: int) -> None:
-        """A queue that uses more than its lowered max has given back what it can."""
+        """Record the enforcement of a lowered max: what was wanted, what victims give back, and their number."""
         self.catch_up()
         message = (
             f"Quota Preemption results summary: preemptable resources: {text(wanted)}, "
@@ -307,17 +315,17 @@ class PartitionEvents:
         self.records.queue(queue.path, _SET, ChangeDetail.QUEUE_PREEMPTION, message=message, resource=limit)
 
     def queues_changed(self) -> None:
-        """The configuration was applied: look at every queue, and at the limits."""
+        """Record the changes of queues and limits, after a configuration was applied."""
         self.queues.look_at_all()
         self.owners.settle()
         self.owners.look_at_limits()
 
     def application_ends(self, app: Application, end: Callable[[], None]) -> None:
-        """The partition goes, and with it this application; `end` ends it."""
+        """Record the end of an application that goes with its partition; `end` ends it."""
         self.watch(RemoveApplication(application_id=app.id, partition=self.partition.name), lambda *_: end())
 
     def partition_removed(self) -> None:
-        """The partition is not configured any more, and has no applications left."""
+        """Record the removal of nodes and queues, with a partition that was removed and has no applications left."""
         for node in self.partition.nodes.values():
             self.records.schedulable(node.id, False)
             self.records.node_gone(node)
@@ -326,7 +334,7 @@ class PartitionEvents:
     # -- outputs ---------------------------------------------------------------------------------------
 
     def read_outputs(self) -> None:
-        """Make the records of what the partition has said since the last call."""
+        """Make the records of the partition's outputs since the last call."""
         out = self._descent.out
         unread = out[self._told :]
         if not unread:

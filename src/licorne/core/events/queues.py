@@ -1,4 +1,8 @@
-"""Records of queues: what of a queue is told when it comes, changes or goes (docs/spec/events.md, section 2)."""
+"""Event records of queues that are created, changed or removed (docs/spec/events.md, section 2).
+
+The properties of each queue that have records are remembered and compared, so that the code that changes a queue need
+not say what it changed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ _NO_DETAIL = ChangeDetail.DETAILS_NONE
 
 
 class _QueueFacts(msgspec.Struct, frozen=True):
-    """What of a queue has records of its own."""
+    """The properties of a queue whose changes are recorded."""
 
     managed: bool
     is_leaf: bool
@@ -29,7 +33,10 @@ class _QueueFacts(msgspec.Struct, frozen=True):
 
 
 class QueueEvents:
-    """Makes the records of the queues of one partition; `tell` is False if those that are there are known already."""
+    """Makes the records of the queues of one partition.
+
+    With `tell=False` the queues that exist at the beginning count as recorded already.
+    """
 
     def __init__(self, tree: Tree, records: Records, *, tell: bool) -> None:
         self._tree = tree
@@ -39,12 +46,12 @@ class QueueEvents:
             self._queues = {queue.path: _facts(queue) for queue in tree.queues()}
 
     def look_at_all(self) -> None:
-        """The configuration was applied."""
+        """Record the changes of all queues, after a configuration was applied."""
         for queue in self._tree.queues():
             self.look_at(queue)
 
     def look_at(self, queue: Queue) -> None:
-        """Record what is new about the queue since it was last looked at."""
+        """Record what has changed of the queue since it was last looked at."""
         path = queue.path
         old = self._queues.get(path)
         new = _facts(queue)
@@ -63,24 +70,27 @@ class QueueEvents:
             self._records.queue(path, _SET, ChangeDetail.QUEUE_GUARANTEED, resource=new.guaranteed or {})
 
     def look_at_path(self, leaf: Queue) -> None:
-        """An application came to this leaf: it and queues above it may be new."""
+        """Record the leaf to which an application came, and its ancestors, as far as they are new."""
         for queue in reversed(leaf.lineage()):
             self.look_at(queue)
 
     def removed(self, paths: list[str]) -> None:
-        """These are gone."""
+        """Record that the queues with these paths were removed."""
         for path in paths:
             facts = self._queues.pop(path, None)
             managed = facts is not None and facts.managed
             self._records.queue(path, _REMOVE, _NO_DETAIL if managed else ChangeDetail.QUEUE_DYNAMIC)
 
     def all_removed(self) -> None:
-        """The partition goes: children before their parents."""
+        """Record that all queues were removed with their partition, children before their parents."""
         self.removed(sorted(self._queues, key=lambda path: (-path.count("."), path)))
 
 
 def _first(queue: Queue) -> _QueueFacts:
-    """What a queue came with, of which nothing is told: all that is configured; not the quota of a namespace."""
+    """The properties that a new queue has from its configuration or template, which are not recorded as changes.
+
+    The quota of a namespace is not among them, so it is recorded.
+    """
     facts = _facts(queue)
     if queue.managed:
         return facts

@@ -1,6 +1,7 @@
-"""Where the records of events wait, and how each kind of them is made (docs/spec/events.md, sections 1, 2 and 4).
+"""Event records: how each kind is made, and the store in which they wait (docs/spec/events.md, sections 1, 2 and 4).
 
-What happens when, and so which record follows which, is decided in `licorne.core.events.partition_events`.
+The store is bounded, so that a resource manager that does not fetch its events cannot exhaust the memory. Which record
+is made when, and so their order, is decided in `licorne.core.events.partition_events`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 INTERVAL_NS = 2 * SECOND_NS
-"""How often the store is emptied."""
+"""The interval at which the store is emptied."""
 
 _ENDS = {
     Termination.UNKNOWN: ChangeDetail.ALLOC_NODEREMOVED,
@@ -37,13 +38,17 @@ _NO_DETAIL = ChangeDetail.DETAILS_NONE
 
 
 Recorder = Callable[[str, Record], None]
-"""Takes each record as it is made, with the id of its resource manager: a host that keeps them for others."""
+"""A function that takes each record as it is made, with the id of its resource manager.
+
+A host sets it if it keeps records for other listeners.
+"""
 
 
 class EventStore:
-    """The records that wait for a resource manager, of at most `capacity` events; `dropped` did not fit, since the beginning.
+    """The records that wait for a resource manager, of at most `capacity` events.
 
-    `keeps` is False where only a recorder listens: nothing waits then.
+    `dropped` counts the events that did not fit, since the beginning. `keeps` is False if only a recorder listens: no
+    record waits then. `len()` is the number of events that wait.
     """
 
     def __init__(self, capacity: int, now: int, owner: str = "", recorder: Recorder | None = None) -> None:
@@ -62,7 +67,7 @@ class EventStore:
         return self._held
 
     def add(self, record: Record, now: int) -> None:
-        """Keep the record, or count as lost what of it does not fit."""
+        """Keep the record; events of it that do not fit are dropped and counted."""
         if self._recorder is not None:
             self._recorder(self._owner, record)
         if self.keeps:
@@ -80,7 +85,7 @@ class EventStore:
             self.due_ns = self._start + ((now - self._start) // INTERVAL_NS + 1) * INTERVAL_NS
 
     def drain(self, now: int) -> list[Event]:
-        """What is to be sent by now, in order."""
+        """Remove and return all events, in order, if they are due by `now` (ns); else an empty list."""
         if self.due_ns is None or now < self.due_ns:
             return []
         records, self._records = self._records, []
@@ -90,13 +95,13 @@ class EventStore:
 
 
 def schedulable(message: NodeUpdate, now: int) -> Event:
-    """All that is told of a new node whose partition does not exist."""
+    """The only event of a new node whose partition does not exist."""
     text = f"schedulable: {'true' if message.action is NodeAction.CREATE else 'false'}"
     return Event(EventType.NODE, message.node_id, now, ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, message=text)
 
 
 class Records:
-    """Makes the records of one partition: what happened to whom, with what else, at the partition's time."""
+    """Makes the records of one partition, with the partition's time, and adds them to its store."""
 
     def __init__(self, partition: Partition, store: EventStore) -> None:
         self._partition = partition
@@ -114,7 +119,7 @@ class Records:
         resource: dict[str, int] | None = None,
         at_ns: int | None = None,
     ) -> None:
-        """About an application; `group` is its queue, if the partition does not know the application any more."""
+        """Record a change of an application; `group` is its queue, if the partition no longer knows the application."""
         if not group:
             app = self._partition.applications.get(id)
             group = "" if app is None else app.queue.path
@@ -132,12 +137,12 @@ class Records:
         message: str = "",
         resource: dict[str, int] | None = None,
     ) -> None:
-        """About a node."""
+        """Record a change of a node."""
         now = self._partition.now
         self._store.add(Event(EventType.NODE, id, now, change, detail, reference, message, resource), now)
 
     def schedulable(self, id: str, schedulable: bool) -> None:
-        """A node may, or may not, take asks in general."""
+        """Record that a node became schedulable or unschedulable."""
         message = f"schedulable: {'true' if schedulable else 'false'}"
         self.node(id, ChangeType.SET, ChangeDetail.NODE_SCHEDULABLE, message=message)
 
@@ -151,27 +156,27 @@ class Records:
         message: str = "",
         resource: dict[str, int] | None = None,
     ) -> None:
-        """About a queue."""
+        """Record a change of a queue."""
         now = self._partition.now
         self._store.add(Event(EventType.QUEUE, path, now, change, detail, reference, message, resource), now)
 
     def root_max(self) -> None:
-        """The cluster's size has changed."""
+        """Record the maximum of the root queue after the cluster's size has changed."""
         total = self._partition.total.named(self._partition.types)
         self.queue("root", ChangeType.SET, ChangeDetail.QUEUE_MAX, resource=total)
 
     def left(self, app: Application) -> None:
-        """An application has left its queue."""
+        """Record that an application has left its queue."""
         self.queue(app.queue.path, ChangeType.REMOVE, ChangeDetail.QUEUE_APP, app.id)
         self.app(app.id, ChangeType.REMOVE, group=app.queue.path)
 
     def ask_off(self, ask: Ask, detail: ChangeDetail) -> None:
-        """An ask is no longer its application's."""
+        """Record that an ask was removed from its application."""
         app: Application = ask.app
         self.app(app.id, ChangeType.REMOVE, detail, ask.key, app.queue.path, resource=ask.shape.resource)
 
     def request(self, ask: Ask, message: str, resource: dict[str, int] | None = None) -> None:
-        """About a request, for people to read."""
+        """Record a message about an ask, for people to read; `resource` replaces the ask's own."""
         app: Application = ask.app
         now = self._partition.now
         what = ask.shape.resource if resource is None else resource
@@ -187,16 +192,17 @@ class Records:
         reference: str,
         resource: dict[str, int] | None = None,
     ) -> None:
-        """About a user or a group."""
+        """Record a change of a user or a group."""
         now = self._partition.now
         self._store.add(Event(EventType.USERGROUP, name, now, change, detail, reference, "", resource), now)
 
     def ended(
         self, alloc: Ask, termination: Termination, owner: Owner | None, *, off_node: bool = True, cancels: bool = False
     ) -> None:
-        """An allocation is no longer its owner's and its application's, nor on its node; `cancels`: its ask is gone too.
+        """Record that an allocation has ended: for its user and group, its application, and its node (`off_node`).
 
-        `owner` is None where what is used is told of several allocations together (`usage_off`).
+        `cancels`: its ask is removed too. `owner` is None if the usage of several allocations is recorded together
+        (`usage_off`).
         """
         app: Application = alloc.app
         node = alloc.node
@@ -209,7 +215,7 @@ class Records:
         self._store.add(EndedRun(count, now, app.id, path, owner, alloc.key, resource, detail, node_id, cancels), now)
 
     def usage_off(self, owner: Owner, path: str, allocations: list[Ask]) -> None:
-        """A user, and the group that counts, uses less by all these allocations together."""
+        """Record that a user, and the group that counts, uses less by the sum of these allocations."""
         if not allocations:
             return
         sum_: dict[str, int] = {}
@@ -220,7 +226,7 @@ class Records:
             self._store.add(event, self._partition.now)
 
     def foreign(self, key: str, node: Node, change: ChangeType) -> None:
-        """Another scheduler's allocation is on a node from now on, or no more."""
+        """Record that a foreign allocation was added to a node or removed from it."""
         amounts: Vec = node.foreign[key]
         resource = amounts.named(self._partition.types)
         self.node(node.id, change, ChangeDetail.NODE_ALLOC, key, resource=resource)
@@ -232,11 +238,11 @@ class Records:
         self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_DECOMISSION, message="Node removed from the scheduler")
 
     def allocation_off_node(self, alloc: Ask) -> None:
-        """An allocation is no longer on its node."""
+        """Record that an allocation was removed from its node."""
         node = alloc.node
         assert node is not None, f"{alloc.key}: an allocation without a node"
         self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_ALLOC, alloc.key, resource=alloc.shape.resource)
 
     def add(self, record: Record) -> None:
-        """A run, as it is."""
+        """Add a run that is already made."""
         self._store.add(record, self._partition.now)

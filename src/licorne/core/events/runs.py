@@ -1,8 +1,9 @@
-"""Records of events that come by the thousand, kept together and as short as they can be until somebody reads them.
+"""Runs: compact records of the events that come by the thousand, expanded into events only when they are read.
 
-New asks, new allocations and ended allocations are told by two to five events each. Making all of these costs more than
-what they tell of, and most of them are never read. So what is kept is a *run*: what the events are made of. It holds
-nothing that may change: keys, amounts that are shared with messages, and the scheduler's own answers.
+New asks, new allocations and ended allocations make one to five events each. Making all of these would cost more than
+the changes themselves, and most of them are never read. So a *run* is kept instead, which holds what the events are
+made of. It holds nothing that may change later: keys, amounts that are shared with messages, and the scheduler's
+outputs.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _USER_RESOURCE, _GROUP_RESOURCE = ChangeDetail.UG_USER_RESOURCE, ChangeDetail.UG
 _ASK, _CANCEL = ChangeDetail.APP_REQUEST, ChangeDetail.REQUEST_CANCEL
 _ON_APP, _ON_NODE = ChangeDetail.APP_ALLOC, ChangeDetail.NODE_ALLOC
 RUN_MAX = 1_000
-"""Asks or allocations of one run."""
+"""The largest number of asks or allocations in one run."""
 
 Owner = tuple[str, str | None]
-"""Whose usage an application's allocations are: its user, and the group that counts for it."""
+"""The user of an application, and the group that counts for it (None: no group), to which its usage belongs."""
 
 
 class AskRun(msgspec.Struct, gc=False):
-    """New asks of applications in the queues `paths`."""
+    """New asks; `application_ids`, `paths` (of the queues), `keys` and `resources` have an entry for each ask."""
 
     count: int
     time_ns: int
@@ -38,7 +39,7 @@ class AskRun(msgspec.Struct, gc=False):
     resources: list[dict[str, int]]
 
     def events(self) -> Iterator[Event]:
-        """APP ADD APP_REQUEST for each."""
+        """The events: APP ADD APP_REQUEST for each ask."""
         now = self.time_ns
         for app_id, path, key, resource in zip(
             self.application_ids, self.paths, self.keys, self.resources, strict=True
@@ -47,7 +48,10 @@ class AskRun(msgspec.Struct, gc=False):
 
 
 class AllocationRun(msgspec.Struct, gc=False):
-    """New allocations; `owners` by application. `on_node` is False if their nodes keep what they have."""
+    """New allocations, with their owners by application id.
+
+    `on_node` is False if the usage of the nodes does not change, as each allocation replaces a placeholder there.
+    """
 
     count: int
     time_ns: int
@@ -56,7 +60,7 @@ class AllocationRun(msgspec.Struct, gc=False):
     on_node: bool
 
     def events(self) -> Iterator[Event]:
-        """NODE ADD NODE_ALLOC, USERGROUP ADD for the user and the group, APP ADD APP_ALLOC."""
+        """The events of each allocation: NODE ADD NODE_ALLOC, USERGROUP ADD for user and group, APP ADD APP_ALLOC."""
         now = self.time_ns
         for output in self.outputs:
             key, app_id, path, resource = output.key, output.application_id, output.queue, output.resource
@@ -67,9 +71,10 @@ class AllocationRun(msgspec.Struct, gc=False):
 
 
 class EndedRun(msgspec.Struct, gc=False):
-    """An allocation that has ended. `node_id` is empty if the node keeps what it has; `cancels`: its ask is gone too.
+    """An allocation that has ended.
 
-    `owner` is None if what the user and the group use less is told elsewhere.
+    `owner` is None if the usage of the user and the group is recorded elsewhere. `node_id` is empty if the node has no
+    record here. `cancels`: the ask is removed with its allocation.
     """
 
     count: int
@@ -84,7 +89,7 @@ class EndedRun(msgspec.Struct, gc=False):
     cancels: bool
 
     def events(self) -> Iterator[Event]:
-        """USERGROUP REMOVE for the user and the group, APP REMOVE with the reason, NODE and APP REMOVE."""
+        """The events: USERGROUP REMOVE for user and group, APP REMOVE with the reason, NODE REMOVE, and the ask's."""
         now, app_id, path, key, resource = self.time_ns, self.application_id, self.path, self.key, self.resource
         if self.owner is not None:
             yield from usage(now, _REMOVE, self.owner, path, resource)
@@ -96,11 +101,11 @@ class EndedRun(msgspec.Struct, gc=False):
 
 
 Record = Event | AskRun | AllocationRun | EndedRun
-"""What is kept of one event or of several; `count` says of how many."""
+"""One event, or a run that stands for `count` of them."""
 
 
 def usage(now: int, change: ChangeType, owner: Owner, path: str, resource: dict[str, int]) -> Iterator[Event]:
-    """The usage of a user, and of the group that counts, goes up or down."""
+    """The events of a user, and of the group that counts, whose usage changes by `resource`."""
     user, group = owner
     yield Event(_USERGROUP, user, now, change, _USER_RESOURCE, path, "", resource)
     if group is not None:
@@ -108,7 +113,7 @@ def usage(now: int, change: ChangeType, owner: Owner, path: str, resource: dict[
 
 
 def expand(records: Iterable[Record]) -> Iterator[Event]:
-    """The events of records, in order."""
+    """The events that the records stand for, in order."""
     for record in records:
         if isinstance(record, Event):
             yield record

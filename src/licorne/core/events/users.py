@@ -1,9 +1,9 @@
-"""Records of users and groups: limits that come and go, and which group counts for whom.
+"""Event records of users and groups: their limits, and which group an application counts for.
 
 Source: docs/spec/events.md, section 2.
 
-What they use is told with the allocations (`licorne.core.events.runs`), but for two rare cases: an allocation that is
-resized, and an application that counts for another group after a reload.
+Changes of usage are recorded together with the allocations (`licorne.core.events.runs`), except in two rare cases that
+are handled here: an allocation is resized, and an application counts for another group after a reload.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class UserEvents:
         self._partition = partition
         self._records = records
         self._limits: dict[_Place, _Limit] = {}
-        self.unlinked: list[tuple[str, str]] = []  # groups that do not count any more, with the application
+        self.unlinked: list[tuple[str, str]] = []  # (group, id of an application that no longer counts for it)
 
     def look_at_limits(self, *, tell: bool = True) -> None:
-        """The configuration was applied: which limits are there?"""
+        """Record the limits that a configuration has set, changed or removed; `tell=False`: only remember them."""
         now: dict[_Place, _Limit] = {}
         for path, limits in self._partition.limits.configured.items():
             for kind, named in ((USER, limits.users), (GROUP, limits.groups)):
@@ -61,10 +61,10 @@ class UserEvents:
         kind, name, path = place
         self._records.owner(name, change, _LIMITS[kind], path)
 
-    # -- what `Limits` tells ---------------------------------------------------------------------------
+    # -- called by `Limits` ----------------------------------------------------------------------------
 
     def regrouped(self, app: Application, old: str | None, new: str | None) -> None:
-        """Another group counts for the application from now on, or none does any more."""
+        """Record that the application counts for group `new` instead of `old` (None: no group), with its usage."""
         uses = Vec()
         uses.plus(app.allocated)
         uses.plus(app.placeholders)
@@ -82,15 +82,15 @@ class UserEvents:
                 self._records.owner(new, ChangeType.ADD, ChangeDetail.UG_GROUP_RESOURCE, path, moved)
 
     def settle(self) -> None:
-        """Tell of the groups that do not count any more: after what their applications used."""
+        """Record the links to groups that have ended; this comes after the records of the usage that was taken back."""
         for group, app_id in self.unlinked:
             self._records.owner(group, ChangeType.REMOVE, ChangeDetail.UG_APP_LINK, app_id)
         self.unlinked.clear()
 
-    # -- what an input did -----------------------------------------------------------------------------
+    # -- effects of an input ---------------------------------------------------------------------------
 
     def resized(self, app: Application, before: Mapping[str, int], now: Mapping[str, int]) -> None:
-        """An allocation uses something else: told is the difference."""
+        """Record the difference in usage after an allocation was resized."""
         names = sorted({*before, *now})
         more = {name: now.get(name, 0) - before.get(name, 0) for name in names}
         owners = [(app.user, ChangeDetail.UG_USER_RESOURCE)]
@@ -104,5 +104,5 @@ class UserEvents:
 
 
 def owner_of(app: Application) -> Owner:
-    """Whose usage the application's allocations are."""
+    """The user and the group that the application's usage counts for."""
     return app.user, app.group
