@@ -149,7 +149,7 @@ class Candidate:
     @cython.ccall
     @cython.exceptval(check=False)
     def usable(self) -> cython.bint:
-        """May this allocation still be evicted, if no other one is?"""
+        """May this allocation still be evicted, judged on its own, without other victims?"""
         alloc: Ask = self.alloc
         if alloc.preempted or alloc.released or not self.leaf_group.eligible:
             return False

@@ -149,10 +149,11 @@ class Claims:
         self._partition.settle_size()
         known: dict[Level | Node, bool] = {}  # whether all that is claimed there fits
         for claim in claims:
-            # The cheap test, which almost always succeeds: where all claims fit, this one does.
+            # The cheap test first: if all claims fit together, this one stays.
             if self._fits_with_all(claim, known):
                 continue
             others = [other for other in self.by_ask.values() if other is not claim]
+            # Claims that stay whatever happens to this one: those that precede it, and those that hold against `by`.
             first = [o for o in others if self._precedes(o, claim) or (by is not None and o not in claims)]
             if not self._fits(claim, first):
                 displaced = by is not None and by.required and by.node is claim.ask.reserved

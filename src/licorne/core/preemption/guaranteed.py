@@ -58,7 +58,7 @@ class Guaranteed:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.retries = LeafRetries(partition.timers)
-        self.seen: dict[Application, int] = {}  # the newest ask's `seq` when it was looked at; larger ones are new
+        self.seen: dict[Application, int] = {}  # at its last review; asks with a larger `seq` are new
         self._ready: dict[Queue, None] = {}  # leaves to visit when the scheduler is idle
         self._failed: dict[Queue, None] = {}  # leaves with asks that can try again when something has changed
         self.has_retries = False  # a leaf is to be visited, or will be when something has changed
@@ -172,7 +172,7 @@ class Guaranteed:
                 self._ready[leaf] = None
             seen = self.seen.get(app, 0)
             first: int | None = None
-            # Asks are kept in the order of their arrival: from the newest back to the last one that was seen.
+            # Asks are in the order of arrival; one that is entered anew with other amounts resets `seen`.
             for ask in reversed(app.asks.values()):
                 if ask.seq <= seen:
                     break

@@ -38,7 +38,7 @@ class PlannedUsage:
     """The planned usage of each queue, kept while nothing but preemption happens.
 
     `claims` (`licorne.core.preemption.claims`) knows the claimed amounts. What is left of a guarantee is given as a map
-    from a type's index to an amount: negative where more is planned than guaranteed; a missing type is not guaranteed.
+    from a type's index to an amount: negative where more is planned than guaranteed; a missing type is unlimited.
     """
 
     claims: Claims
@@ -135,6 +135,7 @@ class PlannedUsage:
         found: dict[int, int] = self.own_remaining(queue)
         if not parent and not found:
             return None
+        # A common ancestor does not pass its guarantee down to victims if the ask's leaf has a guarantee of its own.
         if found and has_guarantee and queue in ancestors and queue.parent is not None:
             return None
         for d, rest in (parent or {}).items():

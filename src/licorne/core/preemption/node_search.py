@@ -115,6 +115,7 @@ class NodeSearch(PreemptionSnapshot):
             best = single
             if not single[0][0]:  # one victim, and not a reluctant one: no set can be better
                 return single[2], single[3]
+        # On a node with room victims are needed for a quota only; `_search_nodes` leaves such nodes out.
         if with_room is not None:
             best = self._better(best, self._search_node(with_room, ask, over_quota, best))
         best = self._search_nodes(ask, over_quota, best, refused)
@@ -215,12 +216,13 @@ class NodeSearch(PreemptionSnapshot):
             if here and with_room is not None and with_room.order < c.node_group.order:
                 where = with_room
             break
+        # Unusable candidates are removed many at a time: each removal is a pass over the whole list.
         if gone > GONE_MAX and with_room is None:
             self.reachable_by_rank = [
                 c for c in self.reachable_by_rank if not c.alloc.preempted and not c.node_group.reserved
             ]
         if found is None:
-            # Remembered only if amounts alone were the reason: quotas and refusals differ from ask to ask.
+            # Remembered only if size and constraints were the reason: budgets, quotas and refusals may change.
             if with_room is None and not late:
                 self.infeasible.append((ask.shape.need, amounts))
             return None
@@ -252,7 +254,7 @@ class NodeSearch(PreemptionSnapshot):
                 and self._could_run(node_group, ask)
                 and node_group not in refused
             ):
-                self._target_bound()
+                self._target_bound()  # the last node that beats the bounds before it has the best one
                 first = node_group
         self._set_target(best)
         if first is None:

@@ -35,7 +35,7 @@ AGAIN_NS = SECOND_NS
 
 
 class LoweredQuota(msgspec.Struct, frozen=True):
-    """A queue before a reload: its configured max by type (None: it had none), its delay, and whether it kept its max.
+    """A queue before a reload: its max by type as configured (None: none), its delay, and whether it kept its max.
 
     With a delay of 0 its quota was never enforced.
     """

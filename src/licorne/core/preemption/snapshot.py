@@ -2,9 +2,9 @@
 
 Source: docs/spec/preemption.md, sections 2.4 to 2.7.
 
-Collecting the candidates of a large cluster costs far more than one search among them. So a snapshot is made once for
-all asks of a leaf with the same priority, the same root of the search and the same types, and is kept while nothing but
-preemption happens. Each eviction then updates only the queue budgets, leaf groups and node groups that it touches.
+Making a snapshot visits every allocation that may be evicted, and every node. So it is made once for all asks of a leaf
+with the same priority, the same root of the search and the same types, and is kept while nothing but preemption
+happens. Each eviction then updates only the queue budgets, leaf groups and node groups that it touches.
 """
 
 from __future__ import annotations

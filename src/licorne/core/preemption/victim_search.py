@@ -166,6 +166,7 @@ class VictimSearch:
         largest: cython.Py_ssize_t
         if bound is not None:
             worst = min(worst, bound[0])
+        # Numbers are tried in the order of rank, so the first pair of them with a feasible set has the best set.
         for reluctant in range(worst + 1):
             largest = n - all_reluctant + reluctant
             if bound is not None and reluctant == bound[0]:
@@ -175,6 +176,7 @@ class VictimSearch:
                     continue
                 self.best = None
                 self.best_sum = UNLIMITED
+                # A set with the same sum of priorities as the bound may still be newer, so that sum is not cut off.
                 if bound is not None and reluctant == bound[0] and count == bound[1] and bound[2] < UNLIMITED:
                     self.best_sum = bound[2] + 1
                 self.picked = []
@@ -216,6 +218,7 @@ class VictimSearch:
         least: cython.longlong
         n: cython.Py_ssize_t = len(self.pool)
         if count == 0:
+            # Combinations come newest first, so of two with the same sum the one found first is better.
             if total < self.best_sum and self._covered():
                 self.best = list(self.picked)
                 self.best_sum = total
@@ -226,6 +229,7 @@ class VictimSearch:
             if self.steps_left <= 0:
                 return
             least = self.lowest_priority[i]
+            # What rules out this start rules out all later ones too, hence `return` and not `continue`.
             if self.reluctant_from[i] < reluctant or (
                 self.best_sum != UNLIMITED and total + least * count >= self.best_sum
             ):

@@ -2,9 +2,9 @@
 
 Source: docs/spec/design.md, "Speed is designed in", point 1.
 
-An ask that could not be placed is not tried again before something has changed that can help it; otherwise every
-decision would cost as much as there are pending asks. An application sleeps, which means that it is not in its queue's
-order, when nothing of it can be placed now. Each of its asks then waits for one of these:
+An ask that could not be placed is not tried again before something has changed that can help it; otherwise each
+decision would visit pending asks in vain. An application sleeps, which means that it is not in its queue's order, when
+nothing of it can be placed now. Each of its asks then waits for one of these:
 
 * room under a quota or a user's or group's limit, or a slot for a running application: the application is in `blocked`
   of the queues and trackers that may be the cause, and whatever gives something back there wakes it;

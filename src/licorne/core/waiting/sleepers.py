@@ -173,7 +173,7 @@ class SleepingApplications:
 
     @cython.ccall
     def wake_blocked(self, blocked: dict[Any, Any]) -> cython.void:
-        """Wake all applications blocked at a place where there may be a slot or room now."""
+        """Wake all of these blocked applications, as there may be a slot or room for them now."""
         self.reserved_stale = True  # asks that hold a reservation may have waited for it too
         if blocked:
             for app in list(blocked):
