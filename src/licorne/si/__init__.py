@@ -1,16 +1,16 @@
-"""The Scheduler Interface: the messages of both dialects, the core's own, and what translates between them.
+"""The Scheduler Interface: the messages of both dialects, the core's own messages, and the adapters between them.
 
-    first, v19                  what peers send and get (the first interface, and the 1.9 interface)
-    messages                    what the core takes in and gives out
-    adapt_first, adapt_v19       from the one to the other and back, also from bytes and to bytes
+    first, v19                  the messages of peers (the first interface, and the 1.9 interface)
+    messages                    the inputs and outputs of the core
+    adapt_first, adapt_v19       translation between a dialect and the core, from and to objects or bytes
     wire                        any message of both dialects as protobuf bytes
     callback                    the resource manager's side of the in-process API
     rpc                         names of the gRPC service and its calls
     constants                   names of attributes, tags and resources
 
-Compiled, for what comes and goes by the million: `reading` and `decisions` (asks in, allocations out, as objects of the
-dialects), `wire_asks` and `wire_decisions` (the same as bytes). Modules whose names begin with an underscore are this
-package's own.
+Asks and decisions, which come and go by the million, have compiled fast paths: `reading` and `decisions` (asks in,
+allocations out, as objects of the dialects), `wire_asks` and `wire_decisions` (asks in, allocations out, as bytes).
+Modules whose names begin with an underscore are private to this package.
 """
 
 from __future__ import annotations

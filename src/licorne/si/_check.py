@@ -1,17 +1,18 @@
-"""Are the values of a message what its declaration says? The door between untrusted peers and the core.
+"""The check between untrusted peers and the core: do the values of a message have the types that it declares?
 
 A message may come from a decoder, which has checked it, or from a Python program, which may have put anything into it:
 a quantity as text, a float, an integer beyond 64 bits, None for a struct. The core relies on exact types (its compiled
-form more than its source), so each message passes here first. The result is a copy made of exact `str`, `int`, `bool`,
-`dict` and `list` alone; a value that cannot be read so raises `Fault`, which names the field, the value and the rule.
+form more than its source), so each message is checked here first. The result is a copy that consists of exact `str`,
+`int`, `bool`, `dict` and `list` alone; a value that has no such copy raises `Fault`, which names the field, the value
+and the rule.
 
-`plain` goes field by field and finds the words; at 4 to 6 microseconds a message it serves nodes and applications. Asks
-come by the hundred thousand, so `licorne.si.reading` checks and copies them in compiled code. It cannot say what is
-wrong, only that something is, and then `plain` goes over the ask in question.
+`plain` checks field by field and words the error; at 4 to 6 microseconds a message it serves nodes and applications.
+Asks come by the hundred thousand, so `licorne.si.reading` checks and copies them in compiled code. That fast path
+cannot say what is wrong, only that something is; `plain` then checks the ask in question.
 
 Harmless deviations are mended rather than refused: None for a list or a map (empty, as a nil map in Go), a tuple for a
 list, a subclass of str or int for its base. A bool is not taken for a number, although Python would. Text must be
-valid Unicode, as on the wire: a lone surrogate would fail only when the decision that bears it is written down.
+valid Unicode, as on the wire: a lone surrogate would else fail only later, when a decision that holds it is encoded.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ M = TypeVar("M", bound=Message)
 E = TypeVar("E", bound=IntEnum)
 
 VALUE_LENGTH_MAX = 80
-"""Characters of a refused value that a reason shows, so that a huge value doesn't make a huge answer."""
+"""The most characters of a refused value that a reason shows, so that a huge value does not make a huge answer."""
 
 
 def shown(value: object) -> str:
-    """A value as a reason shows it: short, and whatever the value does when it is asked to describe itself."""
+    """Describe a value for a reason: cut to `VALUE_LENGTH_MAX`, and without fail even if its `repr` raises."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a peer's object, or an integer of more digits than Python prints
@@ -40,7 +41,7 @@ def shown(value: object) -> str:
 
 
 class Fault(Exception):  # noqa: N818 - not an error of ours: it becomes the reason of an answer
-    """A value that breaks the rule of its field. The path grows from the inside while the exception travels out."""
+    """A value that breaks the rule of its field. The path grows from the inside out while the exception propagates."""
 
     def __init__(self, value: object, rule: str, path: str = "") -> None:
         super().__init__(rule)
@@ -49,7 +50,7 @@ class Fault(Exception):  # noqa: N818 - not an error of ours: it becomes the rea
         self.path = path
 
     def inside(self, name: str) -> Fault:
-        """The same fault, seen from the holder of the field `name`."""
+        """Prepend `name`, the field that holds the value, to the path; return this fault."""
         separator = "." if self.path and not self.path.startswith("[") else ""
         self.path = f"{name}{separator}{self.path}"
         return self
@@ -59,10 +60,10 @@ class Fault(Exception):  # noqa: N818 - not an error of ours: it becomes the rea
 
 
 class Mistyped(Fault):
-    """A value that is not of the type that its field declares, so that no peer could have sent it as bytes.
+    """A value that does not have the type its field declares, so that no peer could have sent it as bytes.
 
-    Only a Python program makes such a message, by mistake; so it is told at once (`licorne.core.calls`). A `Fault` of no
-    such kind is a value of the right type that means nothing, and is answered as any refusal is.
+    Such a message is the mistake of a Python program, whose call therefore fails at once (`licorne.core.calls`). Any
+    other `Fault` is a value of the right type without a meaning, and is answered as a refusal.
     """
 
 
@@ -127,7 +128,7 @@ def amounts(value: object) -> dict[str, int]:
 
 
 def items(value: object) -> list[Any] | tuple[Any, ...]:
-    """The elements of a repeated field, not checked yet."""
+    """Return the elements of a repeated field, unchecked; none for None."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
@@ -136,7 +137,7 @@ def items(value: object) -> list[Any] | tuple[Any, ...]:
 
 
 def member(value: object, of: type[E]) -> E:
-    """The member of an enum that a number stands for."""
+    """Return the member of an enum with this number."""
     number = int32(value)
     try:
         return of(number)
@@ -146,7 +147,7 @@ def member(value: object, of: type[E]) -> E:
 
 
 def _single(field: Field) -> Callable[[object], Any]:
-    """The check of one value of a field."""
+    """Return the check of a single value of a field, be it repeated or not."""
     inner: Any = field.type
     match field.kind:
         case "string":
@@ -194,9 +195,10 @@ def _checks(message: type[Message]) -> tuple[tuple[str, str, Callable[[object], 
 
 
 def plain(value: object, message: type[M]) -> M:
-    """A copy of a message in which every value, however deep, has exactly its declared type.
+    """Copy a message so that every value in it, at any depth, has exactly its declared type.
 
-    Raises `Fault` for the first value that has not.
+    Raises:
+        Fault: a value cannot be mended; the first such one is reported.
     """
     if not isinstance(value, message):
         raise Mistyped(value, f"must be {message.__name__}")
@@ -210,6 +212,6 @@ def plain(value: object, message: type[M]) -> M:
 
 
 def salvaged(value: object, attribute: str) -> str:
-    """A name to address a refusal with: the attribute if it is usable text, else empty."""
+    """Return the name by which to address a refusal: the attribute if it is valid text, else empty."""
     found = getattr(value, attribute, "")
     return found if type(found) is str and encodable(found) else ""

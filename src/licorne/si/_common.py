@@ -1,8 +1,8 @@
-"""The messages that are alike in both dialects, field for field and number for number.
+"""The messages that are the same in both dialects, field for field and number for number.
 
-The list is in docs/spec/scheduler-interface.md, section 4; `licorne.si.first` and `licorne.si.v19` offer them under
-their own roofs, so that nobody needs to know which messages the dialects share. A message belongs here only while that
-list says so: as soon as a dialect adds a field, it gets a class of its own.
+The list is in docs/spec/scheduler-interface.md, section 4. `licorne.si.first` and `licorne.si.v19` re-export these
+messages, so that users need not know which ones the dialects share. A message belongs here only while that list says
+so: as soon as a dialect adds a field, that dialect gets a class of its own.
 """
 
 # ruff: noqa: RUF012 - a struct copies an empty default for each instance; the rule knows only direct subclasses.
@@ -27,7 +27,7 @@ class Resource(Message):
 
 
 class UserGroupInformation(Message):
-    """Who owns an application. An empty list of groups asks the scheduler to resolve them."""
+    """The user who owns an application. An empty list of groups asks the scheduler to resolve them."""
 
     user: Annotated[str, 1] = ""
     groups: Annotated[list[str], 2] = []
@@ -37,7 +37,7 @@ class AddApplicationRequest(Message):
     """A new application.
 
     `execution_timeout_milli_seconds` limits the running time in the first interface and the life of placeholders in the
-    1.9 interface; `placeholder_ask` is what all placeholders of a gang add up to.
+    1.9 interface; `placeholder_ask` is the sum of all placeholders of a gang.
     """
 
     application_id: Annotated[str, 1] = ""
@@ -58,7 +58,7 @@ class RemoveApplicationRequest(Message):
 
 
 class AcceptedApplication(Message):
-    """The scheduler took the application."""
+    """The scheduler accepted the application."""
 
     application_id: Annotated[str, 1] = ""
 
@@ -80,7 +80,7 @@ class UpdatedApplication(Message):
 
 
 class AcceptedNode(Message):
-    """The scheduler took the node."""
+    """The scheduler accepted the node."""
 
     node_id: Annotated[str, 1] = ""
 
@@ -101,4 +101,4 @@ class PredicatesArgs(Message):
 
 
 class RegisterResourceManagerResponse(Message):
-    """Registration went well. Empty on purpose."""
+    """Registration succeeded. The message has no fields on purpose."""

@@ -1,13 +1,13 @@
-"""What every message of both dialects has in common: a base class, and its fields as data.
+"""The base class of all messages of both dialects, and the fields of a message as data.
 
-A message is a struct whose fields carry their number on the wire as an annotation, `Annotated[str, 3]`, so that
-name, type and number stand on one line and cannot drift apart. From these lines `fields()` derives the table that
-other parts work from: the check of untrusted values (`licorne.si._check`) and the wire format (`licorne.si.wire`). A
-field of a oneof names it behind the number, `Annotated[str | None, 2, "priority"]`.
+A message is a struct whose fields carry their number on the wire as an annotation, `Annotated[str, 3]`, so that name,
+type and number stand on one line and cannot drift apart. From these lines `fields()` derives the table that drives the
+check of untrusted values (`licorne.si._check`) and the wire format (`licorne.si.wire`). A field of a oneof names it
+after the number, `Annotated[str | None, 2, "priority"]`.
 
-Two conventions keep the declarations short. A field whose values are integers by name, `Amounts`, is the protocol's
-`Resource` message: in Python a sparse map of resource type to quantity is a dict, and nothing more. And the name on
-the wire follows from the attribute (`node_id` becomes `nodeID`), except where a field says otherwise.
+Two conventions keep the declarations short. A field of type `Amounts`, integers by name, is the protocol's `Resource`
+message: in Python a sparse map of resource type to quantity is a plain dict. And the name on the wire follows from the
+attribute (`node_id` becomes `nodeID`), unless the field gives another one.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Kind = Literal["string", "bool", "int32", "int64", "enum", "message", "map", "am
 
 
 def wire_name(attribute: str) -> str:
-    """The protocol's name of an attribute: camel case, with ID and UUID in capitals."""
+    """Return the protocol's name of an attribute: camel case, with ID and UUID in capitals."""
     first, *rest = attribute.split("_")
     first = "UUID" if first == "uuid" else first
     return first + "".join("ID" if part == "id" else part.capitalize() for part in rest)
 
 
 class Message(msgspec.Struct, kw_only=True, omit_defaults=True, rename=wire_name):
-    """Base of all messages of the dialects. Fields not given have the defaults of proto3; JSON leaves these out."""
+    """Base class of all messages of the dialects. Defaults are those of proto3, and JSON leaves them out."""
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +46,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     `attribute` is the name in Python, `name` the one on the wire and in JSON. `type` is the message or enum class of
     the kinds "message", "enum" and "quantities". `optional` fields may be None, which means that they are absent.
-    Of the fields that share a `oneof` at most one is set. The kind "map" is map<string, string>, "amounts" a `Resource`
-    message held as a dict, and "quantities" what is inside of one on the wire.
+    Of the fields that share a `oneof` at most one is set. The kind "map" is map<string, string>, "amounts" is a
+    `Resource` message held as a dict, and "quantities" is the map inside a `Resource` on the wire.
     """
 
     attribute: str
@@ -61,7 +61,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
-    """A type and whether it was optional: `X | None` gives `(X, True)`."""
+    """Return a type without None, and whether it was optional: `X | None` gives `(X, True)`."""
     if get_origin(hint) not in (Union, types.UnionType):
         return hint, False
     (present,) = (member for member in get_args(hint) if member is not type(None))
@@ -69,7 +69,10 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 
 
 def _kind(hint: Any) -> tuple[Kind, type[Any] | None]:
-    """The kind of a field that is neither repeated nor optional, from its type with annotations."""
+    """Return the kind of a field, and its message or enum class, from its type with annotations.
+
+    The type is that of one value: neither repeated nor optional.
+    """
     plain = {str: "string", bool: "bool", Int32: "int32", Int64: "int64", Amounts: "amounts", dict[str, str]: "map"}
     if hint in plain:
         return plain[hint], None  # type: ignore[return-value]
@@ -80,7 +83,7 @@ def _kind(hint: Any) -> tuple[Kind, type[Any] | None]:
 
 @cache
 def fields(message: type[Message]) -> tuple[Field, ...]:
-    """The fields of a message in the order of their declaration."""
+    """Return the fields of a message in the order of their declaration."""
     hints = get_type_hints(message, include_extras=True)
     result = []
     names = dict(zip(message.__struct_fields__, message.__struct_encode_fields__, strict=True))
@@ -108,7 +111,7 @@ def fields(message: type[Message]) -> tuple[Field, ...]:
 
 
 def field_numbers(module: Mapping[str, object]) -> dict[type[Message], dict[str, int]]:
-    """For each message among the names of a module the numbers of its fields by their names on the wire."""
+    """Return, for each message among the names of a module, the field numbers by the names on the wire."""
     return {
         message: {field.name: field.number for field in fields(message)}
         for message in module.values()
@@ -117,7 +120,7 @@ def field_numbers(module: Mapping[str, object]) -> dict[type[Message], dict[str,
 
 
 def oneofs(module: Mapping[str, object]) -> dict[type[Message], dict[str, tuple[str, ...]]]:
-    """For each message with oneofs, among the names of a module, the fields of each by their names on the wire."""
+    """Return, for each message with oneofs among the names of a module, the fields of each oneof by wire name."""
     result: dict[type[Message], dict[str, tuple[str, ...]]] = {}
     for message in field_numbers(module):
         for field in fields(message):

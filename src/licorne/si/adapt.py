@@ -1,12 +1,12 @@
-"""What the adapters of both dialects share: their result, the names of partitions, and how a list is read.
+"""What the adapters of both dialects share: their result, the reading of lists, and the messages that are alike.
 
-An adapter never raises and keeps no state. What it cannot read becomes a refusal in the outputs, addressed to the ask,
-application or node in question; the unit is one item of a request, checked whole, so that one bad ask doesn't take the
-thousand beside it along. What the protocol has no refusal for (releases and removals) is left out, and said in
-`ignored` for a log.
+An adapter keeps no state, and does not raise for a request given as an object. An item that cannot be read becomes a
+refusal in the outputs, addressed to the ask, application or node in question. The unit of refusal is one item of a
+request, checked as a whole, so that one bad ask does not cost the thousand others. Items for which the protocol has no
+refusal (releases and removals) are left out, and noted in `ignored` for a log.
 
-What is *meant* by a well-formed message is the core's matter: unknown partitions, negative quantities, duplicates and
-empty names pass through here and meet their reasons there.
+Adapters check types alone. Whether a well-formed message makes sense is for the core to decide: unknown partitions,
+negative quantities, duplicates and empty names pass through here and are refused there.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from licorne.si.wire_read import decode_part
 class Translation(msgspec.Struct, kw_only=True):
     """A request in the core's terms.
 
-    `inputs` are to be handed to the core in this order. `outputs` are refusals of what could not be read, in the order
-    of its appearance; they go back to the sender before the core's answers. `ignored` says, in words for a log, what
-    was dropped without an answer because the protocol has none. `mistyped` repeats, of all these reasons, those that
-    tell of a value of the wrong type (`licorne.si._check.Mistyped`): mistakes of a program that made the message.
+    `inputs` are to be handed to the core in this order. `outputs` are refusals of items that could not be read, in the
+    order of the items; they go back to the sender before the core's answers. `ignored` says, in words for a log, which
+    items were dropped because the protocol has no answer for them. `mistyped` repeats, of all these reasons, those of
+    values of the wrong type (`licorne.si._check.Mistyped`): mistakes of the program that made the message.
     """
 
     inputs: list[Input] = []
@@ -41,7 +41,7 @@ class Translation(msgspec.Struct, kw_only=True):
     mistyped: list[str] = []
 
     def reason(self, fault: Fault) -> str:
-        """The words for a fault of the request; noted, if it is a value of the wrong type."""
+        """Return the reason for a fault, noted in `mistyped` too if the fault is a value of the wrong type."""
         words = str(fault)
         if isinstance(fault, Mistyped):
             self.mistyped.append(words)
@@ -49,7 +49,7 @@ class Translation(msgspec.Struct, kw_only=True):
 
 
 def node_attributes(attributes: dict[str, str], rm_id: str) -> tuple[str, dict[str, str]]:
-    """The partition that a node's attributes name (short), and the attributes with that name qualified.
+    """Return the short name of the partition that a node's attributes name, and the attributes with it qualified.
 
     The attribute `si/node-partition` is added where it is missing, as docs/spec/scheduler-interface.md, section 6, says
     and the REST API shows.
@@ -59,17 +59,17 @@ def node_attributes(attributes: dict[str, str], rm_id: str) -> tuple[str, dict[s
 
 
 def changed_attributes(attributes: dict[str, str], qualified: dict[str, str]) -> dict[str, str] | None:
-    """The attributes that an update replaces a node's with, or None where it replaces none.
+    """Return the attributes with which an update replaces a node's, or None if the update leaves them as they are.
 
-    A map that holds nothing, or nothing but the partition, cannot mean "forget all attributes": on the wire an empty
-    map is the same as none at all, the Kubernetes resource manager sends one with each change of capacity, and the
-    partition must be there to address a node outside of the default one.
+    A map that is empty, or holds the partition alone, cannot mean "forget all attributes": on the wire an empty map is
+    the same as none, the Kubernetes resource manager sends one with each change of capacity, and an update must name
+    the partition to address a node outside of the default one.
     """
     return qualified if attributes.keys() - {NODE_PARTITION} else None
 
 
 def readable(translation: Translation, name: str, values: object) -> list[Any] | tuple[Any, ...]:
-    """The items of the repeated field `name`, not checked yet; none, and a note, if it is not a list at all."""
+    """Return the items of the repeated field `name`, unchecked; if it is not a list, note that and return none."""
     try:
         return items(values)
     except Fault as fault:
@@ -86,8 +86,9 @@ def each(
 ) -> None:
     """Read the items of the repeated field `name` one by one.
 
-    `read` adds what an item means to the translation, or raises `Fault` before it adds anything; then `refuse`
-    gives the answer for that item and its reason. Without `refuse` the protocol has no answer, and a note is left.
+    `read` adds the meaning of an item to the translation, or raises `Fault` before it adds anything; `refuse` then
+    makes the answer from the item and the reason. `refuse` is None where the protocol has no answer: the reason is
+    then noted in `ignored`.
     """
     for index, value in enumerate(readable(translation, name, values)):
         try:
@@ -109,10 +110,11 @@ def each_ask(
     read_one: Callable[..., messages.Allocation],
     partitions: ShortPartitions,
 ) -> None:
-    """As `each`, for the messages that come in great numbers: `read_many` (`licorne.si.reading`) takes them all.
+    """Read the asks in the repeated field `name`, which come in great numbers, on the fast path of `read_many`.
 
-    It leaves those that are not as declared to `read_one`, which gets the values of an item's fields one by one, in the
-    order of their declaration and with exact types, and gives the input that they mean, or raises `Fault`.
+    `read_many` (`licorne.si.reading`) leaves items that are not as declared to the slow path, which checks one and
+    hands the values of its fields, in the order of their declaration and with exact types, to `read_one`. That returns
+    the input they mean or raises `Fault`; an item with a fault is refused.
     """
 
     def slow_path(index: int, value: object) -> messages.Allocation | None:
@@ -137,10 +139,13 @@ def each_ask_on_wire(
     read_one: Callable[..., messages.Allocation],
     partitions: ShortPartitions,
 ) -> None:
-    """As `each_ask`, of asks in `data`, where `lengths` says (`licorne.si.wire_asks`).
+    """Read the asks in `data` whose length prefixes are at `lengths`, on the fast path of `read_many`.
+
+    `read_many` (`licorne.si.wire_asks`) leaves irregular asks to the slow path, which decodes one and hands the values
+    of its fields to `read_one`. That returns the input they mean or raises `Fault`; an ask with a fault is refused.
 
     Raises:
-        WireError: one of them is no such message; the path begins with the name of the `request`.
+        WireError: an ask is not such a message; the path begins with the name of the `request`.
     """
 
     def slow_path(index: int, start: int, end: int) -> messages.Allocation | None:
@@ -160,7 +165,7 @@ def each_ask_on_wire(
 def application_input(
     app: _common.AddApplicationRequest, rm_id: str, *, timeout_is_running_time: bool
 ) -> messages.AddApplication:
-    """A well-typed request for a new application in the core's terms (the message is the same in both dialects)."""
+    """Translate a well-typed request for a new application."""
     ugi = app.ugi or _common.UserGroupInformation()
     return messages.AddApplication(
         application_id=app.application_id,
@@ -177,27 +182,27 @@ def application_input(
 
 
 def removal_input(app: _common.RemoveApplicationRequest, rm_id: str) -> messages.RemoveApplication:
-    """A well-typed request to remove an application in the core's terms."""
+    """Translate a well-typed request to remove an application."""
     return messages.RemoveApplication(
         application_id=app.application_id, partition=short_partition(app.partition_name, rm_id)
     )
 
 
-# -- refusals of what could not be read ------------------------------------------------------------------
+# -- refusals of items that could not be read ------------------------------------------------------------
 
 
 def refused_application(value: object, reason: str) -> messages.RejectedApplication:
-    """The refusal of an application that could not be read."""
+    """Refuse an application that could not be read."""
     return messages.RejectedApplication(salvaged(value, "application_id"), reason)
 
 
 def refused_allocation(value: object, reason: str) -> messages.RejectedAllocation:
-    """The refusal of an ask or allocation that could not be read."""
+    """Refuse an ask or allocation that could not be read."""
     return messages.RejectedAllocation(salvaged(value, "allocation_key"), salvaged(value, "application_id"), reason)
 
 
 def refused_node(value: object, reason: str) -> messages.RejectedNode:
-    """The refusal of a node that could not be read."""
+    """Refuse a node that could not be read."""
     return messages.RejectedNode(salvaged(value, "node_id"), reason)
 
 
@@ -205,17 +210,17 @@ def refused_node(value: object, reason: str) -> messages.RejectedNode:
 
 
 def accepted_application(output: messages.AcceptedApplication) -> _common.AcceptedApplication:
-    """The message for an application that was taken."""
+    """Make the message for an application that was accepted."""
     return _common.AcceptedApplication(application_id=output.application_id)
 
 
 def rejected_application(output: messages.RejectedApplication) -> _common.RejectedApplication:
-    """The message for an application that was refused."""
+    """Make the message for an application that was refused."""
     return _common.RejectedApplication(application_id=output.application_id, reason=output.reason)
 
 
 def updated_application(output: messages.UpdatedApplication) -> _common.UpdatedApplication:
-    """The message for an application's new state."""
+    """Make the message for an application's new state."""
     return _common.UpdatedApplication(
         application_id=output.application_id,
         state=output.state,
@@ -225,10 +230,10 @@ def updated_application(output: messages.UpdatedApplication) -> _common.UpdatedA
 
 
 def accepted_node(output: messages.AcceptedNode) -> _common.AcceptedNode:
-    """The message for a node that was taken."""
+    """Make the message for a node that was accepted."""
     return _common.AcceptedNode(node_id=output.node_id)
 
 
 def rejected_node(output: messages.RejectedNode) -> _common.RejectedNode:
-    """The message for a node that was refused."""
+    """Make the message for a node that was refused."""
     return _common.RejectedNode(node_id=output.node_id, reason=output.reason)

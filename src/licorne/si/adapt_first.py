@@ -1,20 +1,20 @@
-"""Between the first interface and the core.
+"""Translates between the first interface and the core.
 
-In: an `UpdateRequest` holds eight lists and says nothing about their order, so the order is decided here. It is the one
-in which a resource manager reports its state after a restart (docs/spec/scheduler-interface.md, section 6), as far as
-each list needs another one to be there first; what ends things comes last, as in 1.9:
+In: an `UpdateRequest` holds several lists and says nothing about their order, so the order is decided here. It is the
+one in which a resource manager reports its state after a restart (docs/spec/scheduler-interface.md, section 6), as far
+as the items of one list need those of another to exist; releases and removals come last, as in 1.9:
 
 1. new nodes, then updated nodes: a node may be registered and drained in one request;
 2. new applications, after the nodes, because a gang is measured against what the cluster has;
-3. allocations that exist on the new nodes: they travel with the node, and the core takes them in at this point;
+3. allocations that exist on the new nodes: they travel with the node, and the core admits them at this point;
 4. asks;
 5. releases of allocations, then of asks;
 6. removals of applications.
 
-So a request may end what it begins, and what is to be ended first and begun again takes two requests.
+So one request may add an ask and release it. To release an ask and add it anew takes two requests.
 
-Out: one `UpdateResponse` for a batch of outputs. Each list keeps their order; between lists there is none to keep,
-since the first interface knows none. Scheduling states are a plugin's and travel beside it.
+Out: one `UpdateResponse` for a batch of outputs. Each list keeps the order of the outputs; between lists the first
+interface defines no order. Scheduling states belong to a plugin and are messages of their own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _TO_FIRST = {theirs: ours for ours, theirs in _FROM_FIRST.items()} | {
 
 
 def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
-    """All of a request, in the order that the head of this module gives.
+    """Translate a request, its lists in the order that the head of this module gives.
 
     A node that cannot be read is refused together with the allocations that it reports.
     """
@@ -93,10 +93,12 @@ def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
 
 
 def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
-    """As `inputs_from_update_request`, of a request on the wire; with the id of its resource manager.
+    """Translate a request given as protobuf bytes; return the id of its resource manager, and the translation.
+
+    Its lists are read in the order that the head of this module gives.
 
     Raises:
-        WireError: the bytes are no such request; nothing of it is read then.
+        WireError: the bytes are not such a request; nothing of it takes effect.
     """
     req, lengths = decode_apart(first.UpdateRequest, data, "asks")
     result = Translation()
@@ -120,7 +122,7 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
 
 
 def _inputs(result: Translation, req: first.UpdateRequest, rm_id: str, asks: Callable[[], None]) -> None:
-    """All that the request holds, in order; `asks` adds what it holds of these."""
+    """Translate all lists of a request in order; `asks` is called to translate the asks when it is their turn."""
     inputs = result.inputs
 
     def new_node(value: object) -> None:
@@ -162,7 +164,11 @@ def _new_node(node: first.NewNodeInfo, rm_id: str) -> messages.NodeUpdate:
 
 
 def _existing(node: first.NewNodeInfo, partition: str, rm_id: str) -> list[messages.Allocation]:
-    """The allocations that a new node reports. They need not repeat its name and its partition."""
+    """Translate the allocations that a new node reports. They need not repeat its name and its partition.
+
+    Raises:
+        Fault: one of them names another node, or has an invalid priority.
+    """
     result = []
     for index, allocation in enumerate(node.existing_allocations):
         try:
@@ -192,7 +198,7 @@ def _existing(node: first.NewNodeInfo, partition: str, rm_id: str) -> list[messa
 
 
 def _updated_node(node: first.UpdateNodeInfo, rm_id: str) -> messages.NodeUpdate:
-    """Only an update says anything but which node is meant and what is to be done with it."""
+    """Translate a change to a known node. With any action but UPDATE only the node and the action count."""
     partition, attributes = node_attributes(node.attributes, rm_id)
     update = messages.NodeUpdate(node_id=node.node_id, action=_ACTIONS[node.action], partition=partition, strict=True)
     if update.action is NodeAction.UPDATE:
@@ -203,7 +209,11 @@ def _updated_node(node: first.UpdateNodeInfo, rm_id: str) -> messages.NodeUpdate
 
 
 def _priority(priority: first.Priority | None) -> tuple[int, str]:
-    """The number and the name of the class; 0 and empty where they are not said."""
+    """Return the number of a priority and the name of its class; 0 and empty where the message has none.
+
+    Raises:
+        Fault: it has both, or an empty name.
+    """
     if priority is None:
         return 0, ""
     number, name = priority.priority_value, priority.priority_class_name
@@ -215,7 +225,7 @@ def _priority(priority: first.Priority | None) -> tuple[int, str]:
 
 
 def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocation]:
-    """What turns the fields of an ask, in the order of their declaration, into an input."""
+    """Return the function that makes an input of an ask's fields, given in the order of their declaration."""
 
     def ask(
         key: str,
@@ -242,7 +252,7 @@ def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocatio
             tags=tags or None,
             task_group=task_group,
             placeholder=placeholder,
-            # Zero is what the wire gives for a number that was not said: then it is one allocation.
+            # On the wire zero means that the field is absent, and the default is one allocation.
             max_allocations=max_allocations or 1,
             timeout_ms=timeout_ms,
             independent=not application_id,
@@ -252,7 +262,10 @@ def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocatio
 
 
 def _releases(result: Translation, releases: object, rm_id: str) -> None:
-    """Releases of allocations, then of asks. One that names neither an application nor an item releases nothing."""
+    """Translate releases of allocations, then of asks.
+
+    One that names neither an application nor an item is noted in `ignored`.
+    """
 
     def add(release: first.AllocationRelease | first.AllocationAskRelease, what: str, key: str, uuid: str) -> None:
         if not (release.application_id or key or uuid):
@@ -289,7 +302,7 @@ def _releases(result: Translation, releases: object, rm_id: str) -> None:
 
 
 def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Response]]:
-    """The core's outputs as one response, if there is anything to say, and the scheduling states after it."""
+    """Translate the core's outputs: one response, unless it would be empty, then the scheduling states."""
     decisions, response, states = _sorted(outputs, rm_id)
     if decisions or response is not None:
         response = response or first.UpdateResponse()
@@ -300,11 +313,14 @@ def responses(outputs: Iterable[Output], rm_id: str) -> Iterator[tuple[Kind, Res
 
 
 def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, bytes]]:
-    """As `responses`, each on the wire: for a host that takes the core's outputs (`on_output`) and sends bytes."""
+    """Translate the core's outputs to protobuf bytes: one response, unless it would be empty, then scheduling states.
+
+    This is for a host that takes the core's outputs (`on_output`) and sends bytes.
+    """
     decisions, response, states = _sorted(outputs, rm_id)
     made: list[tuple[Kind, bytes]] = []
     if decisions or response is not None:
-        # Decisions have the lowest number of all that is said here, so they come first.
+        # Bytes are in the order of field numbers, and of all fields used here decisions have the lowest number.
         written = write_first(decisions, 0, len(decisions), names_for(rm_id).qualified)
         made.append(("update", written + encode(response) if response is not None else written))
     made += [("state", encode(state)) for state in states]
@@ -314,7 +330,7 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
 def _sorted(
     outputs: Iterable[Output], rm_id: str
 ) -> tuple[list[Output], first.UpdateResponse | None, list[first.UpdateContainerSchedulingStateRequest]]:
-    """The decisions among the outputs; a response that says the rest, if there is any; the scheduling states."""
+    """Split the outputs: decisions; a response with everything else, None if there is nothing; scheduling states."""
     found = outputs if type(outputs) is list else list(outputs)
     if found and type(found[0]) is messages.NewAllocation and run_end(found, 0) == len(found):
         return found, None, []
@@ -339,7 +355,7 @@ def _sorted(
 
 
 def resync() -> first.UpdateResponse:
-    """The response that tells a resource manager to stop and to register again."""
+    """Make the response that tells a resource manager to stop and to register again."""
     return first.UpdateResponse(action=first.ActionFromScheduler.RESYNC)
 
 

@@ -1,13 +1,14 @@
-"""Between the dialect of 1.9 and the core.
+"""Translates between the 1.9 interface and the core.
 
-In: three kinds of request, each to a list of inputs, in the order in which the original handles them: additions
-before removals, allocations before releases. Asks take the fast way through the check (`licorne.si._check`): a
-resource manager starts with a hundred thousand of them.
+In: each of three kinds of request becomes a list of inputs, in the order in which the original handles them: additions
+before removals, allocations before releases. Asks take the fast path (`licorne.si.reading`, `licorne.si.wire_asks`):
+a resource manager starts with a hundred thousand of them.
 
-Out: responses of three kinds, and scheduling states. Their order is the order of the core's outputs, also between
-`new` and `released`: a response that holds both would lose it, because its reader goes list by list. So a response
-ends where the kind of list changes; only the verdicts on new applications, and those on new nodes, share a response
-(docs/spec/scheduler-interface.md, section 7.1), since each of them is about a different one.
+Out: responses of three kinds, and scheduling states. They keep the order of the core's outputs, also between `new` and
+`released`. A response that held both lists would lose that order, because its reader goes list by list; so a response
+ends where the next output belongs to another list. Only the verdicts on new applications share a response, accepted and
+rejected ones, and so do those on new nodes (docs/spec/scheduler-interface.md, section 7.1), since each is about a
+different application or node.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ Response = (
 
 
 def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
-    """Additions, then removals. A removal that cannot be read is ignored, like that of an unknown application."""
+    """Translate a request: its additions, then its removals.
+
+    A removal that cannot be read is ignored, like that of an unknown application.
+    """
     result = Translation()
     if not isinstance(req, v19.ApplicationRequest):
         result.ignored.append(result.reason(Mistyped(req, "must be ApplicationRequest")))
@@ -78,7 +82,10 @@ def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
 
 
 def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
-    """Asks and allocations, then releases. A release that cannot be read is ignored, like that of an unknown key."""
+    """Translate a request: its asks and allocations, then its releases.
+
+    A release that cannot be read is ignored, like that of an unknown key.
+    """
     result = Translation()
     if not isinstance(req, v19.AllocationRequest):
         result.ignored.append(result.reason(Mistyped(req, "must be AllocationRequest")))
@@ -87,7 +94,7 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
 
     partitions = names_for(rm_id).short
     asks = req.allocations
-    if asks or type(asks) is not list:  # releases mostly come without
+    if asks or type(asks) is not list:  # a request with releases mostly has no asks
         each_ask(result, "allocations", asks, v19.Allocation, read_v19, _ask_reader(partitions), partitions)
     if req.releases is not None:
         _releases(result, req.releases, partitions)
@@ -95,10 +102,12 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
 
 
 def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
-    """As `inputs_from_allocation_request`, of a request on the wire; with the id of its resource manager.
+    """Translate a request given as protobuf bytes; return the id of its resource manager, and the translation.
+
+    Asks and allocations come before releases; a release that cannot be read is ignored.
 
     Raises:
-        WireError: the bytes are no such request; nothing of it is read then.
+        WireError: the bytes are not such a request; nothing of it takes effect.
     """
     req, lengths = decode_apart(v19.AllocationRequest, data, "allocations")
     result = Translation()
@@ -134,7 +143,10 @@ def _releases(result: Translation, releases: object, partitions: ShortPartitions
 
 
 def _known_type(value: object) -> object:
-    """The release, if it is one; a type of a later version is a plain removal (docs/spec/scheduling.md, section 14)."""
+    """Replace a termination type of a later version by the unknown one; return anything else as it is.
+
+    A release of an unknown type is a plain removal (docs/spec/scheduling.md, section 14).
+    """
     if type(value) is not v19.AllocationRelease or type(value.termination_type) is not int:
         return value
     if value.termination_type in _TERMINATIONS:
@@ -143,7 +155,7 @@ def _known_type(value: object) -> object:
 
 
 def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocation]:
-    """What turns the fields of an `Allocation`, in the order of their declaration, into an input."""
+    """Return the function that makes an input of an `Allocation`'s fields, given in the order of their declaration."""
 
     def ask(
         key: str,
@@ -195,7 +207,7 @@ def _release(release: v19.AllocationRelease, partitions: ShortPartitions) -> mes
 
 
 def inputs_from_node_request(req: v19.NodeRequest) -> Translation:
-    """Nodes in the order of the request. One that cannot be read, or that says not what to do, is refused."""
+    """Translate the nodes of a request in order. A node that cannot be read, or whose action is unknown, is refused."""
     result = Translation()
     if not isinstance(req, v19.NodeRequest):
         result.ignored.append(result.reason(Mistyped(req, "must be NodeRequest")))
@@ -210,7 +222,11 @@ def inputs_from_node_request(req: v19.NodeRequest) -> Translation:
 
 
 def _node(node: v19.NodeInfo, rm_id: str) -> messages.NodeUpdate:
-    """Only an update or a new node says anything but which node is meant and what is to be done with it."""
+    """Translate a node. With an action that neither creates nor updates it only the node and the action count.
+
+    Raises:
+        Fault: the action is unknown.
+    """
     action = NodeAction(node.action)
     if action is NodeAction.UNKNOWN:
         raise Fault(0, "must say what is to be done with the node").inside("action")
@@ -237,27 +253,31 @@ _LISTS: dict[type[Output], str] = {
     messages.RejectedNode: "node verdicts",
     messages.WaitingForResources: "state",
 }
-"""Outputs that may share a response carry the same name."""
+"""The list of a response to which each type of output belongs: outputs with the same name may share a response."""
 
 
 def responses(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, Response]]:
-    """The core's outputs as messages to a resource manager, in the order in which they must be delivered."""
+    """Translate the core's outputs to messages, in the order in which they must be delivered."""
     return responses_v19(outputs if type(outputs) is list else list(outputs), rm_id, other_responses)
 
 
 def other_responses(outputs: list[Output], start: int, rm_id: str) -> tuple[int, list[tuple[Kind, Response]]]:
-    """The responses to a run that begins here, and where it ends."""
+    """Return where the run of outputs ends that begins at `start`, and its responses."""
     first = outputs[start]
     end = start + 1
     if type(first) is UpdatedApplication and (end == len(outputs) or type(outputs[end]) is not UpdatedApplication):
-        response = v19.ApplicationResponse(updated=[updated_application(first)])  # with its first pod
+        # A single update, as comes with an application's first pod, is a run of its own: the search is spared.
+        response = v19.ApplicationResponse(updated=[updated_application(first)])
         return end, [("application", response)]
     end = _end_of_run(outputs, start)
     return end, _responses_of_run(outputs, start, end, rm_id)
 
 
 def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind, bytes]]:
-    """As `responses`, each on the wire: for a host that takes the core's outputs (`on_output`) and sends bytes."""
+    """Translate the core's outputs to messages as protobuf bytes, in the order in which they must be delivered.
+
+    This is for a host that takes the core's outputs (`on_output`) and sends bytes.
+    """
     found = outputs if type(outputs) is list else list(outputs)
     made: list[tuple[Kind, bytes]] = []
     start = 0
@@ -272,7 +292,7 @@ def responses_as_bytes(outputs: Iterable[Output], rm_id: str) -> list[tuple[Kind
 
 
 def _end_of_run(outputs: list[Output], start: int) -> int:
-    """Where the outputs end that may share a response with the one at `start`."""
+    """Return where the run of outputs ends that may share a response with the one at `start`."""
     end = run_end(outputs, start)
     name = _LISTS[type(outputs[start])]
     while end < len(outputs) and _LISTS[type(outputs[end])] == name:
@@ -281,7 +301,7 @@ def _end_of_run(outputs: list[Output], start: int) -> int:
 
 
 def _responses_of_run(outputs: list[Output], start: int, end: int, rm_id: str) -> list[tuple[Kind, Response]]:
-    """The responses to such outputs, save decisions."""
+    """Make the responses for a run of outputs that may share one, other than decisions."""
     name = _LISTS[type(outputs[start])]
     if name == "released":
         return [("allocation", v19.AllocationResponse(released=released_v19(outputs, start, end, rm_id)))]

@@ -1,9 +1,9 @@
-"""The internal messages that come and go by the million: asks and decisions, and the ends of allocations.
+"""The internal messages that come and go by the million: asks, decisions, and the ends of allocations.
 
-They belong to `licorne.si.messages` and are to be had from there. They stand apart because they are compiled: the
-core, the adapters and the wire format read and write their fields as C structs, where a message object of the
-ordinary kind costs as much as a decision. Interpreted they are plain classes. None can be part of a cycle, since
-they hold strings, numbers and dicts of these, so the garbage collector need not know them.
+They belong to `licorne.si.messages` and should be imported from there. They have a module of their own because they are
+compiled: the core, the adapters and the wire format access their fields as those of C structs, whereas making an
+ordinary message object costs as much as a decision. Interpreted, they are plain classes. They hold only strings,
+numbers and dicts of these and so cannot be part of a cycle; therefore the garbage collector does not track them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ def _shown(message: Allocation | NewAllocation | Release | Released) -> str:
 @cython.no_gc
 @cython.cclass
 class Allocation:
-    """An ask, or with `node_id` an allocation that exists already, or with the tag `foreign` another scheduler's.
+    """An ask; with `node_id` an existing allocation; with the tag `foreign` an allocation of another scheduler.
 
-    `max_allocations` is the repeat count of the first interface; `priority_class` (first interface) is resolved by the
-    core from its settings; `timeout_ms` is the execution timeout of an ask in the first interface, 0 or negative:
-    never; `uuid` names one allocation of a repeated ask in the first interface. `resource` is None when the message
-    carried none. Both dialects send a known key again for a change, so it is the core that knows whether this is new.
-    `independent` (first interface): the message named no application; `application_id` is then the key, and the core
-    makes and ends that application itself (docs/spec/scheduler-interface.md, section 9). Numbers have 64 bits.
+    `resource` is None if the message has none. Both dialects repeat a known key to change an ask or allocation, so only
+    the core can tell whether this one is new. Numbers have 64 bits.
+
+    Five fields serve the first interface alone: `max_allocations` is the repeat count of an ask, `uuid` names one
+    allocation of a repeated ask, `priority_class` is resolved by the core from its settings, and `timeout_ms` is the
+    execution timeout of an ask (0 or negative: never). `independent` means that the message named no application:
+    `application_id` is then the key, and the core makes and ends that application itself
+    (docs/spec/scheduler-interface.md, section 9).
     """
 
     key: str
@@ -138,7 +140,7 @@ class Allocation:
 @cython.no_gc
 @cython.cclass
 class NewAllocation:
-    """A decision: this ask runs on this node. `resource` and `tags` are the core's own: not to be changed."""
+    """A decision: this ask runs on this node. `resource` and `tags` belong to the core and must not be changed."""
 
     key: str
     application_id: str
@@ -221,11 +223,11 @@ class NewAllocation:
 @cython.no_gc
 @cython.cclass
 class Release:
-    """The end of an allocation, an ask, or (key and uuid empty) of all that an application has.
+    """The end of an allocation, of an ask, or (key and UUID empty) of everything that an application has.
 
-    `what` is "both" in the 1.9 interface, where one release serves asks and allocations; the first interface
-    names either. An empty `application_id` means a foreign allocation where `what` is "both"; else that the key or
-    UUID alone tells which one, whatever its application.
+    `what` is "both" in the 1.9 interface, where one release serves asks and allocations; the first interface names
+    either. With an empty `application_id`, `what` "both" means a foreign allocation; otherwise the key or the UUID
+    alone identifies the ask or allocation, whatever its application.
     """
 
     partition: str
@@ -281,7 +283,7 @@ class Release:
 @cython.no_gc
 @cython.cclass
 class Released:
-    """An allocation has ended, or must be ended by the resource manager. `ask`: it was an ask (first interface)."""
+    """An allocation that has ended or that the resource manager must end. `ask`: it is an ask (first interface)."""
 
     key: str
     application_id: str

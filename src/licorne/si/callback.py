@@ -2,9 +2,9 @@
 
 One base class serves both dialects. A resource manager overrides the methods of the dialect in which it registered
 (three of the 1.9 interface, or one of the first) and whichever plugins it offers. A plugin that is not offered must
-cost nothing: a predicate is asked for each ask and node, so the scheduler finds out once, with `overrides`, whether
-there is anything to call. An exception from a method is logged by the caller and changes nothing, save where a plugin
-says otherwise.
+cost nothing: a predicate would be called for each pair of ask and node, so the scheduler finds out once, with
+`overrides`, whether there is anything to call. An exception from a method is logged by the caller and changes nothing,
+unless the description of a plugin says otherwise.
 
 Source: *Scheduler Interface Spec*, "API Interface" and "Scheduler plugin"; docs/spec/scheduler-interface.md, section 5.
 """
@@ -19,24 +19,24 @@ from licorne.si import first, v19
 class ResourceManagerCallback:
     """Base class of resource managers; every method does nothing here.
 
-    Methods must not call the scheduler's API back before they return: the step that called them is still under way.
+    A method must not call the scheduler's API: the step that called the method is still under way.
     """
 
     # -- the 1.9 interface
 
     def update_allocation(self, response: v19.AllocationResponse) -> None:
-        """Decisions, ends and refusals. A response holds items of one of the three kinds, in order of decision."""
+        """Receive decisions, releases or refusals, one of these kinds in a response, in the order of decision."""
 
     def update_application(self, response: v19.ApplicationResponse) -> None:
-        """The verdicts on the new applications of one request, or applications that entered another state."""
+        """Receive the verdicts on the new applications of one request, or applications that entered another state."""
 
     def update_node(self, response: v19.NodeResponse) -> None:
-        """The verdicts on new nodes."""
+        """Receive the verdicts on new nodes."""
 
     # -- the first interface
 
     def recv_update_response(self, response: first.UpdateResponse) -> None:
-        """All that the scheduler has to say after a step. RESYNC in `action`: stop, and register again."""
+        """Receive all outputs of a step. RESYNC in `action` means: stop, and register again."""
 
     # -- plugins of both
 
@@ -49,12 +49,15 @@ class ResourceManagerCallback:
         return None
 
     def send_event(self, events: Sequence[v19.EventRecord] | Sequence[first.EventRecord]) -> None:
-        """Events since the last call, in order. Called every two seconds, if there are any and tracking is on."""
+        """Receive the events since the last call, in order.
+
+        Called every two seconds if there are any events and tracking is on.
+        """
 
     def update_container_scheduling_state(
         self, request: v19.UpdateContainerSchedulingStateRequest | first.UpdateContainerSchedulingStateRequest
     ) -> None:
-        """A pending ask fits its quotas but no node has room for it (state FAILED): a reason to add nodes.
+        """Learn that a pending ask fits its quotas but no node has room for it (state FAILED): a reason to add nodes.
 
         Called at most once for an ask, by a scan each second.
         """
@@ -70,19 +73,19 @@ class ResourceManagerCallback:
         return v19.PreemptionPredicatesResponse(success=True, index=args.start_index)
 
     def get_state_dump(self) -> str:
-        """A JSON object that becomes `rmDiagnostics` in the full state dump. Called when such a dump is asked for.
+        """Return a JSON object that becomes `rmDiagnostics` in the full state dump. Called when a dump is requested.
 
-        What is no JSON object, and an exception, become the text `rmDiagnostics.error`.
+        If the answer is not a JSON object, or the method raises, the dump has the text `rmDiagnostics.error` instead.
         """
         return "{}"
 
     # -- plugins of the first interface
 
     def re_sync_scheduler_cache(self, args: first.ReSyncSchedulerCacheArgs) -> None:
-        """Allocations to assume and to forget since the last call: new ones, and those that have ended.
+        """Receive the allocations to assume (new ones) and to forget (ended ones) since the last call.
 
-        Called before the responses that tell of them, and before a predicate is asked while there is something new. A
-        resource manager of the 1.9 interface may override it too.
+        Called before the responses that report these allocations, and before a predicate is asked if there is something
+        new. A resource manager of the 1.9 interface may override it too.
         """
 
     def update_configuration(
@@ -91,17 +94,17 @@ class ResourceManagerCallback:
     ) -> first.UpdateConfigurationResponse:
         """Save this configuration, and answer with the one it replaces.
 
-        Called by `SchedulerAPI.change_configuration` with a text that has been checked, before it is applied. Without
-        `success` in the answer, or with an exception, nothing changes.
+        Called by `SchedulerAPI.change_configuration` with a text that has been checked, before it is applied. If the
+        answer lacks `success`, or the method raises, the configuration is not applied.
         """
         return first.UpdateConfigurationResponse(success=False, reason="this resource manager saves no configuration")
 
 
 def overrides(callback: object, method: str) -> bool:
-    """Whether the resource manager offers this method itself, rather than inherits the one that does nothing.
+    """Return whether the resource manager offers this method itself rather than inherits the one that does nothing.
 
-    True also for an object of any other class that has the method, and for one set on the instance. Meant to be asked
-    once at registration, and not before each call.
+    True also for an object of any other class that has the method, and for a method set on the instance. Meant to be
+    called once at registration, not before each call.
     """
     if method in getattr(callback, "__dict__", ()):
         return True

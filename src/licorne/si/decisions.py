@@ -1,7 +1,7 @@
-"""What goes out by the hundred thousand, as objects: runs of `NewAllocation`, in the 1.9 interface of `Released` too.
+"""The fast path for decisions as objects of a dialect: runs of `NewAllocation`, and in the 1.9 interface of `Released`.
 
-What many have in common is one object for all of them: a preemption policy, a priority, the qualified name of a
-partition. Their classes are frozen; a resource and tags are the core's own, as in `NewAllocation`.
+Messages share the values that many have in common: a preemption policy, a priority, the qualified name of a partition.
+The classes of shared values are frozen; resources and tags are shared with the core, as in `NewAllocation`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ _POLICIES = [
 
 
 Others = Callable[[list[Any], int, str], tuple[int, list[Any]]]
-"""Makes the responses to a run of outputs of other types than these; given where the run begins, it says where it ends."""
+"""Makes the responses for a run of outputs of other types.
+
+Takes the outputs, the start of the run and the resource manager's id; returns the end of the run and the responses.
+"""
 
 _TERMINATIONS = sorted(TerminationType)
-"""By their numbers, which are those of `licorne.si.messages.Termination`."""
+"""The terminations of the 1.9 interface; the index of each is its number, as in `licorne.si.messages.Termination`."""
 
 
 @cython.ccall
 def run_end(outputs: list[Any], start: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Where the run of outputs of one type ends that begins at `start`."""
+    """Return where the run of outputs of the same type ends that begins at `start`."""
     end: cython.Py_ssize_t = start + 1
     of: object = type(outputs[start])
     while end < len(outputs) and type(outputs[end]) is of:
@@ -48,7 +51,7 @@ def run_end(outputs: list[Any], start: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 @cython.ccall
 def as_v19(outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> list[AllocationV19]:
-    """Decisions in the 1.9 interface. They hold no partition, no tags and no priority.
+    """Translate the decisions `outputs[start:end]` to the 1.9 interface, without partition, tags and priority.
 
     Source: docs/spec/scheduler-interface.md, section 7.3.
     """
@@ -60,7 +63,7 @@ def as_v19(outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t)
     for index in range(start, end):
         output = outputs[index]
         made.append(
-            of(  # in the order of their declaration: names would cost as much as the rest
+            of(  # positional, in the order of declaration: keyword arguments would cost as much as the rest
                 output.key,
                 {},
                 output.resource,
@@ -81,7 +84,7 @@ def as_v19(outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t)
 def released_v19(
     outputs: list[Any], start: cython.Py_ssize_t, end: cython.Py_ssize_t, rm_id: str
 ) -> list[AllocationRelease]:
-    """Ends of allocations in the 1.9 interface."""
+    """Translate the releases `outputs[start:end]` to the 1.9 interface."""
     made: list[Any] = []
     terminations: list[Any] = _TERMINATIONS
     qualified: QualifiedPartitions = names_for(rm_id).qualified
@@ -93,7 +96,7 @@ def released_v19(
         output = outputs[index]
         number = output.termination
         made.append(
-            of(  # in the order of their declaration, as above
+            of(  # positional, in the order of declaration: keyword arguments would cost as much as the rest
                 qualified[output.partition],
                 output.application_id,
                 terminations[number],
@@ -106,7 +109,7 @@ def released_v19(
 
 @cython.ccall
 def responses_v19(outputs: list[Any], rm_id: str, others: Others) -> list[Any]:
-    """Responses of the 1.9 interface, each with its kind."""
+    """Translate outputs to responses of the 1.9 interface, each with its kind; `others` translates the other types."""
     made: list[Any] = []
     start: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t
@@ -126,7 +129,10 @@ def responses_v19(outputs: list[Any], rm_id: str, others: Others) -> list[Any]:
 
 
 def as_first(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> list[FirstAllocation]:
-    """Decisions in the first interface; `qualified` knows, or finds out, the full names of partitions."""
+    """Translate the decisions `outputs[start:end]` to the first interface.
+
+    `qualified` maps the names of partitions to their qualified ones.
+    """
     made: list[Any] = []
     priority: object = None
     number: cython.longlong = 0

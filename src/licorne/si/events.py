@@ -1,8 +1,8 @@
-"""What happened, as a record for the resource manager's event plugin: the core's own, and the two dialects' forms.
+"""Events: records of what happened, for the resource manager's event plugin, in the core's form and in both dialects.
 
-The core's record speaks the enums of 1.9, whose records say more than those of the first interface, which has one text,
-`reason`, where 1.9 has a kind of change and a detail (docs/spec/events.md, section 1). So one way loses nothing and the
-other does; what the first interface has no word for at all, users and groups, is left out there.
+The core's record has the enums of the 1.9 interface, whose records say more: where 1.9 has a kind of change and a
+detail, the first interface has one text, `reason` (docs/spec/events.md, section 1). So the translation to 1.9 loses
+nothing and the one to the first interface does. Events of users and groups, which do not exist there, are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from licorne.si import first, v19
 from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 
 MESSAGE_MAX = 1024
-"""Characters of a message; a longer one is cut, and ends with three dots (docs/spec/events.md, section 1)."""
+"""The most characters of a message; a longer one is cut and ends with three dots (docs/spec/events.md, section 1)."""
 
 _FIRST_TYPES = {
     EventType.REQUEST: first.EventType.REQUEST,
@@ -29,12 +29,13 @@ _FIRST_TYPES = {
 class Event(msgspec.Struct, gc=False):
     """Something that happened to `object_id` at `time_ns`.
 
-    `reference_id` is the other side of it (docs/spec/events.md, section 1). `group_id` is of the first interface: the
-    application of a request, the queue of an application. `resource` is shared with others and must not be changed.
+    `reference_id` names the other object concerned (docs/spec/events.md, section 1). `group_id` serves the first
+    interface: the application of a request, the queue of an application. `resource` may be shared with other objects
+    and must not be changed.
     """
 
     count: ClassVar[int] = 1
-    """As of the records that stand for several events (`licorne.core.events.runs`)."""
+    """The number of events that this record stands for; records of several are in `licorne.core.events.runs`."""
     type: EventType
     object_id: str
     time_ns: int
@@ -47,12 +48,12 @@ class Event(msgspec.Struct, gc=False):
 
 
 def cut(message: str) -> str:
-    """The message, no longer than `MESSAGE_MAX`."""
+    """Cut a message to `MESSAGE_MAX` characters."""
     return message if len(message) <= MESSAGE_MAX else message[: MESSAGE_MAX - 3] + "..."
 
 
 def v19_records(events: Iterable[Event]) -> list[v19.EventRecord]:
-    """The events in the 1.9 interface."""
+    """Translate events to the 1.9 interface."""
     return [
         v19.EventRecord(
             type=event.type,
@@ -69,10 +70,10 @@ def v19_records(events: Iterable[Event]) -> list[v19.EventRecord]:
 
 
 def first_records(events: Iterable[Event]) -> list[first.EventRecord]:
-    """The events in the first interface, without those of users and groups.
+    """Translate events to the first interface, without those of users and groups.
 
-    `reason` is the change and its detail by their names in 1.9 (`ADD APP_ALLOC`), a change without a detail alone.
-    `message` names the other side of the event where it says nothing else: there is no field for that.
+    `reason` is the change and its detail by their names in 1.9 (`ADD APP_ALLOC`), or the change alone if there is no
+    detail. An empty `message` is replaced by the id of the other object concerned, which has no field of its own.
     """
     return [
         first.EventRecord(

@@ -1,14 +1,14 @@
-"""The one internal set of messages: what the core takes in and gives out, whatever dialect its peer speaks.
+"""The one internal set of messages: the inputs and outputs of the core, whatever dialect its peer speaks.
 
 Two dialects of the Scheduler Interface exist, the first interface (*Scheduler Interface Spec*) and the 1.9 interface,
-and no decoder can serve both (docs/spec/scheduler-interface.md, section 4). So neither is the core's own language:
-`licorne.si.first` and `licorne.si.v19` describe what is on the wire, an adapter for each turns it into the messages
-below, and the core knows nothing else. The set is a superset: a field that one dialect lacks has the value that means
-"not said" there.
+and no decoder can serve both (docs/spec/scheduler-interface.md, section 4). So the core uses neither:
+`licorne.si.first` and `licorne.si.v19` describe the messages on the wire, an adapter for each translates them to the
+messages below, and the core knows only these. The set is a superset: for a field that one dialect lacks, its adapter
+sets the default, which means that the field was not given.
 
-Resources are plain dicts from resource type to an integer (vcore in milli, memory in bytes, others as
-counted). Times are integers in nanoseconds. Names of partitions are short (`default`) in inputs and outputs
-alike; an adapter qualifies them as `[rmID]name` where its dialect wants that.
+Resources are plain dicts from resource type to an integer (vcore in thousandths, memory in bytes, other types as
+counted). Times are integers in nanoseconds. Names of partitions are short (`default`) in inputs and outputs alike; an
+adapter qualifies them as `[rmID]name` where its dialect requires that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from licorne.si.allocations import Allocation, NewAllocation, Release, Released,
 
 
 class NodeAction(IntEnum):
-    """What a resource manager wants done with a node (numbers of 1.9)."""
+    """The action on a node that a resource manager asks for (numbers of 1.9)."""
 
     UNKNOWN = 0
     CREATE = 1
@@ -39,8 +39,8 @@ class AddApplication(msgspec.Struct, kw_only=True):
     """A new application (*Scheduler Interface Spec*, AddApplicationRequest).
 
     `execution_timeout_ms` is the running time in the first interface and the placeholder timeout in the 1.9 interface;
-    the adapter says which by `timeout_is_running_time`. `groups_fault`: why the host could not find out the groups of a
-    user that came without any (docs/spec/config.md, section 12.1); empty if it did not try, or found them.
+    the adapter says which by `timeout_is_running_time`. `groups_fault` is the reason why the host could not resolve the
+    groups of a user named without any (docs/spec/config.md, section 12.1); empty if it did not try, or found them.
     """
 
     application_id: str
@@ -57,17 +57,17 @@ class AddApplication(msgspec.Struct, kw_only=True):
 
 
 class RemoveApplication(msgspec.Struct, kw_only=True):
-    """The end of an application and of all that it has."""
+    """The end of an application, its asks and its allocations."""
 
     application_id: str
     partition: str = "default"
 
 
 class NodeUpdate(msgspec.Struct, kw_only=True):
-    """A node is new, changes or goes. `capacity`, `attributes`, `occupied`: None leaves them as they are.
+    """A new node, a change to a node, or its removal. `capacity`, `attributes`, `occupied`: None means no change.
 
-    `strict`: the rule of the first interface that an unknown node, or DRAIN_TO_SCHEDULABLE without a drain, is an
-    error.
+    `existing` are the allocations that a new node reports. `strict` is the rule of the first interface that an unknown
+    node, or DRAIN_TO_SCHEDULABLE without a drain, is an error.
     """
 
     node_id: str
@@ -87,10 +87,10 @@ Input = AddApplication | RemoveApplication | Allocation | Release | NodeUpdate
 
 
 class RejectedAllocation(msgspec.Struct):
-    """An ask or an allocation was refused, and why.
+    """The refusal of an ask or an allocation, with the reason.
 
-    `template`: the reason with `…` in place of each name that is the message's own (key, application), so that equal
-    reasons can be told without looking for names in sentences; empty where it is the same as the reason.
+    `template` is the reason with `…` in place of each name taken from the message (key, application), so that equal
+    reasons can be recognised without searching sentences for names; empty if it is the same as the reason.
     """
 
     key: str
@@ -100,13 +100,16 @@ class RejectedAllocation(msgspec.Struct):
 
 
 class AcceptedApplication(msgspec.Struct):
-    """An application was taken."""
+    """A new application was accepted."""
 
     application_id: str
 
 
 class RejectedApplication(msgspec.Struct):
-    """An application was refused, and why; `template` as of an allocation, without the application's name."""
+    """The refusal of an application, with the reason.
+
+    `template` is the reason with `…` in place of the application's id; empty if it is the same as the reason.
+    """
 
     application_id: str
     reason: str
@@ -123,13 +126,16 @@ class UpdatedApplication(msgspec.Struct):
 
 
 class AcceptedNode(msgspec.Struct):
-    """A node was taken."""
+    """A new node was accepted."""
 
     node_id: str
 
 
 class RejectedNode(msgspec.Struct):
-    """A node, or a change to one, was refused, and why; `template` as of an allocation, without the node's name."""
+    """The refusal of a node or of a change to it, with the reason.
+
+    `template` is the reason with `…` in place of the node's id; empty if it is the same as the reason.
+    """
 
     node_id: str
     reason: str

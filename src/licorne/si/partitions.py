@@ -1,4 +1,7 @@
-"""The names of partitions: short in the core (`default`), qualified in messages to a resource manager (`[rmID]default`)."""
+"""The names of partitions: short in the core (`default`), qualified in messages (`[rmID]default`).
+
+Nearly all messages of a peer name the same partition, so each translation remembers its last answer.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from licorne.si.constants import DEFAULT_PARTITION
 
 
 def short_partition(name: str, rm_id: str) -> str:
-    """The core's name of a partition that `rm_id` calls `name`: without `[rmID]` in front, and never empty.
+    """Return the core's name of a partition that `rm_id` calls `name`: without the prefix `[rmID]`, and never empty.
 
-    A name qualified by another resource manager stays as it is. It matches no partition, and so the core refuses it
-    as unknown, which is what it is for this sender.
+    A name with the prefix of another resource manager stays as it is. It matches no partition, so the core refuses it
+    as unknown; to this sender it is.
     """
     if not name:
         return DEFAULT_PARTITION
@@ -22,7 +25,7 @@ def short_partition(name: str, rm_id: str) -> str:
 
 
 def qualified_partition(name: str, rm_id: str) -> str:
-    """The name of a partition in messages to a resource manager, `[rmID]name`; a name in that form is kept."""
+    """Return the name of a partition in messages to a resource manager, `[rmID]name`; a name in that form is kept."""
     if name.startswith("["):
         return name
     return f"[{rm_id}]{name or DEFAULT_PARTITION}"
@@ -30,10 +33,10 @@ def qualified_partition(name: str, rm_id: str) -> str:
 
 @cython.cclass
 class PartitionNames:
-    """What the names of partitions are in the other direction. The last is remembered: mostly they are all the same."""
+    """A mapping of the names of partitions that remembers the last answer; `translate` computes one."""
 
     rm_id: str
-    known: tuple[str, str]  # a name, and what it is: one object, so that no other thread meets one without the other
+    known: tuple[str, str]  # a name and its translation: one object, so that other threads see both or neither
 
     def __init__(self, rm_id: str) -> None:
         self.rm_id = rm_id
@@ -48,27 +51,27 @@ class PartitionNames:
 
     @cython.cfunc
     def translate(self, name: str) -> str:
-        """Work out a name."""
+        """Compute the translation of a name."""
         raise NotImplementedError
 
 
 @cython.cclass
 class ShortPartitions(PartitionNames):
-    """`short_partition` for the requests of one resource manager."""
+    """The mapping `short_partition` for the requests of one resource manager."""
 
     @cython.cfunc
     def translate(self, name: str) -> str:
-        """Work out a name."""
+        """Compute the short name."""
         return short_partition(name, self.rm_id)
 
 
 @cython.cclass
 class QualifiedPartitions(PartitionNames):
-    """`qualified_partition` for what one resource manager is told."""
+    """The mapping `qualified_partition` for messages to one resource manager."""
 
     @cython.cfunc
     def translate(self, name: str) -> str:
-        """Work out a name."""
+        """Compute the qualified name."""
         return qualified_partition(name, self.rm_id)
 
 
@@ -91,7 +94,7 @@ _last = NamesFor("")
 
 @cython.ccall
 def names_for(rm_id: str) -> NamesFor:
-    """The names of partitions for a resource manager: those of the one that was last asked for are still there."""
+    """Return the names of partitions for a resource manager; those of the last one are kept and returned again."""
     global _last  # noqa: PLW0603
     names: NamesFor = _last
     if names.rm_id != rm_id:

@@ -1,10 +1,10 @@
-"""Asks as dialect objects, read into the core's own: what comes by the hundred thousand takes the short way here.
+"""The fast path for asks and releases as objects of a dialect: read into the core's `Allocation` and `Release`.
 
 A peer may have put anything into a message, and the core relies on exact types (`licorne.si._check` says why). So each
-field is looked at: exact `str` of valid Unicode, exact `int` within its bits, exact `bool`, exact `dict` of these. An
-item in which all of it is as declared becomes an `Allocation` at once; its maps are copied, since the peer's stay his.
-Any other is left to `careful`, which finds the words or mends what can be mended, and is the rule: it decides, and the
-short way gives what it would give.
+field is checked: exact `str` of valid Unicode, exact `int` within its bits, exact `bool`, exact `dict` of these. An
+item whose fields are all as declared becomes an `Allocation` at once; its maps are copied, since the peer may change
+its own later. Any other item is left to `slow_path`, which mends what can be mended and finds the reason for a refusal.
+The slow path is the rule: where the fast path succeeds, its result is the one that the slow path would give.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ else:
     from licorne.si.partitions import ShortPartitions, names_for
 
 SlowPath = Callable[[int, Any], "Allocation | None"]
-"""Reads one item, given with its index, in any case; None if it refused it and said so."""
+"""Reads the ask with this index, whatever it holds; None if it was refused, which is then reported."""
 SlowPathRelease = Callable[[int, Any], "Release | None"]
-"""The same for a release; None if it is left out, which was noted."""
+"""Reads the release with this index, whatever it holds; None if it was left out, which is then noted."""
 
 _TERMINATIONS = sorted(Termination)
-"""By their numbers, which are those of the 1.9 interface."""
+"""The core's terminations; the index of each is its number in the 1.9 interface."""
 
 INT32_LEAST = cython.declare(cython.longlong, -(1 << 31))
 INT32_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
 
 
 def read_v19(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
-    """Asks and allocations of the 1.9 interface; `partitions` knows, or finds out, the short names of partitions."""
+    """Read asks and allocations of the 1.9 interface; `partitions` maps names of partitions to the short ones."""
     return _read(values, AllocationV19, V19, partitions, slow_path)
 
 
 def read_first(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
-    """Asks of the first interface; `partitions` knows, or finds out, the short names of partitions."""
+    """Read asks of the first interface; `partitions` maps names of partitions to the short ones."""
     return _read(values, AllocationAsk, FIRST, partitions, slow_path)
 
 
 V19 = cython.declare(cython.int, 0)
 FIRST = cython.declare(cython.int, 1)
 
-FIRST_AHEAD = cython.declare(cython.Py_ssize_t, 6)  # how many messages ahead fetching begins
-# Two messages, to see in which words of them their fields stand.
+FIRST_AHEAD = cython.declare(cython.Py_ssize_t, 6)  # the prefetch begins this many messages ahead
+# A sample message of each dialect, to find out in which words of a message its fields are stored.
 _SOME_KEY = "key"
 _SOME_RESOURCE: dict[str, int] = {}
 _SOME_V19 = AllocationV19(allocation_key=_SOME_KEY, resource_per_alloc=_SOME_RESOURCE)
@@ -78,7 +78,7 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, slow
     index: cython.Py_ssize_t
     name: object = None  # the last name of a partition; mostly all are the same object
     short: str = ""
-    key: cython.Py_ssize_t = 0  # in which word of a message it stands
+    key: cython.Py_ssize_t = 0  # the words of a message that hold these two fields; 0: no prefetch
     resource: cython.Py_ssize_t = 0
     if cython.compiled and type(values) is list and len(values) > FIRST_AHEAD:
         sample: object = _SOME_V19 if dialect == V19 else _SOME_FIRST
@@ -102,7 +102,7 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, slow
     return made
 
 
-# -- fetching ahead: guesses about memory; what is read depends on none of it ----------------------------
+# -- prefetch: guesses about the layout of objects in memory, on which no result depends -------------------
 
 
 @cython.cfunc
@@ -110,12 +110,12 @@ def _read(values: Any, of: type[Any], dialect: cython.int, partitions: Any, slow
 def _prefetch(
     values: list[Any], index: cython.Py_ssize_t, of: object, key: cython.Py_ssize_t, resource: cython.Py_ssize_t
 ) -> cython.void:
-    """Have the processor fetch the next messages from memory, while the one at `index` is read.
+    """Prefetch the next messages while the one at `index` is read.
 
-    They lie where their sender made them, and each is a chain: it says where its key and its resource are, and that,
-    where its entries are. The processor cannot know the next address before, and would wait for every link. So one
-    message is fetched, of one that comes sooner what these two fields (words of it) hold, and of one sooner still the
-    entries of the resource.
+    Messages lie scattered in memory, and each is a chain of pointers: from the message to its key and its resource, and
+    from the resource to its entries. The processor would wait at every link, since it learns an address only from the
+    link before. So this prefetches in stages: the message six places ahead, the two fields (`key` and `resource` are
+    their words) of the one four places ahead, and the entries of the resource of the one two places ahead.
     """
     if cython.compiled:
         message: cython.p_void
@@ -135,7 +135,7 @@ def _prefetch(
 
 @cython.cfunc
 def _place(message: object, value: object) -> cython.Py_ssize_t:
-    """Which word of the message holds this value of a field; 0 if none does."""
+    """Return the index of the word of the message that refers to this object; 0 if none does."""
     if cython.compiled:
         place: cython.Py_ssize_t
         words: Words = cython.cast(Words, cython.cast(cython.p_void, message))
@@ -150,7 +150,7 @@ def _place(message: object, value: object) -> cython.Py_ssize_t:
 
 @cython.cfunc
 def _ask_v19(row: tuple[Any, ...]) -> Allocation | None:
-    """The ask that the fields mean, in the order of their declaration, or None if one is not as declared."""
+    """Make an ask of a message's fields, in the order of their declaration; None if one is not as declared."""
     key, tags, resource, priority, node_id, application_id, partition, task_group, placeholder, originator, policy = row
     if not (_is_text(key) and _is_text(node_id) and _is_text(application_id) and _is_text(partition)):
         return None
@@ -191,7 +191,10 @@ def _ask_v19(row: tuple[Any, ...]) -> Allocation | None:
 
 @cython.cfunc
 def _ask_first(row: tuple[Any, ...]) -> Allocation | None:
-    """The ask that the fields mean, in the order of their declaration, or None if one is not as declared."""
+    """Make an ask of a message's fields, in the order of their declaration; None if one is not as declared.
+
+    None also for an ask that must be refused or names a priority class: these are left to the slow path.
+    """
     key, application_id, partition, resource, repeats, priority, timeout_ms, tags, task_group, placeholder = row
     if not (_is_text(key) and _is_text(application_id) and _is_text(partition) and _is_text(task_group)):
         return None
@@ -207,7 +210,7 @@ def _ask_first(row: tuple[Any, ...]) -> Allocation | None:
         if type(priority) is not Priority:
             return None
         said: tuple[Any, ...] = astuple(priority)
-        if said[1] is not None or not _is_int32(said[0]):  # the name of a class, or neither
+        if said[1] is not None or not _is_int32(said[0]):  # it has the name of a class, or neither name nor number
             return None
         number = said[0]
     ask: Allocation = Allocation.__new__(Allocation)
@@ -224,7 +227,7 @@ def _ask_first(row: tuple[Any, ...]) -> Allocation | None:
     ask.originator = False
     ask.allow_preempt_self = False
     ask.allow_preempt_other = False
-    # Zero is what the wire gives for a number that was not said: then it is one allocation.
+    # On the wire zero means that the field is absent, and the default is one allocation.
     ask.max_allocations = max_allocations or 1
     ask.timeout_ms = timeout_ms
     ask.uuid = ""
@@ -234,7 +237,7 @@ def _ask_first(row: tuple[Any, ...]) -> Allocation | None:
 
 @cython.ccall
 def read_ends_v19(request: object) -> list[Any] | None:
-    """A request that brings nothing but releases, all as declared: they are read at once. None: it is another one."""
+    """Read a request that holds releases alone, all as declared. None: it holds something else."""
     if type(request) is not AllocationRequestV19:
         return None
     releases, rm_id, asks = astuple(request)
@@ -256,7 +259,7 @@ def read_ends_v19(request: object) -> list[Any] | None:
 
 
 def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, slow_path: SlowPathRelease) -> list[Release]:
-    """Releases of the 1.9 interface."""
+    """Read releases of the 1.9 interface; `partitions` maps names of partitions to the short ones."""
     made: list[Release] = []
     index: cython.Py_ssize_t
     for index, value in enumerate(values):
@@ -270,7 +273,7 @@ def read_releases_v19(values: Sequence[Any], partitions: ShortPartitions, slow_p
 
 @cython.cfunc
 def _release_v19(value: object, partitions: Any) -> Release | None:
-    """The release that a message means, or None if it is not as declared."""
+    """Make a release of a message; None if it is not as declared."""
     if type(value) is not AllocationReleaseV19:
         return None
     partition, application_id, termination, message, key = astuple(value)
@@ -291,16 +294,16 @@ def _release_v19(value: object, partitions: Any) -> Release | None:
     return release
 
 
-# -- is it as declared? ----------------------------------------------------------------------------------
+# -- checks: is a value exactly as declared? -------------------------------------------------------------
 
 
 @cython.cfunc
 def _is_text(value: object) -> cython.bint:
-    """Is it a `str` that can be encoded?"""
+    """Is the value an exact `str` that can be encoded?"""
     if type(value) is not str:
         return False
     if cython.compiled:
-        # A surrogate, which cannot be encoded, has no place where each character takes one byte: nearly everywhere.
+        # A surrogate, which cannot be encoded, takes more than one byte in memory; nearly all texts take one each.
         if PyUnicode_KIND(value) == PyUnicode_1BYTE_KIND:
             return True
     return value.isascii() or encodable(value)
@@ -334,7 +337,7 @@ def _is_int32(value: object) -> cython.bint:
 def _are_tags(value: object) -> cython.bint:
     if type(value) is not dict:
         return False
-    if not cython.cast(dict, value):  # as mostly
+    if not cython.cast(dict, value):  # the usual case
         return True
     for name, content in cython.cast(dict, value).items():
         if not (_is_text(name) and _is_text(content)):
@@ -353,9 +356,9 @@ def _are_amounts(value: object) -> cython.bint:
 
 
 def within(inputs: Sequence[Any], name_chars: int, entries: int) -> bool:
-    """Are the asks among these inputs within bounds: so many characters in each name, so many entries in each map?
+    """Are the asks among these inputs within bounds, `name_chars` for each name and `entries` for each map?
 
-    Asks of equal bytes share their maps, so a map is mostly the one that was looked at just before.
+    Asks read from equal bytes share their maps, so a map is mostly the one that was checked just before.
     """
     most: cython.Py_ssize_t = name_chars
     most_entries: cython.Py_ssize_t = entries

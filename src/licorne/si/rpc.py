@@ -17,18 +17,20 @@ METHODS: dict[str, Kind] = {
     "UpdateAllocation": "allocation",
     "UpdateNode": "node",
 }
-"""What a stream carries, by the name of its method."""
+"""The kind of message that a stream carries, by the name of its method."""
 
 RM_ID, REGISTRATION = "licorne-rm-id", "licorne-registration"
-"""Metadata that a stream may bring, so that it is known at once whose it is, and of which registration. The answer to a
-registration has the second one."""
+"""Metadata by which a stream may identify its resource manager and registration at once.
+
+The answer to a registration carries the second one.
+"""
 
 RESYNC = "RESYNC"
-"""What the details of a status begin with where the resource manager must register again and report everything."""
+"""The beginning of a status's details if the resource manager must register again and report everything."""
 
 DEFAULT_ADDRESS = "127.0.0.1:3333"
 
 
 def path(method: str) -> str:
-    """A method as gRPC calls it."""
+    """Return the full name of a method in gRPC."""
     return f"/{SERVICE}/{method}"

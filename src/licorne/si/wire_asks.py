@@ -1,12 +1,14 @@
-"""Asks as protobuf bytes, read into the core's own without a dialect object in between.
+"""The fast path for asks as protobuf bytes: read into the core's `Allocation`, without a dialect object in between.
 
-What a client library writes is regular: each field once, maps in one piece, every entry with key and value. Such an ask
-is read here in one pass. At the first thing that is otherwise the short way gives up and `careful` reads the ask, by
-the table of all messages; so this module need not know what an error is, and may not differ where it goes to the end.
+What a client library writes is regular: each field once, the entries of a map one after the other, every entry with a
+key and a value. Such an ask is read here in one pass. At the first irregularity the fast path gives up, and `slow_path`
+reads the whole ask by the plan of its message (`licorne.si.wire_read`). So this module need not report errors; but
+where it succeeds, its result must be the one that the slow path would give.
 
-A request repeats itself: applications, partitions, mostly its resources and tags too. What was read is remembered by
-where its bytes stand, in a table of a fixed size, so that the next time it takes a comparison. Asks of equal bytes share
-a dict, the core's own. Every read is checked against the end of the ask, and bytes are indexed, not pointed into.
+The asks of a request resemble each other: applications and partitions recur, and mostly resources and tags too. A cache
+of fixed size remembers where the bytes of a value stood and what they meant, so that equal bytes cost one comparison.
+Asks with equal bytes for a map share one dict, which belongs to the core. Every read is checked against the end of the
+ask, and bytes are indexed, never accessed by pointer: the build with bounds checks then finds a check that is missing.
 """
 
 from __future__ import annotations
@@ -73,10 +75,10 @@ else:
     from licorne.si.wire_read import as_signed
 
 SlowPath = Callable[[int, int, int], "Allocation | None"]
-"""Reads the ask of this index, start and end, whatever it holds; None if it refused it and said so."""
+"""Reads the ask with this index, start and end, whatever it holds; None if it was refused, which is then reported."""
 
-# Where in the memory of a request what is remembered: texts, resources, tags; the last text of a field of which there
-# are few, and of a tag's name; and the first names of the last resource, in its order.
+# The slots of a request's cache: 128 for texts, 64 each for resources and tag maps; one each for the last partition,
+# task group and tag name, which have few different values; the rest for the first type names of the last resource.
 TEXTS = cython.declare(cython.int, 0)
 RESOURCES = cython.declare(cython.int, 128)
 TAG_MAPS = cython.declare(cython.int, 192)
@@ -86,16 +88,16 @@ LAST_TAG = cython.declare(cython.int, 258)
 NAMES = cython.declare(cython.int, 259)
 MEMORY = cython.declare(cython.int, 272)
 
-IRREGULAR = cython.declare(cython.Py_ssize_t, -2)  # no place in the bytes: what should end there is not regular
+IRREGULAR = cython.declare(cython.Py_ssize_t, -2)  # in place of an offset; -1 is Cython's mark of an exception
 
 
 def read_v19(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
-    """Asks and allocations of the 1.9 interface; `lengths` says where the length of each stands, which is before it."""
+    """Read asks and allocations of the 1.9 interface; `lengths` are the offsets of their length prefixes in `data`."""
     return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), lengths, False, slow_path)
 
 
 def read_first(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
-    """Asks of the first interface; `lengths` says where the length of each stands, which is before it."""
+    """Read asks of the first interface; `lengths` are the offsets of their length prefixes in `data`."""
     return _read(AskReader(data, wire_roles.FIRST, wire_roles.FIRST_INNER, partitions), lengths, True, slow_path)
 
 
@@ -106,7 +108,7 @@ def _read(reader: AskReader, lengths: list[int], first_interface: cython.bint, s
     for index in range(len(lengths)):
         place: cython.Py_ssize_t = lengths[index]
         assert 0 < place < len(reader.data)
-        reader.at = place - 1
+        reader.at = place - 1  # `span` skips the tag, which ends one byte before the length
         end: cython.Py_ssize_t = reader.span(len(reader.data))
         start: cython.Py_ssize_t = reader.at
         assert end != IRREGULAR
@@ -124,7 +126,7 @@ def _read(reader: AskReader, lengths: list[int], first_interface: cython.bint, s
 
 @cython.cfunc
 def _blank() -> Allocation:
-    """An ask of which nothing is said."""
+    """Make an ask with the default value in each field."""
     ask: Allocation = Allocation.__new__(Allocation)
     ask.key = ask.application_id = ask.partition = ask.node_id = ""
     ask.priority_class = ask.task_group = ask.uuid = ""
@@ -138,7 +140,7 @@ def _blank() -> Allocation:
 
 @cython.cfunc
 def _finish_first(ask: Allocation) -> cython.bint:
-    """What the first interface means by what it leaves out; false if it is something to refuse."""
+    """Apply the defaults of the first interface; false if `max_allocations` is negative and the ask must be refused."""
     if ask.max_allocations == 0:
         ask.max_allocations = 1
     if not ask.application_id:
@@ -149,10 +151,11 @@ def _finish_first(ask: Allocation) -> cython.bint:
 
 @cython.cclass
 class AskReader:
-    """The bytes of a request, and what was read of them lately.
+    """The bytes of a request, the offset `at` up to which they are read, and a cache of values read before.
 
-    `roles` and `inner_roles` say what the fields of an ask are, and those of the message within it. Methods return
-    false, None or IRREGULAR where something is not regular.
+    `roles` and `inner_roles` give the meaning of each tag in an ask, and in the message embedded in it
+    (`licorne.si.wire_roles`). Methods return false, None or IRREGULAR at an irregularity; the ask is then left to the
+    slow path. `known`, `starts` and `ends` are the cache: slot for slot a value, and where its bytes stand in `data`.
     """
 
     data: bytes
@@ -178,7 +181,7 @@ class AskReader:
         self.short = partitions[""]
         self.at = self.stop = 0
         self.number = 0
-        self.cache_credit = 64  # of resources: without any, none is looked up
+        self.cache_credit = 64  # hits minus misses of the cache of resources: at zero it is no longer consulted
         self.known = [None] * MEMORY
         if not cython.compiled:
             self.starts, self.ends = [0] * MEMORY, [0] * MEMORY
@@ -186,13 +189,13 @@ class AskReader:
     @cython.cfunc
     @cython.exceptval(-1)
     def ask(self, ask: Allocation, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """Read the ask that stands there."""
+        """Read the ask in `data[start:end]` into `ask`; false if it is irregular."""
         role: cython.int
         stop: cython.Py_ssize_t
         self.at = start
         while self.at < end:
             role = self.roles[self.data[self.at]]
-            if role < KEY:
+            if role < KEY:  # a number, or unknown; the roles from KEY on have a length
                 if role == UNKNOWN or not self.take_number(ask, role, end):
                     return False
                 continue
@@ -205,7 +208,7 @@ class AskReader:
             elif role == APPLICATION:
                 ask.application_id = self.text(stop)
             elif role == RESOURCE:
-                if ask.resource is not None:
+                if ask.resource is not None:  # a second occurrence must be merged: left to the slow path
                     return False
                 ask.resource = self.resource(stop)
                 if ask.resource is None:
@@ -229,6 +232,7 @@ class AskReader:
                     if role == UNKNOWN or not self.take_number(ask, role, stop):
                         return False
             self.at = stop
+        # Identity is enough: the cache gives equal names of consecutive asks as one object, and else a lookup follows.
         if ask.partition is not self.partition:
             self.partition = ask.partition
             self.short = self.partitions[ask.partition]
@@ -238,7 +242,7 @@ class AskReader:
     @cython.cfunc
     @cython.exceptval(-1)
     def take_number(self, ask: Allocation, role: cython.int, end: cython.Py_ssize_t) -> cython.bint:
-        """Read a field that is a number."""
+        """Read a field that is a varint into `ask`, from its tag on."""
         self.at += 1
         if role == PRIORITY_CLASS or not self.varint(end, 10):
             return False
@@ -261,7 +265,7 @@ class AskReader:
     @cython.cfunc
     @cython.exceptval(-1)
     def varint(self, end: cython.Py_ssize_t, most: cython.int) -> cython.bint:
-        """Read a number of 64 bits in at most so many bytes. Bits beyond the 64th are dropped."""
+        """Read a varint of at most `most` bytes into `number`. Bits beyond the 64th are dropped."""
         byte: cython.ulonglong
         shift: cython.int = 0
         self.number = 0
@@ -277,7 +281,7 @@ class AskReader:
     @cython.cfunc
     @cython.exceptval(-1)
     def span(self, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Go over the byte that says which field it is, and a length; where what is of this length ends."""
+        """Skip a tag of one byte and read the length after it; return the offset where the value ends."""
         length: cython.Py_ssize_t
         self.at += 1
         if self.at < end and self.data[self.at] < 128:  # mostly one byte is enough
@@ -289,14 +293,14 @@ class AskReader:
             return IRREGULAR
         return self.at + length if length <= end - self.at else IRREGULAR
 
-    # -- what is said again and again ------------------------------------------------------------------
+    # -- the cache of values that recur ----------------------------------------------------------------
 
     @cython.cfunc
     @cython.exceptval(-1)
     def place(
         self, start: cython.Py_ssize_t, end: cython.Py_ssize_t, first: cython.int, places: cython.int
     ) -> cython.int:
-        """Where in the memory these bytes would be remembered."""
+        """Hash `data[start:end]` to a slot of the cache, one of `places` slots from `first` on."""
         mixed: cython.uint = end - start & 0xFFFF
         i: cython.Py_ssize_t
         for i in range(start, end):
@@ -306,7 +310,7 @@ class AskReader:
     @cython.cfunc
     @cython.exceptval(-1)
     def remembers(self, place: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.bint:
-        """Do the same bytes stand where those stood that are remembered there?"""
+        """Are the bytes whose meaning this slot remembers equal to `data[start:end]`?"""
         other: cython.Py_ssize_t = self.starts[place]
         if self.ends[place] - other != end - start:
             return False
@@ -319,20 +323,21 @@ class AskReader:
     def remember(
         self, place: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t, value: object
     ) -> cython.void:
-        """Remember what these bytes mean."""
+        """Store in a slot that `data[start:end]` means `value`."""
         self.starts[place] = start
         self.ends[place] = end
         self.known[place] = value
 
     @cython.cfunc
     def text(self, end: cython.Py_ssize_t) -> str:
-        """All up to the end, as text."""
+        """Decode the bytes from `at` to `end` as text, by the cache."""
         start: cython.Py_ssize_t = self.at
+        # The last 8 bytes alone choose the slot; the comparison then is of all bytes.
         return self.known_text(self.place(start if end - start < 8 else end - 8, end, TEXTS, 128), start, end)
 
     @cython.cfunc
     def known_text(self, place: cython.int, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> str:
-        """What stands there, as text, which is remembered in this place."""
+        """Decode `data[start:end]` as text, by this slot of the cache."""
         if start == end:
             return ""
         if not self.remembers(place, start, end):
@@ -341,7 +346,7 @@ class AskReader:
 
     @cython.cfunc
     def resource(self, end: cython.Py_ssize_t) -> dict[str, int] | None:
-        """A resource, all up to the end."""
+        """Read the resource from `at` to `end`, by the cache while that is worth its while."""
         start: cython.Py_ssize_t = self.at
         if start == end:
             return {}
@@ -359,7 +364,7 @@ class AskReader:
 
     @cython.cfunc
     def read_resource(self, end: cython.Py_ssize_t) -> dict[str, int] | None:
-        """A resource that was not met before."""
+        """Read the resource from `at` to `end`, without the cache."""
         amounts: dict[str, int] = {}
         place: cython.int = NAMES
         while self.at < end:
@@ -374,13 +379,13 @@ class AskReader:
                 if not self.varint(self.stop, 10) or self.at != self.stop:
                     return None
             amounts[name] = as_signed(self.number, 64)
-            if place < MEMORY - 1:
+            if place < MEMORY - 1:  # names beyond the last slot share it
                 place += 1
         return amounts
 
     @cython.cfunc
     def tags(self, start: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> dict[str, str] | None:
-        """Tags: entries one behind the other, from the start on."""
+        """Read tags, by the cache: all entries with the tag at `start` that follow each other without a gap."""
         tag: cython.int = self.data[start]
         end: cython.Py_ssize_t = start
         while end < limit and self.data[end] == tag:
@@ -400,7 +405,7 @@ class AskReader:
 
     @cython.cfunc
     def read_tags(self, end: cython.Py_ssize_t) -> dict[str, str] | None:
-        """Tags that were not met before."""
+        """Read the entries of tags from `at` to `end`, without the cache."""
         found: dict[str, str] = {}
         while self.at < end:
             name = self.entry(end, LAST_TAG)
@@ -412,10 +417,10 @@ class AskReader:
 
     @cython.cfunc
     def entry(self, end: cython.Py_ssize_t, place: cython.int) -> str | None:
-        """The key of an entry of a map that begins here; its value is then all from `at` to `stop`.
+        """Read the key of the map entry that begins at `at`; its value is then `data[at:stop]`. None: irregular.
 
-        In this place is remembered the key of the entry that stood where this one stands in the last map. The same key
-        is the same object in all requests, so that it is known at a glance.
+        The slot `place` remembers the key at the same position of the last map, which mostly is the same. Keys are
+        interned: equal keys are one object in all requests, so that later comparisons end at its identity.
         """
         start: cython.Py_ssize_t
         key_end: cython.Py_ssize_t

@@ -1,7 +1,7 @@
-"""Numbers of protobuf's format, and of the plans by which messages are read and written, that several modules share.
+"""The numbers of protobuf's format, and of the plans by which messages are read and written, shared by several modules.
 
-The build declares them to Cython by their values (`tools/pxd.py`), so that hot modules have them as C numbers: they take them
-from `cython.cimports.licorne.si.wire_constants`.
+The build declares their values to Cython (`tools/pxd.py`), so that hot modules, which import them from
+`cython.cimports.licorne.si.wire_constants`, have them as C constants.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import cython
 
-# The wire types: what stands in the lowest three bits of a tag.
+# The wire types: the lowest three bits of a tag.
 VARINT: cython.int = 0
 FIXED64: cython.int = 1
-SPAN: cython.int = 2  # a length, and so many bytes
+SPAN: cython.int = 2  # a length, and as many bytes: text or an embedded message
 GROUP: cython.int = 3
 GROUP_END: cython.int = 4
 FIXED32: cython.int = 5
@@ -36,8 +36,8 @@ ENTRY_VALUE: cython.int = 2 << 3 | SPAN
 RESOURCE_ENTRY: cython.int = 1 << 3 | SPAN
 QUANTITY_VALUE: cython.int = 1 << 3 | VARINT
 
-# What a field is to an ask (`licorne.si.wire_roles`): numbers, and after them what has a length.
-UNKNOWN: cython.int = 0  # another field, of which nothing is known here
+# The meaning of a field of an ask (`licorne.si.wire_roles`): first varints, then, from KEY on, fields with a length.
+UNKNOWN: cython.int = 0  # any other field: the ask is left to the slow path
 PRIORITY: cython.int = 1
 PLACEHOLDER: cython.int = 2
 ORIGINATOR: cython.int = 3
@@ -53,7 +53,7 @@ NODE: cython.int = 12
 TASK_GROUP: cython.int = 13
 RESOURCE: cython.int = 14
 TAGS: cython.int = 15
-WITHIN: cython.int = 16  # a message of numbers
+WITHIN: cython.int = 16  # an embedded message of varints
 
 BITS_64: cython.ulonglong = 0xFFFFFFFFFFFFFFFF
-"""A longer number that stands in the text of a hot module is a Python object to Cython."""
+"""The mask of 64 bits. Cython would make a Python object of a literal this long in the text of a hot module."""

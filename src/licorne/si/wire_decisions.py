@@ -1,8 +1,8 @@
-"""Decisions as protobuf bytes: runs of `NewAllocation`, written without a dialect object in between.
+"""The fast path for decisions as protobuf bytes: runs of `NewAllocation`, without a dialect object in between.
 
-Each decision is an `Allocation` in a list of the response. How long it is stands before it and is known behind it, so
-room is left for as many bytes as the length of the last one took, and in the rare case that this was wrong it is moved.
-A resource was mostly written before, for another decision of the same shape: then these bytes are copied.
+Each decision is an embedded `Allocation` in a list of the response. Its length prefix comes first but is known only
+after the body, so as many bytes are reserved as the previous length needed; in the rare case that this was wrong, the
+body is moved. A resource has mostly been written before, for another decision of the same shape: its bytes are copied.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
     from licorne.si.allocations import NewAllocation
     from licorne.si.wire_constants import BITS_64, ENTRY_KEY, ENTRY_VALUE, QUANTITY_VALUE, RESOURCE_ENTRY
 
-# What stands before a value: the number of its field and its wire type, in one byte.
+# Tags: the field number and the wire type, in one byte.
 V19_NEW = cython.declare(cython.int, tag_of(v19.AllocationResponse, "new"))
 V19_KEY = cython.declare(cython.int, tag_of(v19.Allocation, "allocation_key"))
 V19_RESOURCE = cython.declare(cython.int, tag_of(v19.Allocation, "resource_per_alloc"))
@@ -59,15 +59,15 @@ FIRST_PLACEHOLDER = cython.declare(cython.int, tag_of(first.Allocation, "placeho
 PRIORITY_VALUE = cython.declare(cython.int, tag_of(first.Priority, "priority_value"))
 
 PLACES = cython.declare(cython.int, 256)
-"""For so many resources it is known where they were written."""
+"""The number of resources for which the writer remembers where they were written."""
 NUMBER_MOST = cython.declare(cython.int, 11)
-"""So many bytes a number takes with the byte before it."""
+"""The most bytes that a tag and a varint take: one byte and ten."""
 EXPECTED = 160
-"""So many bytes are at hand for each decision; most take less."""
+"""The bytes allocated in advance for each decision; most take less."""
 
 
 def write_v19(outputs: list[Any], start: int, end: int) -> bytes:
-    """An `AllocationResponse` of decisions. They hold no partition, no tags and no priority.
+    """Encode `outputs[start:end]`, all decisions, as an `AllocationResponse`, without partition, tags and priority.
 
     Source: docs/spec/scheduler-interface.md, section 7.3.
     """
@@ -88,6 +88,7 @@ def write_v19(outputs: list[Any], start: int, end: int) -> bytes:
         at = writer.text(at, V19_TASK_GROUP, output.task_group)
         at = writer.flag(at, V19_PLACEHOLDER, output.placeholder)
         at = writer.flag(at, V19_ORIGINATOR, output.originator)
+        # The policy's length: a flag that is true takes two bytes, one that is false none.
         at = writer.number(at, V19_POLICY, 2 * output.allow_preempt_self + 2 * output.allow_preempt_other)
         at = writer.flag(at, SELF_FLAG, output.allow_preempt_self)
         at = writer.flag(at, OTHER_FLAG, output.allow_preempt_other)
@@ -98,7 +99,10 @@ def write_v19(outputs: list[Any], start: int, end: int) -> bytes:
 
 
 def write_first(outputs: list[Any], start: int, end: int, qualified: QualifiedPartitions) -> bytes:
-    """The part of an `UpdateResponse` that is decisions; `qualified` knows, or finds out, full names of partitions."""
+    """Encode `outputs[start:end]`, all decisions, as a part of an `UpdateResponse`.
+
+    `qualified` maps the names of partitions to their qualified ones.
+    """
     writer: Writer = Writer(end - start)
     index: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
@@ -134,10 +138,11 @@ def write_first(outputs: list[Any], start: int, end: int, qualified: QualifiedPa
 
 @cython.cclass
 class Writer:
-    """Bytes that grow. A method writes from the place that it is given, makes room for that, and returns where it ends.
+    """A growing buffer. A method writes at the offset it is given, grows the buffer if needed, and returns the end.
 
-    Of the last resource that was written it is known which `names` it had, in which `order` they are written, and the
-    bytes that begin their entries (`heads`, in that order): the next one mostly has the same.
+    The writer keeps, of the last resource that it encoded, the `names` of its types, the `order` in which these are
+    written, and the bytes with which their entries begin (`heads`, in that order): the next resource mostly has the
+    same types. `resources`, `starts` and `ends` are a cache: a resource, and where its bytes stand in the buffer.
     """
 
     data: bytearray
@@ -164,12 +169,12 @@ class Writer:
             self.starts, self.ends = [0] * PLACES, [0] * PLACES
 
     def written(self, end: int) -> bytes:
-        """All that was written up to there."""
+        """Return a copy of the first `end` bytes."""
         return bytes(memoryview(self.data)[:end])
 
     @cython.cfunc
     def make_room(self, at: cython.Py_ssize_t, more: cython.Py_ssize_t) -> cython.void:
-        """Have room for so many bytes from there on: it is asked for where there is less."""
+        """Grow the buffer, which has fewer than `more` bytes left from `at` on, to more than double its size."""
         assert self.size - at < more
         self.data += bytes(self.size + more)
         self.out = self.data
@@ -178,7 +183,7 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(-1)
     def number(self, at: cython.Py_ssize_t, tag: cython.int, value: cython.ulonglong) -> cython.Py_ssize_t:
-        """A field that is a number, or the beginning of one that has a length."""
+        """Write a varint field, or the tag and the length with which another field begins."""
         if self.size - at < NUMBER_MOST:
             self.make_room(at, NUMBER_MOST)
         out: cython.p_uchar = self.out
@@ -194,19 +199,19 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(-1)
     def flag(self, at: cython.Py_ssize_t, tag: cython.int, value: cython.bint) -> cython.Py_ssize_t:
-        """A field that is true or false, if it is true."""
+        """Write a bool field if it is true; false is the default and is left out."""
         return self.number(at, tag, 1) if value else at
 
     @cython.cfunc
     @cython.exceptval(-1)
     def text(self, at: cython.Py_ssize_t, tag: cython.int, value: str) -> cython.Py_ssize_t:
-        """A field that is text, if there is any."""
+        """Write a string field unless it is empty, which is the default."""
         return self.entry_text(at, tag, value) if value else at
 
     @cython.cfunc
     @cython.exceptval(-1)
     def entry_text(self, at: cython.Py_ssize_t, tag: cython.int, value: str) -> cython.Py_ssize_t:
-        """A field that is text, be it empty."""
+        """Write a string field, even if it is empty, as the keys and values of map entries are written."""
         size: cython.Py_ssize_t = 0
         if cython.compiled:
             content: cython.p_char = cython.cast(cython.p_char, PyUnicode_AsUTF8AndSize(value, cython.address(size)))
@@ -221,7 +226,7 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(-1)
     def raw(self, at: cython.Py_ssize_t, value: bytes) -> cython.Py_ssize_t:
-        """These bytes."""
+        """Write bytes as they are."""
         size: cython.Py_ssize_t = len(value)
         if self.size - at < size:
             self.make_room(at, size)
@@ -234,7 +239,10 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(-1)
     def begin(self, at: cython.Py_ssize_t, tag: cython.int, length_bytes: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Begin a message, with so much room for its length; its content begins where this ends."""
+        """Begin an embedded message: write its tag and return where its body begins.
+
+        Between them `length_bytes` are reserved for its length, which `finish` writes.
+        """
         if self.size - at < NUMBER_MOST:
             self.make_room(at, NUMBER_MOST)
         self.out[at] = tag
@@ -245,7 +253,10 @@ class Writer:
     def finish(
         self, body: cython.Py_ssize_t, end: cython.Py_ssize_t, length_bytes: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """End the message whose content is from `body` to `end`, behind this room; where it ends now."""
+        """Write the length of the message with this body before it; return where the message ends.
+
+        If the length needs another number of bytes than the `length_bytes` that were reserved, the body is moved.
+        """
         length: cython.Py_ssize_t = end - body
         more: cython.Py_ssize_t = _length(length) - length_bytes
         at: cython.Py_ssize_t = body - length_bytes
@@ -254,7 +265,7 @@ class Writer:
                 self.make_room(end, NUMBER_MOST)
             self.move(body, body + more, length)
             i: cython.int
-            for i in range(PLACES):  # a resource may have moved with it
+            for i in range(PLACES):  # resources that were written within the body have moved with it
                 if self.starts[i] >= body:
                     self.starts[i] += more
                     self.ends[i] += more
@@ -268,7 +279,7 @@ class Writer:
 
     @cython.cfunc
     def move(self, start: cython.Py_ssize_t, to: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.void:
-        """Copy what was written within the same bytes; there must be room."""
+        """Copy `length` bytes within the buffer; the ranges may overlap, and there must be room."""
         if cython.compiled:
             memmove(self.out + to, self.out + start, length)
         else:
@@ -277,14 +288,14 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(-1)
     def priority(self, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-        """A priority of the first interface: a message of one number, which is written even if it is zero."""
+        """Write a priority of the first interface: a message of one varint, which is written even if it is zero."""
         at = self.number(at, FIRST_PRIORITY, 1 + _length(_unsigned(value)))
         return self.number(at, PRIORITY_VALUE, _unsigned(value))
 
     @cython.cfunc
     @cython.exceptval(-1)
     def tags(self, at: cython.Py_ssize_t, tag: cython.int, value: dict[str, str]) -> cython.Py_ssize_t:
-        """A field that is a map of texts."""
+        """Write a map of strings, its entries in the order of their keys."""
         body: cython.Py_ssize_t
         for name in sorted(value):
             body = at = self.begin(at, tag, 1)
@@ -296,7 +307,7 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(-1)
     def resource(self, at: cython.Py_ssize_t, tag: cython.int, value: dict[str, int]) -> cython.Py_ssize_t:
-        """A field that is a resource: as it was written before, where this is known."""
+        """Write a resource; if the same dict was written before, copy the bytes from there."""
         place: cython.size_t
         if cython.compiled:
             place = cython.cast(cython.size_t, cython.cast(cython.p_void, value)) >> 4
@@ -335,7 +346,7 @@ class Writer:
     @cython.cfunc
     @cython.exceptval(-1)
     def take_amounts(self, value: dict[str, int]) -> cython.bint:
-        """Take the amounts of a resource, if it has the names of the last one; has it?"""
+        """Take a resource's amounts if it has the last one's type names in the same order; return whether it has."""
         i: cython.Py_ssize_t = 0
         if len(value) != len(self.names):
             return False
@@ -348,7 +359,7 @@ class Writer:
 
     @cython.cfunc
     def learn_names(self, at: cython.Py_ssize_t, value: dict[str, int]) -> cython.void:
-        """Learn the names of a resource, and take its amounts; what is written from this place on is lost."""
+        """Take the type names and the amounts of a resource; the buffer from `at` on serves as scratch space."""
         self.names = list(value)
         self.amounts = list(value.values())
         self.order = sorted(range(len(self.names)), key=self.names.__getitem__)
@@ -361,7 +372,7 @@ class Writer:
 
 @cython.cfunc
 def _length(value: cython.ulonglong) -> cython.int:
-    """So many bytes a number takes."""
+    """Return how many bytes a varint takes."""
     length: cython.int = 1
     while value > 127:
         value >>= 7
@@ -371,7 +382,7 @@ def _length(value: cython.ulonglong) -> cython.int:
 
 @cython.cfunc
 def _unsigned(value: cython.longlong) -> cython.ulonglong:
-    """The number of 64 bits without a sign that has the same bits."""
+    """Reinterpret a signed integer's 64 bits as an unsigned one."""
     if value < 0:
         return cython.cast(cython.ulonglong, -1 - value) ^ BITS_64
     return value

@@ -1,6 +1,6 @@
-"""The messages of both dialects as the wire's reader and writer want them: fields by tag, and in order.
+"""Plans of messages for the protobuf reader and writer: the fields of a message by tag, and in the order of the tags.
 
-All of it follows from the declarations (`licorne.si._schema.fields`); nothing about any message is said here.
+A plan is derived from the declaration of its message (`licorne.si._schema.fields`); this module knows no message.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _KINDS = {
 
 
 class WireError(ValueError):
-    """Bytes that are no message of the type expected, or a message that has no form on the wire.
+    """Bytes that are not a message of the expected type, or a message that cannot be encoded.
 
-    `path` is the field, `offset` the byte where it shows (-1 when a message was to be written), `rule` what is wrong.
+    `path` is the field, `offset` the byte at which the error was found (-1 when writing), `rule` the rule broken.
     """
 
     rule: str
@@ -71,7 +71,7 @@ class WireError(ValueError):
         self.path = path
 
     def inside(self, name: str) -> WireError:
-        """The same error, seen from the holder of the field `name`."""
+        """Prepend `name`, the field that holds the message in error, to the path; return this error."""
         self.path = f"{name}.{self.path}" if self.path else name
         return self
 
@@ -82,7 +82,11 @@ class WireError(ValueError):
 
 @cython.cclass
 class Slot:
-    """A field as it is read and written."""
+    """A field of a message plan.
+
+    `members` are an enum's members by number, `plan` is the plan of an embedded message, `others` are the attributes
+    of the other fields of the same oneof. A map counts as `repeated`.
+    """
 
     attribute: str
     name: str
@@ -116,7 +120,10 @@ class Slot:
 
 @cython.cclass
 class MessagePlan:
-    """A message as it is read and written: its fields by tag and in the order of their numbers."""
+    """The fields of a message: by tag in `slots`, in the order of their numbers in `ordered`.
+
+    `nested` are the fields whose value is assembled after everything else was read (`_is_nested`).
+    """
 
     message: Any
     name: str
@@ -138,7 +145,7 @@ def _tag_of(slot: Slot) -> int:
 
 
 def _is_nested(slot: Slot) -> bool:
-    """Does it hold fields of its own that are put together last, when all that there is of them was read?"""
+    """Has the field a message that may come in several pieces, and is built when all of these were read and merged?"""
     return slot.kind in (AMOUNTS, QUANTITIES) or (slot.kind == MESSAGE and not slot.repeated)
 
 
@@ -146,7 +153,7 @@ _PLANS: dict[type[Message], MessagePlan] = {}
 
 
 def plan_of(message: type[Message]) -> MessagePlan:
-    """The plan of a message, made once."""
+    """Return the plan of a message, made at the first call."""
     plan = _PLANS.get(message)
     if plan is None:
         plan = _PLANS[message] = MessagePlan(message)
@@ -154,7 +161,7 @@ def plan_of(message: type[Message]) -> MessagePlan:
 
 
 def tag_of(message: type[Message], attribute: str) -> int:
-    """What stands before the value of a field: its number and wire type, in one byte as with all fields asked for."""
+    """Return a field's tag, its number and wire type, which must fit in one byte."""
     plan: MessagePlan = plan_of(message)
     (tag,) = [_tag_of(slot) for slot in plan.ordered if slot.attribute == attribute]
     assert tag < 128

@@ -1,7 +1,7 @@
-"""Reads any message of both dialects from protobuf bytes (see `licorne.si.wire` for the rules).
+"""The slow path for protobuf bytes in: reads any message of both dialects (see `licorne.si.wire` for the rules).
 
-Bytes come from strangers, so every read is checked against the end of the message that it belongs to. Text and bytes
-are indexed, never pointed into: what a check forgot would be found by the build that has Cython check it again.
+The bytes are untrusted, so every read is checked against the end of the message that it belongs to. Bytes are indexed,
+never accessed by pointer: the build with Cython's own bounds checks then finds a check that is missing here.
 """
 
 from __future__ import annotations
@@ -61,17 +61,21 @@ DEPTH_MAX = 100
 """How deep messages and groups may nest, as in the official implementations."""
 
 
-# A longer number that stands in the text is a Python object to Cython.
+# Cython would make a Python object of a literal this long in the text.
 BITS_32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 
 
 @cython.cclass
 class WireReader:
-    """Bytes, and how far they are read. Each method gets the end of what it may read, and raises behind it."""
+    """Bytes, and the offset `at` up to which they are read.
+
+    Each method gets the end of what it may read and raises `WireError` where it would have to read beyond. The embedded
+    messages of the field `apart` are skipped; `lengths` collects the offsets of their length prefixes.
+    """
 
     data: bytes
     at: cython.Py_ssize_t
-    apart: Slot | None  # the field that is not read, and where the lengths of its messages stand
+    apart: Slot | None
     lengths: list[int]
 
     def __init__(self, data: bytes) -> None:
@@ -83,7 +87,7 @@ class WireReader:
     @cython.cfunc
     @cython.exceptval(-1)
     def varint(self, end: cython.Py_ssize_t, most: cython.int) -> cython.ulonglong:
-        """A number of 64 bits, in at most so many bytes. Bits beyond the 64th are dropped."""
+        """Read a varint of at most `most` bytes. Bits beyond the 64th are dropped."""
         value: cython.ulonglong = 0
         byte: cython.ulonglong
         shift: cython.int = 0
@@ -109,7 +113,7 @@ class WireReader:
     @cython.cfunc
     @cython.exceptval(-1)
     def tag(self, end: cython.Py_ssize_t) -> cython.uint:
-        """A field's number and wire type."""
+        """Read a tag: a field's number and wire type."""
         start: cython.Py_ssize_t = self.at
         value: cython.ulonglong = self.varint(end, 5)
         if value > BITS_32 or value < 8:
@@ -119,7 +123,7 @@ class WireReader:
     @cython.cfunc
     @cython.exceptval(-1)
     def span(self, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Where the text or message of the length that stands here ends."""
+        """Read a length prefix; return the offset where the text or message after it ends."""
         start: cython.Py_ssize_t = self.at
         length: cython.ulonglong = self.varint(end, 5)
         left: cython.ulonglong = end - self.at
@@ -129,7 +133,7 @@ class WireReader:
 
     @cython.cfunc
     def text(self, end: cython.Py_ssize_t) -> str:
-        """All up to the end, as text."""
+        """Read the bytes up to `end` as text."""
         start: cython.Py_ssize_t = self.at
         self.at = end
         try:
@@ -139,7 +143,7 @@ class WireReader:
 
     @cython.cfunc
     def skip(self, tag: cython.uint, end: cython.Py_ssize_t, depth: cython.int) -> cython.void:
-        """Go over a field that nobody wants."""
+        """Skip the value of an unknown field, after its tag."""
         start: cython.Py_ssize_t = self.at
         kind: cython.int = tag & 7
         inner: cython.uint
@@ -167,12 +171,12 @@ class WireReader:
 @cython.cfunc
 @cython.exceptval(-1)
 def as_signed(value: cython.ulonglong, bits: cython.int) -> cython.longlong:
-    """The number of so many bits, in two's complement, that the lowest bits of an unsigned one are."""
+    """Interpret the low `bits` bits, 32 or 64, as a two's-complement integer."""
     if bits == 32:
         value &= BITS_32
         if value >> 31:
             value |= BITS_64 ^ BITS_32
-    if value >> 63:  # -1 less what the complement is, which fits, compiled and not
+    if value >> 63:  # -1 minus the complement: each step fits in 64 bits, compiled or interpreted
         return -1 - cython.cast(cython.longlong, value ^ BITS_64)
     return value
 
@@ -181,14 +185,14 @@ def as_signed(value: cython.ulonglong, bits: cython.int) -> cython.longlong:
 def _read_message(
     reader: WireReader, plan: MessagePlan, values: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
 ) -> cython.void:
-    """Read the fields of a message into `values`, on top of what an earlier occurrence has left there."""
+    """Read the fields of a message into `values`, merging them with those of an earlier occurrence."""
     tag: cython.uint
     slot: Slot | None = None
     if depth > DEPTH_MAX:
         raise WireError(f"nested deeper than {DEPTH_MAX} levels", reader.at)
     while reader.at < end:
         tag = reader.tag(end)
-        if slot is None or tag != slot.tag:  # a repeated field mostly follows itself
+        if slot is None or tag != slot.tag:  # the items of a repeated field mostly follow each other
             slot = plan.slots.get(tag)
         if slot is None:
             reader.skip(tag, end, depth)
@@ -206,6 +210,7 @@ def _read_message(
 def _read_field(
     reader: WireReader, slot: Slot, values: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
 ) -> cython.void:
+    """Read one field, whose tag was read, into `values`; an embedded message that may recur stays a dict for now."""
     value: Any
     number: cython.ulonglong
     stop: cython.Py_ssize_t
@@ -250,7 +255,7 @@ def _read_field(
 def _read_entry(
     reader: WireReader, slot: Slot, entries: dict[str, Any], end: cython.Py_ssize_t, depth: cython.int
 ) -> cython.void:
-    """An entry of a map is a message of two fields, key and value; the last entry of a key stands."""
+    """Read an entry of a map: a message of two fields, key and value. The last entry of a key wins."""
     key: str = ""
     value: Any = "" if slot.kind == MAP else {}
     tag: cython.uint
@@ -272,7 +277,7 @@ def _read_entry(
 
 @cython.cfunc
 def _build(plan: MessagePlan, values: dict[str, Any]) -> object:
-    """Make the message of what was read."""
+    """Make the message from the values that were read, embedded messages first."""
     slot: Slot
     for slot in plan.nested:
         found = values.get(slot.attribute)
@@ -291,19 +296,19 @@ def _build(plan: MessagePlan, values: dict[str, Any]) -> object:
 
 
 def decode(message: type[M], data: bytes) -> M:
-    """The message that the bytes are.
+    """Decode a message.
 
     Raises:
-        WireError: they are none.
+        WireError: the bytes are not such a message.
     """
     return _decoded(message, WireReader(data), len(data), 0, message.__name__)  # type: ignore[return-value]
 
 
 def decode_apart(message: type[M], data: bytes, attribute: str) -> tuple[M, list[int]]:
-    """The message without the embedded messages of one repeated field, and where the lengths of these stand.
+    """Decode a message but for one repeated field; return it and the offsets of that field's length prefixes.
 
     Raises:
-        WireError: the rest is no such message. Those set apart are not looked into.
+        WireError: the rest is not such a message. The embedded messages left out are not checked.
     """
     plan: MessagePlan = plan_of(message)
     reader: WireReader = WireReader(data)
@@ -313,7 +318,11 @@ def decode_apart(message: type[M], data: bytes, attribute: str) -> tuple[M, list
 
 
 def decode_part(message: type[M], data: bytes, start: int, end: int, path: str) -> M:
-    """The message that a part of the bytes is, for those who found it by `decode_apart`; `path` is for errors."""
+    """Decode `data[start:end]`, a message that `decode_apart` left out; errors name `path`.
+
+    Raises:
+        WireError: the bytes are not such a message.
+    """
     assert 0 <= start <= end <= len(data)
     reader: WireReader = WireReader(data)
     reader.at = start

@@ -1,6 +1,6 @@
-"""What the fields of an ask are to `licorne.si.wire_asks`, which reads their bytes: a number for each that it knows.
+"""The role of each field of an ask, a number by which the fast path for bytes (`licorne.si.wire_asks`) knows it.
 
-The numbers are in `licorne.si.wire_constants`; where the fields stand on the wire follows from their declarations.
+The roles are numbered in `licorne.si.wire_constants`; the fields' tags on the wire follow from their declarations.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ _ROLES = {
 
 
 def _roles(message: type[Message]) -> bytes:
-    """For each byte that may stand before a value what the field is; the numbers come from the declaration alone."""
+    """Return the role of the field by its tag, for each of the 256 values of a byte; 0 is `UNKNOWN`.
+
+    The upper half stands for tags of more than one byte, which no field here has.
+    """
     table = bytearray(128)
     for tag, slot in plan_of(message).slots.items():
         table[tag] = _ROLES[message][slot.attribute]

@@ -1,4 +1,8 @@
-"""Writes any message of both dialects as protobuf bytes (see `licorne.si.wire` for the rules)."""
+"""The slow path for protobuf bytes out: writes any message of both dialects (see `licorne.si.wire` for the rules).
+
+A message is checked while it is written, by the functions of `licorne.si._check`: the error for a value of a wrong
+type names the field.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +47,10 @@ else:
 
 
 def encode(message: Message) -> bytes:
-    """The message as bytes.
+    """Encode a message.
 
     Raises:
-        WireError: a value has no form on the wire: it is of another type than declared, or too large.
+        WireError: a value cannot be encoded: it has another type than declared, or is too large.
     """
     out = bytearray()
     try:
@@ -76,7 +80,7 @@ def _write_message(out: bytearray, plan: MessagePlan, message: object) -> cython
 
 @cython.cfunc
 def _write_field(out: bytearray, slot: Slot, value: object) -> cython.void:
-    """Write a field, unless it has the default value and nothing tells this from its absence."""
+    """Write a field, unless it has the default value and its presence carries no meaning."""
     always: cython.bint = slot.present or slot.repeated
     part: bytearray
     if slot.kind <= ENUM:
@@ -117,7 +121,7 @@ def _quantity(value: object) -> int:
 
 @cython.cfunc
 def _write_quantity(out: bytearray, tag: cython.uint, name: str, amount: cython.longlong) -> cython.void:
-    """An entry of a resource: its type, and its amount within a message of its own."""
+    """Write an entry of a resource: the name of the type, and the amount, in an embedded `Quantity`."""
     value: bytearray = bytearray()
     if amount:
         _write_varint(value, QUANTITY_VALUE)
