@@ -1,7 +1,7 @@
-"""The queue configuration: read, check, explain what is wrong and where.
+"""The queue configuration: reading it, checking it, and explaining what is wrong and where.
 
-`load` turns a text into a `Configuration` or refuses it as a whole; `check` finds everything that is wrong with it
-or surely not meant. Nothing here reads a file or a clock.
+`load` turns a text into a `Configuration` or refuses it as a whole; `check` finds everything in it that is wrong or
+surely not meant. Nothing here reads a file or a clock.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Source: *Scheduler Placement Rules*; docs/spec/config.md, section 8.
 
 The text is `*`, or `users groups`: two comma-separated lists with one blank between them. The blank carries
-meaning, so `" dev"` is a list of groups and nobody else. Names that no user or group can have are dropped
-without a word, as in the original; `config check` has the word (`acl-name-dropped`).
+meaning, so `" dev"` allows a group and no user. Names that no user or group can have are dropped silently, as in
+the original; `config check` warns of them (`acl-name-dropped`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_-]*")
 
 
 class ACLError(ValueError):
-    """A text with more parts than users and groups."""
+    """The error for a text that has more parts than users and groups."""
 
 
 class ACL(msgspec.Struct, frozen=True):
-    """A parsed list. `dropped` holds the entries that were no legal names, in the order of the text."""
+    """A parsed list. `dropped` holds the entries that are not legal names, in the order of the text."""
 
     everybody: bool = False
     users: frozenset[str] = frozenset()
@@ -35,10 +35,13 @@ class ACL(msgspec.Struct, frozen=True):
 
     @staticmethod
     def parse(text: str) -> ACL:
-        """Read a list; raises ACLError if it splits into more than two parts at single blanks.
+        """Parse a list.
 
         >>> ACL.parse("alice,bob dev").allows("carol", ["dev"])
         True
+
+        Raises:
+            ACLError: the text splits into more than two parts at single blanks.
         """
         if text == "":
             return ACL()
@@ -56,12 +59,12 @@ class ACL(msgspec.Struct, frozen=True):
         return ACL(users=users, groups=groups, dropped=bad_users + bad_groups)
 
     def allows(self, user: str, groups: Sequence[str]) -> bool:
-        """Whether this list by itself names the user or one of the groups; nothing is asked of parent queues."""
+        """Return whether this list names the user or one of the groups; lists of parent queues are not consulted."""
         return self.everybody or user in self.users or any(group in self.groups for group in groups)
 
 
 def _names(text: str, pattern: re.Pattern[str]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The legal names in a list with commas, and the entries that are none."""
+    """Return the legal names in a comma-separated list, and the entries that are not legal names."""
     entries = [entry for entry in text.split(",") if entry]
     good = frozenset(entry for entry in entries if pattern.fullmatch(entry))
     return good, tuple(entry for entry in entries if entry not in good)

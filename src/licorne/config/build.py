@@ -1,4 +1,4 @@
-"""From a configuration without faults to the model: every spelling to its one meaning, defaults filled in."""
+"""Builds the model from a configuration without faults: each value in its one meaning, with defaults filled in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHECKSUM: Final = re.compile(r"checksum: \S{64}(?=\s*\Z)")
 
 
 def build(config: RawConfig, roots: Mapping[int, RawQueue], quantities: Quantities, text: str) -> Configuration:
-    """The model of a configuration in which no check found a fault."""
+    """Build the model of a configuration in which no check found a fault."""
     partitions = [
         _partition(partition, roots[index], quantities) for index, partition in enumerate(config.partitions or ())
     ]
@@ -37,7 +37,7 @@ def build(config: RawConfig, roots: Mapping[int, RawQueue], quantities: Quantiti
 
 
 def checksum(text: str) -> str:
-    """SHA-256 of the text without the checksum that it may carry, in capitals (docs/spec/config.md, section 1.4)."""
+    """Return the SHA-256 of the text in capitals, a checksum at its end left out (docs/spec/config.md, section 1.4)."""
     bare = _CHECKSUM.sub("", text)
     return hashlib.sha256(bare.encode("utf-8", "surrogatepass")).hexdigest().upper()
 
@@ -125,5 +125,8 @@ def _texts(values: Mapping[str, Value] | None) -> dict[str, str]:
 
 
 def _bounded(number: int) -> int:
-    """A maximum of applications as a signed integer of 64 bits, as all quantities are (docs/spec/design.md, rule 7)."""
+    """Bound a maximum of applications to a signed integer of 64 bits, as all quantities are.
+
+    Source: docs/spec/design.md, rule 7.
+    """
     return min(number, MAX_QUANTITY)

@@ -1,6 +1,6 @@
-"""The way through a configuration: read, check, build, and on request look for what is surely not meant.
+"""The steps of loading a configuration: read, check, build, and on request warn of what is surely not meant.
 
-`load` and `check` take the same way, so that `check` says no to exactly what `load` refuses.
+`load` and `check` take the same steps, so `check` finds a fault in exactly the texts that `load` refuses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ _Read = tuple[RawConfig, dict[int, RawQueue], Quantities]
 
 
 def load(text: str, *, file: str = "<config>") -> Configuration:
-    """The configuration that `text` says. Raises ConfigError with all its faults; nothing is half loaded."""
+    """Load the configuration in `text`; `file` names it in problems.
+
+    Raises:
+        ConfigError: the text has faults; the error holds all of them, and nothing is loaded.
+    """
     notes = Notes(file)
     try:
         found = _read(text, notes)
@@ -47,12 +51,15 @@ def load(text: str, *, file: str = "<config>") -> Configuration:
 
 
 def check(text: str, *, file: str = "<config>") -> Report:
-    """All faults for which `load` would refuse the text, and warnings. Never raises."""
+    """Return all faults for which `load` would refuse the text, and all warnings. Never raises."""
     return examine(text, file=file)[0]
 
 
 def examine(text: str, *, file: str = "<config>") -> tuple[Report, Configuration | None]:
-    """What `check` says, and what `load` gives, from one reading; None if the text is refused. Never raises."""
+    """Return the problems, and the configuration or None if the text is refused. Never raises.
+
+    It reads the text once, for callers that would otherwise call both `check` and `load`.
+    """
     notes = Notes(file)
     configuration: Configuration | None = None
     try:
@@ -79,6 +86,6 @@ def _read(text: str, notes: Notes) -> _Read | None:
 
 
 def _note_depth(notes: Notes) -> None:
-    """The depth of a document is bounded, but the caller may have used up the stack before."""
+    """Note that the stack ran out: the depth of a document is bounded, but the caller may have used the stack up."""
     message = f"nested too deep for the stack that is left, though not deeper than {MAX_DEPTH} levels"
     notes.fault("yaml-depth", Spot(1, 1, ""), message)

@@ -1,16 +1,15 @@
-"""A YAML text as a stream of events: ruamel's reader, scanner and parser, with the original's habits.
+"""Parses YAML text into a stream of events: ruamel's reader, scanner and parser, with the original's habits.
 
-The original's parser descends from libyaml, as ruamel's does, and the two differ in corners that decide verdicts:
-tabs after a colon, `?` within a word in braces, names of anchors, directives. As 1.1 the standard is the nearest (the
-original refuses a document that says 1.2), and the methods below close the rest of the gap.
+The original's parser descends from libyaml, as ruamel's does, but the two differ in details that decide whether a text
+is accepted: tabs after a colon, `?` within a word in braces, names of anchors, directives. ruamel comes nearest as
+YAML 1.1 (the original refuses a document that declares 1.2), and the methods below close the rest of the gap.
 
-The other purpose is speed. ruamel looks for the next token several times for each event and walks through texts
-letter by letter; here a token that was found stays found, and blanks and words are taken whole by a regular
-expression. That is a third of the time of a large configuration, and the reason why three methods repeat work
-of their base class.
+The other purpose is speed. ruamel looks for the next token several times for each event and scans texts letter by
+letter; here a token is looked for once, and blanks and words are taken whole by a regular expression. That saves a
+third of the time of a large configuration, and is the reason why three methods repeat work of their base class.
 
 ruamel's parts refer to each other. Here they are one object, which drops its references to itself when it is closed
-(`Events.close`): what was read is then freed at once, and does not wait for the garbage collector, which a service rarely
+(`Events.close`): its memory is then freed at once, and does not wait for the garbage collector, which a service rarely
 runs in full.
 """
 
@@ -34,13 +33,13 @@ _COMMENT: Final = re.compile(rf"[^\0{_BREAKS}]*")
 _ANCHOR: Final = re.compile(r"[0-9A-Za-z_-]*")
 _AFTER_ANCHOR: Final = _BLANKS_OR_END + "?:,]}%@`"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-# A word of an unquoted text. In braces and brackets the indicators end it; a colon does where a blank follows.
+# A word of an unquoted text. In braces and brackets it ends at an indicator; a colon ends it if a blank follows.
 _WORD: Final = re.compile(rf"(?:[^{_BLANKS_OR_END}:]|:(?![{_BLANKS_OR_END}]))+")
 _WORD_IN_FLOW: Final = re.compile(rf"(?:[^{_BLANKS_OR_END}:,?\[\]{{}}]|:(?![{_BLANKS_OR_END}]))+")
 
 
 class Mark:
-    """A place in the text, all counted from 0."""
+    """A place in the text; index, line and column count from 0."""
 
     __slots__ = ("column", "index", "line")
 
@@ -51,13 +50,13 @@ class Mark:
 
 
 class Events(Reader, Scanner, Parser):
-    """Iterating gives the events of a text, until its end or an error of ruamel's."""
+    """An iterator of the events of a text; it ends with the text, or raises an error of ruamel's."""
 
     processing_version = (1, 1)
     scanner_processing_version = (1, 1)
     forward = Reader.forward_1_1
 
-    # A solidus needs no escape there, and has none.
+    # The original has no escape for a solidus.
     ESCAPE_REPLACEMENTS = {key: text for key, text in Scanner.ESCAPE_REPLACEMENTS.items() if key != "/"}  # noqa: RUF012
 
     reader: Any = None
@@ -66,15 +65,18 @@ class Events(Reader, Scanner, Parser):
 
     def __init__(self, text: str) -> None:
         self._is_ready = False
-        Reader.__init__(self, text)  # which may refuse the text
+        Reader.__init__(self, text)  # raises if the text has a character that is not allowed
         self.reader = self.scanner = self.resolver = self
         Scanner.__init__(self)
         Parser.__init__(self, None)
-        # What ruamel wants to know of the object around it: no comments are kept; versions are noted here.
+        # ruamel reads these attributes of its loader: comments are not kept, and versions are noted here.
         self.loader = SimpleNamespace(comment_handling=None, doc_infos=[SimpleNamespace()])
 
     def close(self) -> None:
-        """Read nothing more, and drop all references of this object to itself; the parser's states are methods of it."""
+        """Drop all references of this object to itself; nothing can be read after that.
+
+        The parser's states are methods of this object, so they are dropped too.
+        """
         self.reader = self.scanner = self.resolver = self.state = None
         self.states.clear()
 
@@ -89,19 +91,19 @@ class Events(Reader, Scanner, Parser):
     # -- tokens: found once -----------------------------------------------------------------------------
 
     def check_token(self, *choices: Any) -> bool:
-        """Whether the next token is one of these kinds, or there is one at all."""
+        """Return whether the next token is of one of these kinds; without kinds, whether there is a token."""
         if not self._is_ready:
             self._get_ready()
         return bool(self.tokens) and (not choices or isinstance(self.tokens[0], choices))
 
     def peek_token(self) -> Any:
-        """The next token, which stays."""
+        """Return the next token without consuming it."""
         if not self._is_ready:
             self._get_ready()
         return self.tokens[0] if self.tokens else None
 
     def get_token(self) -> Any:
-        """The next token, which is gone then."""
+        """Consume and return the next token."""
         if not self._is_ready:
             self._get_ready()
         self._is_ready = False
@@ -124,13 +126,13 @@ class Events(Reader, Scanner, Parser):
                 return
 
     def get_mark(self) -> Any:
-        """The place that is reached."""
+        """Return the current place."""
         return Mark(self.index, self.line, self.column)
 
     # -- blanks and words: taken whole -------------------------------------------------------------------
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        """What the pattern matches here; it must not match a line break."""
+        """Consume and return what the pattern matches here; it must not match a line break."""
         match = pattern.match(self.buffer, self.pointer)
         assert match is not None
         text = match[0]
@@ -152,7 +154,7 @@ class Events(Reader, Scanner, Parser):
                 self.allow_simple_key = True
 
     def scan_plain(self) -> Any:
-        """A text without quotes: words, with the blanks and line breaks between them folded."""
+        """Scan a text without quotes: words, with the blanks and line breaks between them folded."""
         start = end = self.get_mark()
         indent = self.indent + 1
         chunks: list[str] = []
@@ -173,7 +175,7 @@ class Events(Reader, Scanner, Parser):
         return ScalarToken("".join(chunks), True, start, end)
 
     def _fold(self, indent: int, start: Any) -> tuple[str, bool]:
-        """What the blanks and line breaks here stand for between two words, and whether a line begins after them."""
+        """Fold the blanks and line breaks between two words; return the text, and whether a line begins after it."""
         blanks = self._take(_SPACES_AND_TABS)
         first_break = self.scan_line_break()
         if not first_break:
@@ -200,14 +202,14 @@ class Events(Reader, Scanner, Parser):
     # -- stricter ------------------------------------------------------------------------------------------
 
     def scan_directive(self) -> Any:
-        """A directive; only two are known."""
+        """Scan a directive; any but `%YAML` and `%TAG` is an error."""
         token = super().scan_directive()
         if token.name not in ("YAML", "TAG"):
             raise ScannerError(None, None, f"found the unknown directive %{token.name}", token.start_mark)
         return token
 
     def process_directives(self) -> Any:
-        """The directives before a document; no version but 1.1 is known."""
+        """Process the directives before a document; any version but 1.1 is an error."""
         mark = self.peek_token().start_mark
         directives = super().process_directives()
         if directives[0] not in (None, (1, 1)):
@@ -215,7 +217,7 @@ class Events(Reader, Scanner, Parser):
         return directives
 
     def scan_flow_scalar(self, style: Any) -> Any:
-        """A text in quotes; the halves of a surrogate pair are no letters, even if they are escaped."""
+        """Scan a text in quotes; half of a surrogate pair is an error, even if it is escaped."""
         start = self.get_mark()
         try:
             token = super().scan_flow_scalar(style)
@@ -227,14 +229,14 @@ class Events(Reader, Scanner, Parser):
         return token
 
     def scan_tag(self) -> Any:
-        """A tag; one with a handle has a name behind it."""
+        """Scan a tag; the handle `!!` without a name after it is an error."""
         token = super().scan_tag()
         if token.value == (None, "!!"):
             raise ScannerError("while scanning a tag", token.start_mark, "no name stands behind !!", token.start_mark)
         return token
 
     def scan_anchor(self, TokenClass: Any) -> Any:  # noqa: N803 - the base class names it
-        """An anchor or an alias, whose names are ASCII letters, digits, dashes and underlines."""
+        """Scan an anchor or an alias, whose names are ASCII letters, digits, dashes and underlines."""
         start = self.get_mark()
         self.forward()
         name = self._take(_ANCHOR)

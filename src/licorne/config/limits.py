@@ -1,9 +1,9 @@
-"""Limits of users and groups: each queue's by themselves, then against the queues above.
+"""Checks the limits of users and groups: within each queue, then against those of the queues above.
 
 Source: docs/spec/config.md, sections 5.5 and 5.9.
 
-A limit's list order carries meaning: the wildcard stands for everybody not named *before*, so it comes last and
-once. Down the tree a user's nearest entry counts, named or wildcard, and may only become tighter.
+The order of limits carries meaning: the wildcard means everybody not named *before*, so it comes last and once.
+Down the tree the nearest entry for a user counts, named or wildcard, and a limit may only become tighter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATTERNS: Final = {"users": USER_NAME, "groups": GROUP_NAME}
 
 
 def check_partition_limits(partition: RawPartition, root: RawQueue, notes: Notes) -> None:
-    """Limits of the partition are root's. Both may be given only if they are the same, word for word."""
+    """Make the limits of the partition those of root. Both may be given only if they are spelled the same."""
     if not partition.limits:
         return
     if not root.limits:
@@ -41,7 +41,7 @@ def check_partition_limits(partition: RawPartition, root: RawQueue, notes: Notes
 
 
 def _spelling(limit: RawLimit) -> tuple[object, ...]:
-    """What the original compares: texts, in which an absent list is not an empty one."""
+    """Return what the original compares of a limit: its texts, where an absent list differs from an empty one."""
     users, groups = ([v.text for v in names] if names is not None else None for names in (limit.users, limit.groups))
     resources = limit.maxresources
     amounts = {key: value.text for key, value in resources.items()} if resources is not None else None
@@ -52,7 +52,7 @@ def _spelling(limit: RawLimit) -> tuple[object, ...]:
 
 
 def check_queue_limits(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
-    """The limits of one queue, against each other and against the queue's own maxima."""
+    """Check the limits of one queue against each other and against the queue's own maxima."""
     if not queue.limits:
         return
     queue_max = quantities.maximum(queue)
@@ -100,7 +100,10 @@ def _check_amounts(queue: RawQueue, queue_max: Amounts, limit: RawLimit, quantit
 
 
 def check_limit_hierarchy(root: RawQueue, quantities: Quantities, notes: Notes) -> None:
-    """No limit above an ancestor's: the whole tree for resources, then for applications, as in the original."""
+    """Check that no limit is above an ancestor's.
+
+    The whole tree is checked for resources, then for applications: that is the order in which the original reports.
+    """
 
     def resources(queue: RawQueue, who: Who, name: Value, limit: RawLimit, above: Amounts, nearest: str) -> Amounts:
         own = quantities.of(limit.maxresources)

@@ -1,8 +1,8 @@
-"""What is legal but surely not meant, or means something else in the original: queues, limits and their maps.
+"""Warnings about queues, limits and their maps that are legal but surely not meant, or differ in the original.
 
-A warning changes no verdict. Each says what will happen, since the author believes something else. Placement
-rules have a file of their own, `licorne.config.lint_rules`; some warnings are noted where their cause is met
-(`number-spelling` in the reader, `guaranteed-sum-lost` among the sums).
+A warning does not refuse the configuration. Each says what will happen, since the author expects something else.
+Placement rules have a file of their own, `licorne.config.lint_rules`; some warnings are noted by the code that finds
+their cause (`number-spelling` in the reader, `guaranteed-sum-lost` among the sums).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RESOLVERS: Final = ("", "os", "ldap", "test")
 
 
 def lint(config: RawConfig, roots: Mapping[int, RawQueue], notes: Notes) -> None:
-    """Note the warnings of a configuration, faulty or not."""
+    """Note the warnings for a configuration, be it faulty or not."""
     for index, partition in enumerate(config.partitions or ()):
         _lint_partition(partition, notes)
         lint_rules(partition, notes)

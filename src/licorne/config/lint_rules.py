@@ -1,6 +1,6 @@
 """Warnings about placement rules and their filters.
 
-The most harmful configuration of all is here: a rule list that loads and then rejects every application, because
+They cover the most harmful configuration of all: a rule list that loads and then rejects every application, because
 the placement manager cannot be built from it (docs/spec/config.md, section 5.11; docs/spec/placement.md, section 2).
 """
 
@@ -18,12 +18,12 @@ from licorne.config.structure import QUEUE_NAME
 _RULES: Final = ("provided", "user", FIXED, "tag", "test")
 _NEED_VALUE: Final = (FIXED, "tag")
 _REJECTED: Final = "with it no rule of the partition is usable, and every application is rejected"
-# What keeps an expression from matching in the middle of a name without the author's knowing.
+# An expression that begins or ends so does not match in the middle of a name unnoticed.
 _ANCHORED: Final = re.compile(r"(?s)(?:\(\?[a-zA-Z]+\))?(?:\^|\\A|\.\*).*|.*(?:\$|\\z)")
 
 
 def lint_rules(partition: RawPartition, notes: Notes) -> None:
-    """Note what is odd about a partition's rules, parents included."""
+    """Note the warnings for a partition's rules and their parent rules."""
     for rule in partition.placementrules or ():
         link: RawRule | None = rule
         while link is not None:
@@ -67,7 +67,7 @@ def _lint_filter(rule_filter: RawFilter, notes: Notes) -> None:
         message = f"'{rule_filter.type}' is {kind}; the original takes every spelling but 'deny' for allow"
         notes.warn("filter-type-case", rule_filter.spot("type"), message)
     users, groups = rule_filter.users or [], rule_filter.groups or []
-    # Both lists are gone through, whatever the first one holds.
+    # Both lists must be checked, so `any` gets a list that is complete, not a generator that stops early.
     used = [_lint_entries(users, USER_NAME, notes), _lint_entries(groups, GROUP_NAME, notes)]
     if any(used) or rule_filter.broken:
         return
@@ -81,7 +81,7 @@ def _lint_filter(rule_filter: RawFilter, notes: Notes) -> None:
 
 
 def _lint_entries(entries: list[Value], pattern: re.Pattern[str], notes: Notes) -> bool:
-    """Whether anything of a list of users or groups takes effect."""
+    """Note the warnings for a list of users or groups; return whether any entry takes effect."""
     if len(entries) == 1:
         entry = entries[0]
         if not is_regexp(entry.text):

@@ -1,9 +1,9 @@
-"""What a configuration says, once it has been read and found sound: the only form in which the core sees it.
+"""The model of a configuration that was read and found valid: the only form in which the core sees it.
 
 The text has many ways to say one thing (a root that may be left out, limits on the partition or on root, a
-maximum of zeros that counts as none). They end here: every field below holds the one meaning, defaults
-filled in, so that the core never asks how it was spelled. What is derived from a queue's place in the tree
-(inherited properties, effective maxima) is not in these records: it belongs to the running queue, because
+maximum of zeros that counts as none). The model has one: every field below holds the meaning, with defaults
+filled in, so that the core never needs to know how it was spelled. Values that derive from a queue's place in the
+tree (inherited properties, effective maxima) are not in the model: they belong to the running queue, because
 queues are also created while the scheduler runs.
 
 Resources are maps from resource type to an integer: millicores for `vcore`, bytes or pieces for the rest.
@@ -21,11 +21,11 @@ FilterType = Literal["allow", "deny"]
 
 
 class FilterConfig(msgspec.Struct, frozen=True):
-    """Whom a placement rule serves (docs/spec/placement.md, section 3).
+    """The users and groups to which a placement rule applies (docs/spec/placement.md, section 3).
 
-    `type` is what the author wrote, in lower case, and `allow` if nothing was written: unlike the original,
-    which takes `DENY` for allow, licorne takes it at its word. The lists are as configured; what of them is a
-    name and what a regular expression is decided where the filter is built.
+    `type` is the configured type in lower case, and `allow` if none is configured. The original takes `DENY` for
+    allow; licorne takes it for deny. The lists are as configured; whether an entry is a name or a regular
+    expression is decided where the filter is built.
     """
 
     type: FilterType = "allow"
@@ -49,9 +49,9 @@ class RuleConfig(msgspec.Struct, frozen=True):
 
 
 class LimitConfig(msgspec.Struct, frozen=True):
-    """What each named user, and each named group, may use in a queue and below (docs/spec/config.md, section 5.5).
+    """The maxima that each named user and group may use in a queue and below (docs/spec/config.md, section 5.5).
 
-    The maxima hold for every user or group by itself, not for the list together. `*` stands last and for
+    The maxima hold for every user or group by itself, not for all of the list together. `*` comes last and means
     everybody else. `max_resources` None: no limit on resources; `max_applications` 0: none on applications.
     """
 
@@ -62,9 +62,9 @@ class LimitConfig(msgspec.Struct, frozen=True):
 
 
 class TemplateConfig(msgspec.Struct, frozen=True):
-    """What a dynamic leaf gets when it is created under a queue (docs/spec/config.md, section 9).
+    """The settings of a dynamic leaf that is created under a queue (docs/spec/config.md, section 9).
 
-    Resources are None unless one value is above zero; `max_applications` 0 is no limit.
+    Resources are None unless one value is above zero; `max_applications` 0 means no limit.
     """
 
     max_applications: int = 0
@@ -74,7 +74,7 @@ class TemplateConfig(msgspec.Struct, frozen=True):
 
 
 class QueueConfig(msgspec.Struct, frozen=True):
-    """A configured queue and what is below it.
+    """A configured queue and its children.
 
     `name` is in lower case. `parent` is true if the queue has children or is declared a parent; the root always
     is. `guaranteed` and `max` are as the queue keeps them: None unless one value is above zero (docs/spec/config.md,
@@ -97,11 +97,11 @@ class QueueConfig(msgspec.Struct, frozen=True):
 
 
 class NodeSortConfig(msgspec.Struct, frozen=True):
-    """In which order nodes are tried, and how much each resource type weighs.
+    """The order in which nodes are tried, and the weight of each resource type in it.
 
     Source: *Sorting Policies*; docs/spec/scheduling.md, section 7.5.
 
-    Weights that are given replace the defaults (vcore 1, memory 1) as a whole. They are finite and not negative.
+    Configured weights replace the defaults (vcore 1, memory 1) as a whole. They are finite and not negative.
     """
 
     policy: NodePolicy
@@ -124,7 +124,7 @@ class PartitionConfig(msgspec.Struct, frozen=True):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A whole configuration. Two with the same `checksum` are the same: a reload of it changes nothing."""
+    """A whole configuration. Two with the same `checksum` are equal, so a reload with it changes nothing."""
 
     partitions: tuple[PartitionConfig, ...]
     checksum: str
@@ -132,7 +132,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 def queue_types(config: QueueConfig) -> Iterator[str]:
-    """The resource types that a queue and those below it name, each as often as it is named."""
+    """Yield the resource types that a queue and those below it name, each as often as it is named."""
     template = config.template
     maps = [config.max, config.guaranteed, *(limit.max_resources for limit in config.limits)]
     if template is not None:
@@ -144,6 +144,6 @@ def queue_types(config: QueueConfig) -> Iterator[str]:
 
 
 def resource_types(config: PartitionConfig) -> Iterator[str]:
-    """The resource types that a partition's configuration names, each as often as it is named."""
+    """Yield the resource types that a partition's configuration names, each as often as it is named."""
     yield from config.node_sort.weights
     yield from queue_types(config.root)

@@ -1,9 +1,9 @@
-"""YAML text to a tree of nodes that know where they stand; nothing is interpreted yet.
+"""Turns YAML text into a tree of nodes with their lines and columns; nothing is interpreted yet.
 
-ruamel.yaml reads the text as far as events. The tree is built here, and not by ruamel's composer, for four
-reasons: every scalar must keep its text (a quantity `010` is not the number 8), an alias must stay visible
-(its expansion is counted), the depth must be bounded without recursion, and only the first document counts, as
-in the original. Whatever the parser stumbles over becomes a fault with a line and a column, never a traceback.
+ruamel.yaml turns the text into events. The tree is built here, and not by ruamel's composer, for four reasons:
+every scalar must keep its text (a quantity `010` is not the number 8), an alias must stay visible (its expansion
+is counted), the depth must be bounded without recursion, and only the first document counts, as in the original.
+Any error of the parser becomes a fault with a line and a column, never a traceback.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _STANDARD: Final = "tag:yaml.org,2002:"
 class YamlNode:
     """A value of the document. `items` are a sequence's elements, or a mapping's keys and values in turn.
 
-    `tag` is what was written, `!!int` for `tag:yaml.org,2002:int`, empty if nothing was; `plain` means a scalar
-    without quotes and not in block style. An alias has the node that it stands for as `target`; if that contains the
-    alias, it is a weak reference, so that no node refers to itself.
+    `tag` is the explicit tag, `!!int` for `tag:yaml.org,2002:int`, empty if there is none; `plain` means a scalar
+    without quotes and not in block style. An alias has the node that it stands for as `target`; if that node contains
+    the alias, `target` is a weak reference, so that there are no reference cycles.
     """
 
     __slots__ = ("__weakref__", "column", "items", "kind", "line", "plain", "tag", "target", "text")
@@ -56,7 +56,7 @@ class YamlNode:
         self.target: YamlNode | None = None
 
     def spot(self, path: str) -> Spot:
-        """The node's place, under the path by which it was reached."""
+        """Return the node's place; `path` is the path by which the node was reached."""
         return Spot(self.line, self.column, path, self.text if self.kind != "alias" else f"*{self.text}")
 
 
@@ -73,9 +73,9 @@ class _UnknownAnchorError(Exception):
 
 
 def compose(text: str, notes: Notes) -> YamlNode | None:
-    """The root node of the first document; None if there is none, or if a fault was noted.
+    """Return the root node of the first document; None if there is no document, or if a fault was noted.
 
-    A syntax error is the only fault of a text, for nothing after it can be trusted.
+    A syntax error is the only fault noted for its text, because nothing after it can be trusted.
     """
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         notes.fault("yaml-size", Spot(1, 1, ""), f"the configuration is larger than {MAX_BYTES} bytes")
@@ -135,7 +135,7 @@ def _first_document(events: Iterator[Any]) -> YamlNode | None:
         else:
             root = node
         if node.kind != "alias" and event.anchor is not None:
-            anchors[event.anchor] = node  # known to its own content already: an anchor may contain itself
+            anchors[event.anchor] = node  # before its content is read, because an anchor may contain itself
         if node.kind in ("mapping", "sequence"):
             stack.append(node)
             if len(stack) > MAX_DEPTH:
@@ -155,7 +155,7 @@ def _look_behind(events: Iterator[Any], notes: Notes) -> None:
     """Warn of a second document. It is never read, so it cannot be at fault either."""
     try:
         event = next(events)
-    except Exception:  # noqa: BLE001 - see above
+    except Exception:  # noqa: BLE001 - any error of the parser: what follows the first document may be anything
         return
     if isinstance(event, DocumentStartEvent):
         spot = Spot(event.start_mark.line + 1, event.start_mark.column + 1, "")

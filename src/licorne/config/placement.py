@@ -1,9 +1,9 @@
-"""Placement rules, as far as they can be judged without an application (docs/spec/placement.md, section 7).
+"""Checks placement rules, as far as that is possible without an application (docs/spec/placement.md, section 7).
 
 A rule list may be accepted here and still be unusable: unknown rule names and missing values are found only by
 the placement manager, which then rejects every application (docs/spec/config.md, section 5.11).
-`licorne.config.lint_rules` warns of those. What is refused here is what the original's validator refuses: names,
-filters, and paths of `fixed` rules that lead to no leaf of the configured tree.
+`licorne.config.lint_rules` warns of those. This module refuses what the original's validator refuses: names, filters,
+and paths of `fixed` rules that do not lead to a leaf of the configured tree.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ROOT: Final = "root"
 
 
 def is_regexp(text: str) -> bool:
-    """Whether a filter's single entry is taken for a regular expression rather than for a name."""
+    """Return whether a filter's single entry counts as a regular expression rather than as a name."""
     return not REGEXP_CHARACTERS.isdisjoint(text)
 
 
 def compiles(text: str) -> bool:
-    """Whether RE2 accepts the expression.
+    """Return whether RE2 accepts the expression.
 
-    RE2 because the original uses its syntax, and because the time of a match is bounded whatever the author wrote.
+    RE2 is used because the original uses its syntax, and because it bounds the time of a match for any expression.
     """
     options = re2.Options()
     options.log_errors = False
@@ -43,7 +43,7 @@ def compiles(text: str) -> bool:
 
 
 def check_rules(partition: RawPartition, root: RawQueue, notes: Notes) -> None:
-    """All rules of a partition: each by itself, then where the static part of its path leads."""
+    """Check all rules of a partition: each by itself, then the queue to which the static part of its path leads."""
     rules = partition.placementrules or []
     for rule in rules:
         _check_rule(rule, notes)
@@ -73,7 +73,7 @@ def _check_filter(rule_filter: RawFilter, notes: Notes) -> None:
         message = f"'{rule_filter.type}' is no filter type: allow or deny"
         notes.fault("filter-type", rule_filter.spot("type"), message)
     for names, pattern, what in ((rule_filter.users, USER_NAME, "user"), (rule_filter.groups, GROUP_NAME, "group")):
-        # A longer list is a list of names of which the illegal ones are ignored; only a single entry is judged.
+        # In a longer list illegal names are ignored; only a single entry can be at fault.
         if names is not None and len(names) == 1 and not _is_fit(names[0], pattern):
             message = f"'{names[0].text}' is neither a {what} name nor a regular expression that compiles"
             notes.fault("filter-entry", names[0].spot, message)
@@ -84,9 +84,9 @@ def _is_fit(entry: Value, pattern: re.Pattern[str]) -> bool:
 
 
 def _static_path(rule: RawRule, notes: Notes) -> tuple[str, bool] | None:
-    """The path that the leading `fixed` rules of a chain make, outermost parent first.
+    """Return the path of the leading `fixed` rules of a chain, outermost parent first.
 
-    Also, whether other rules come after them. None if the chain starts with another rule, or is at fault.
+    The flag says whether other rules come after them. None if the chain starts with another rule, or has a fault.
     """
     chain = [rule]
     while chain[-1].parent is not None:
@@ -109,9 +109,9 @@ def _static_path(rule: RawRule, notes: Notes) -> tuple[str, bool] | None:
 
 
 def _walk(parts: list[str], root: RawQueue, create: bool, has_dynamic_rest: bool) -> tuple[str, str] | None:
-    """Follow a path down the configured queues; the rule that it breaks, and how, if it does.
+    """Follow a path down the configured queues; return the rule that it breaks and a message, or None.
 
-    Names are compared as they are configured, so a queue with capitals is not found: as in the original.
+    Names are compared as they are configured, so a queue with capitals is not found, as in the original.
     """
     queue: RawQueue | None = None
     children = [root]

@@ -1,6 +1,6 @@
-"""How the configuration speaks about itself: a problem names its place, its value and the rule that it breaks.
+"""Problems of a configuration: each has its place, the value there, and the rule that is broken.
 
-A fault refuses the configuration, a warning does not; nothing else tells them apart, so they are one type.
+A fault refuses the configuration, a warning does not; they do not differ otherwise, so they are one type.
 Rules have stable identifiers because people search for them and suppress them; `licorne.config.rules` lists
 every one with its meaning, and no problem can be noted under another name.
 """
@@ -18,7 +18,7 @@ _LONGEST_VALUE: Final = 80
 
 
 class Spot(NamedTuple):
-    """A place in a document: line and column from 1, the path to it, the text that stands there."""
+    """A place in a document: line and column from 1, the path to it, and the text there."""
 
     line: int
     column: int
@@ -29,8 +29,8 @@ class Spot(NamedTuple):
 class Problem(msgspec.Struct, frozen=True):
     """One fault or warning.
 
-    `line` and `column` count from 1. `path` names the place within the document, as
-    `partitions[0].queues[1].limits[0]`, and is empty for the document itself. `value` is the text at fault, cut
+    `line` and `column` count from 1. `path` names the place within the document, such as
+    `partitions[0].queues[1].limits[0]`, and is empty for the document itself. `value` is the faulty text, cut
     if it is long; `rule` is the identifier in the table of rules.
     """
 
@@ -48,32 +48,35 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """All that `check` found. The first fault is the one on which the original would have stopped."""
+    """The problems that `check` found. The first fault is the one at which the original would have stopped."""
 
     faults: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
 
 
 class ConfigError(ValueError):
-    """A configuration was refused; `problems` holds every fault, the decisive one first."""
+    """The refusal of a configuration; `problems` holds every fault, the decisive one first."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
 
     def fields(self) -> dict[str, object]:
-        """The place of the decisive fault, its rule, and how many faults there are: what a log may say, for it has no value."""
+        """Return the fields for a log: the place and rule of the decisive fault, and the number of faults.
+
+        The value is left out, since a log must not repeat text of the configuration.
+        """
         first = self.problems[0]
         place = {"line": first.line, "column": first.column, "path": first.path[:200]}
         return {**place, "rule": first.rule, "faults": len(self.problems)}
 
 
 class Notes:
-    """Where the checks write down what they find.
+    """The collector of the problems that the checks find.
 
-    The same thing at the same place is noted once, whichever check finds it first. At most MAX_PROBLEMS of each
-    kind are kept: a generated configuration with one mistake in each of a million lines needs no million lines
-    of answer.
+    The same problem at the same place is noted once, whichever check finds it first. At most MAX_PROBLEMS faults
+    and as many warnings are kept: a generated configuration with one mistake in each of a million lines must not
+    have an answer of a million lines.
     """
 
     def __init__(self, file: str) -> None:
@@ -82,7 +85,7 @@ class Notes:
         self._warnings: dict[tuple[str, int, int, str], Problem] = {}
 
     def fault(self, rule: str, spot: Spot, message: str) -> None:
-        """Note that the configuration is to be refused."""
+        """Note a problem for which the configuration is refused."""
         assert RULES[rule].fault, rule
         self._note(self._faults, rule, spot, message)
 
@@ -93,11 +96,11 @@ class Notes:
 
     @property
     def fault_count(self) -> int:
-        """How many faults there are so far."""
+        """Return the number of faults noted so far."""
         return len(self._faults)
 
     def report(self) -> Report:
-        """Faults in the order in which they were found, warnings in the order of the text."""
+        """Return the problems: faults in the order in which they were found, warnings in the order of the text."""
         warnings = sorted(self._warnings.values(), key=lambda problem: (problem.line, problem.column))
         return Report(tuple(self._faults.values()), tuple(warnings))
 

@@ -1,10 +1,10 @@
-"""What the free-form properties of a queue mean (docs/spec/config.md, section 7; *Sorting Policies*).
+"""The meaning of the free-form properties of a queue (docs/spec/config.md, section 7; *Sorting Policies*).
 
-Properties are never a reason to refuse a configuration: a value that makes no sense falls back to the default,
-and an unknown key is kept and ignored. So reading them cannot fail, and a reader is a pure function of the
-merged map. The same tables serve `config check`, which tells the author what fell back (`bad_properties`).
+Properties are never a reason to refuse a configuration: for an invalid value the default is used, and an unknown key
+is kept and ignored. So reading them cannot fail, and is a pure function of the merged map. The same tables serve
+`config check`, which warns of values for which the default is used (`bad_properties`).
 
-Merging is here too, since which key a child takes from its parent is a fact about the key. Only configured
+Merging is here too, because it depends on the key whether a child inherits it from its parent. Only configured
 queues inherit; a dynamic leaf has the properties of its template, a dynamic parent none.
 """
 
@@ -37,9 +37,9 @@ MAX_DURATION_NS: Final = 2**63 - 1
 class QueueProperties(msgspec.Struct, frozen=True):
     """The meaning of a queue's merged properties.
 
-    Delays are in nanoseconds; `backoff` and `quota_preemption_delay_ns` are 0 where they are off.
-    `sort_policy` is what a leaf was told; a parent sorts its queues fairly whatever it says, and `stateaware`
-    is fifo where the resource manager has no Starting state (docs/spec/states.md, section 4).
+    Delays are in nanoseconds; `backoff` and `quota_preemption_delay_ns` are 0 if they are off.
+    `sort_policy` is the configured policy of a leaf; a parent sorts its queues fairly whatever its policy, and
+    `stateaware` is fifo if the resource manager has no Starting state (docs/spec/states.md, section 4).
     `atomic_gangs`: applications that come with task groups are placed as a whole (docs/gangs-atomic.md).
     """
 
@@ -55,7 +55,7 @@ class QueueProperties(msgspec.Struct, frozen=True):
     atomic_gangs: bool = False
 
 
-# -- texts to values: None means that the text says nothing legal ---------------------------------------
+# -- texts to values: None means that the text is not a legal value -------------------------------------
 
 
 def _sort_policy(text: str) -> SortPolicy | None:
@@ -77,7 +77,7 @@ def _preemption_policy(text: str) -> PreemptionPolicy | None:
 
 
 def parse_gang_scheduling(text: str) -> bool | None:
-    """Whether gangs are atomic; None if the text says nothing legal. An application's tag has the same values."""
+    """Return whether gangs are atomic; None for an illegal value. An application's tag has the same values."""
     return {"atomic": True, "default": False}.get(text.lower())
 
 
@@ -93,7 +93,7 @@ def _integer(text: str, pattern: str, low: int, high: int) -> int | None:
     if re.fullmatch(pattern, text) is None:
         return None
     digits = text.lstrip("+-").lstrip("0") or "0"
-    if len(digits) > 20:  # no more than the digits of 2**64, so that a text of any length is cheap to refuse
+    if len(digits) > 20:  # 2**64 has 20 digits; a longer text is refused without converting it, which is cheap
         return None
     value = -int(digits) if text.startswith("-") else int(digits)
     return value if low <= value <= high else None
@@ -114,7 +114,7 @@ _LONGEST_DURATION: Final = 256
 
 
 def parse_duration_ns(text: str) -> int | None:
-    """Nanoseconds of a Go duration such as `1h30m` or `1.5s`; None if it is none or beyond 2**63 - 1.
+    """Return the nanoseconds of a Go duration such as `1h30m` or `1.5s`; None if it is invalid or above 2**63 - 1.
 
     Fractions of a nanosecond are cut. A bare `0` is a duration, any other number needs its unit.
     """
@@ -144,9 +144,9 @@ def _delay(text: str) -> int | None:
 
 
 class Property(msgspec.Struct, frozen=True):
-    """A known key: the field it sets, how its text is read, and how a configured child comes by it.
+    """A known key: the field that it sets, how its text is read, and whether a configured child inherits it.
 
-    `default`: of a key that is not, or not always, inherited, the text that children have instead.
+    `default` is the text that children have instead, if a key is not or not always inherited.
     """
 
     key: str
@@ -184,7 +184,7 @@ PROPERTIES: Final[dict[str, Property]] = {
 
 
 def parse_properties(properties: Mapping[str, str]) -> QueueProperties:
-    """The meaning of merged properties; unknown keys and bad values say nothing, so the default stands.
+    """Return the meaning of merged properties; unknown keys are ignored, and for invalid values the default is used.
 
     >>> parse_properties({"application.sort.policy": "fair", "priority.offset": "five"}).priority_offset
     0
@@ -199,7 +199,7 @@ def parse_properties(properties: Mapping[str, str]) -> QueueProperties:
 
 
 def bad_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """The known keys whose value falls back to the default: key, value, what was expected."""
+    """Yield key, value and what was expected for each known key whose invalid value is replaced by the default."""
     for key, text in properties.items():
         known = PROPERTIES.get(key)
         if known is not None and known.read(text) is None:
@@ -207,11 +207,11 @@ def bad_properties(properties: Mapping[str, str]) -> Iterator[tuple[str, str, st
 
 
 def inherit_properties(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a configured queue: what its parent's merged map passes on, overlaid with its own.
+    """Return the properties of a configured queue: those inherited from its parent's merged map, then its own.
 
-    Priority policy and offset belong to one queue alone. A preemption policy goes down only if it is
-    `disabled`. Where the parent says one of these that does not go down, the child has the default, in so many words.
-    Everything else, unknown keys too, is inherited.
+    Priority policy and offset belong to one queue alone. A preemption policy is inherited only if it is `disabled`.
+    If the parent has one of these that is not inherited, the child gets the text of the default. Everything else,
+    including unknown keys, is inherited.
     """
     merged: dict[str, str] = {}
     for key, text in parent.items():

@@ -1,8 +1,8 @@
-"""Quantities of resources as people write them: digits and a unit, never a sign, a point or an exponent.
+"""Parses quantities of resources as people write them: digits and a unit, never a sign, a point or an exponent.
 
-That they are whole numbers is the base of everything that is counted with them (docs/spec/design.md, rule 7), so a
-text that is not exactly a whole number in the base unit is refused instead of rounded. The one unit below
-one, `m`, exists for `vcore` alone, because that type is stored in millicores (docs/spec/config.md, section 4).
+All accounting relies on quantities being whole numbers (docs/spec/design.md, rule 7), so a text that is not exactly
+a whole number in the base unit is refused instead of rounded. The one unit below one, `m`, exists for `vcore` alone,
+because that type is stored in millicores (docs/spec/config.md, section 4).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ FACTORS: Final = {
 }
 _LONGEST_DIGITS: Final = len(str(MAX_QUANTITY))
 
-# What Go's unicode.IsSpace takes for a blank: Python's str.strip() also takes U+001C to U+001F.
+# The characters that Go's unicode.IsSpace takes for a blank. Python's str.strip() would also take U+001C to U+001F.
 BLANKS: Final = (
     "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 )
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity. `rule` is the identifier of the rule that it breaks."""
+    """The error for a text that is not a quantity. `rule` is the identifier of the rule that it breaks."""
 
     def __init__(self, rule: str, message: str) -> None:
         super().__init__(message)
@@ -45,19 +45,20 @@ class QuantityError(ValueError):
 
 
 def parse_quantity(text: str, resource_type: str) -> int:
-    """The integer that `text` stands for: millicores if the type is `vcore`, else the plain number.
+    """Return the integer that `text` means: millicores if the type is `vcore`, else the plain number.
 
     >>> parse_quantity("500m", "vcore"), parse_quantity("10", "vcore"), parse_quantity("4Gi", "memory")
     (500, 10000, 4294967296)
 
-    Raises QuantityError for a text outside the grammar, a suffix that the type does not have, and a value
-    above 2**63 - 1.
+    Raises:
+        QuantityError: the text is outside the grammar, has a suffix that the type does not have, or a value above
+            2**63 - 1.
     """
     match = _PATTERN.fullmatch(text.strip(BLANKS))
     if match is None:
         raise QuantityError("quantity-invalid", "invalid quantity: digits and at most one suffix are expected")
     digits, suffix = match[1].lstrip("0"), match[2] or ""
-    # The length is looked at first: a number of a million digits is refused without being computed.
+    # The length is checked first, so that a number of a million digits is refused without being computed.
     if len(digits) > _LONGEST_DIGITS or int(digits or "0") > MAX_QUANTITY:
         raise QuantityError("quantity-overflow", "invalid quantity: overflow, the value is above 2**63 - 1")
     millis = resource_type == "vcore"

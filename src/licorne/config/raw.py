@@ -1,7 +1,7 @@
-"""A configuration as it was written: typed, but not yet judged.
+"""A configuration as it was written: typed, but not yet checked.
 
-Between the nodes (which know no types) and the model (which knows no places) the checks need both: the value as
-the author spelled it, and where. Field names are the keys of the document. `None` for a list or a map means
+The nodes of the document have no types, and the model has no lines and columns. The checks need both: the value as
+the author spelled it, and its place. Field names are the keys of the document. `None` for a list or a map means
 that the key is absent or null, which the original tells apart from an empty one (docs/spec/config.md, section 13).
 """
 
@@ -17,7 +17,7 @@ _PLAIN_KEY: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 
 
 def join(path: str, key: str) -> str:
-    """The path of a key below a path; a key with a dot or a blank in it is put in quotes."""
+    """Return the path of a key below a path; a key with a dot or a blank in it is put in quotes."""
     if key and _PLAIN_KEY.issuperset(key):
         return f"{path}.{key}" if path else key
     return f'{path}["{key}"]'
@@ -33,10 +33,9 @@ class Value:
 
 @dataclass(slots=True, kw_only=True)
 class Item:
-    """What all mappings of the schema share: their place, and the places of their keys' values.
+    """The base of all mappings of the schema: its own place, and the places of its keys' values.
 
-    `broken` names the keys whose values were at fault themselves, so that no check blames them again for
-    being absent.
+    `broken` names the keys whose values were faulty themselves, so that no check reports them again as absent.
     """
 
     path: str
@@ -45,7 +44,7 @@ class Item:
     broken: set[str] = field(default_factory=set)
 
     def spot(self, key: str = "") -> Spot:
-        """The place of a key's value, or of the item itself if the key is absent."""
+        """Return the place of a key's value, or of the item itself if the key is absent."""
         node = self.nodes.get(key)
         return self.node.spot(self.path) if node is None else node.spot(join(self.path, key))
 
@@ -55,7 +54,7 @@ ResourceMap = dict[str, Value]
 
 @dataclass(slots=True, kw_only=True)
 class RawResources(Item):
-    """The quotas of a queue or of a template."""
+    """The guarantee and the maximum of a queue or of a template."""
 
     guaranteed: ResourceMap | None = None
     max: ResourceMap | None = None
@@ -63,7 +62,7 @@ class RawResources(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawLimit(Item):
-    """What users and groups may use."""
+    """The maxima of users and groups."""
 
     limit: str = ""
     users: list[Value] | None = None
@@ -74,7 +73,7 @@ class RawLimit(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawTemplate(Item):
-    """What dynamic leaves get."""
+    """The settings of dynamic leaves."""
 
     maxapplications: int = 0
     properties: dict[str, Value] | None = None
@@ -83,7 +82,7 @@ class RawTemplate(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawQueue(Item):
-    """A queue and those below it."""
+    """A queue and its children."""
 
     name: str = ""
     parent: bool = False
@@ -99,7 +98,7 @@ class RawQueue(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawFilter(Item):
-    """Whom a rule serves."""
+    """The users and groups to which a rule applies."""
 
     type: str = ""
     users: list[Value] | None = None
@@ -119,7 +118,7 @@ class RawRule(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawPreemption(Item):
-    """Whether anything may be preempted; None is the default."""
+    """Which kinds of preemption are enabled; None means the default."""
 
     enabled: bool | None = None
     quotapreemptionenabled: bool | None = None
@@ -127,7 +126,7 @@ class RawPreemption(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawNodeSort(Item):
-    """In which order nodes are tried."""
+    """The order in which nodes are tried."""
 
     type: str = ""
     resourceweights: dict[str, tuple[float, Spot]] | None = None
@@ -135,7 +134,7 @@ class RawNodeSort(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawResolver(Item):
-    """How the groups of a user are found."""
+    """The method by which the groups of a user are resolved."""
 
     type: str = ""
 
@@ -155,12 +154,12 @@ class RawPartition(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawConfig(Item):
-    """The document."""
+    """The whole document."""
 
     partitions: list[RawPartition] | None = None
     checksum: str = ""
 
     @staticmethod
     def empty() -> RawConfig:
-        """What a text without a document says."""
+        """Return the configuration of a text without a document."""
         return RawConfig(path="", node=YamlNode("mapping", "", "", False, 1, 1))

@@ -1,10 +1,10 @@
-"""From nodes to typed records, with the strictness of the original's parser (docs/spec/config.md, sections 1, 2, 13).
+"""Reads nodes into typed records, as strictly as the original's parser (docs/spec/config.md, sections 1, 2, 13).
 
-Each record type has a table of its keys; the key decides how its value is read. What the original's decoder does
-with the odd corners (null elements vanish, null values in maps become empty texts, merge keys, aliases counted) is
-done here and nowhere else, so that the checks can take lists and maps for what they seem to be.
+Each record type has a table of its keys; the key decides how its value is read. The oddities of the original's
+decoder (null elements vanish, null values in maps become empty texts, merge keys, aliases are counted) are
+reproduced here and nowhere else, so that the checks need not know of them.
 
-The reader goes on after a fault: the value at fault is left out and its key remembered as broken.
+The reader goes on after a fault: the faulty value is left out and its key remembered as broken.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ _Decode = Callable[["ConfigReader", YamlNode, str, int], Any]
 
 
 def read(root: YamlNode | None, notes: Notes) -> RawConfig | None:
-    """The whole configuration; faults go to `notes`.
+    """Read the whole configuration; faults go to `notes`.
 
-    None if not even its outermost mapping could be read. An empty document is an empty configuration.
+    None if there is no document, or if not even its outermost mapping could be read. An empty document is an empty
+    configuration.
     """
     if root is None:
         return None
@@ -57,14 +58,14 @@ def read(root: YamlNode | None, notes: Notes) -> RawConfig | None:
 
 
 class ConfigReader(ValueReader):
-    """Reads one document. The methods return None for null and for values at fault alike."""
+    """Reads one document. The methods return None both for null and for faulty values."""
 
     # -- lists and maps ---------------------------------------------------------------------------------
 
     def _list(
         self, node: YamlNode, path: str, depth: int, element: Callable[[YamlNode, str], _T | None]
     ) -> list[_T] | None:
-        """A list without its null elements and those at fault. Paths count the elements as they are written."""
+        """Read a list, without its null and faulty elements. Paths count the elements as they are written."""
 
         def decode(node: YamlNode) -> list[_T] | None:
             if is_null(node):
@@ -85,7 +86,7 @@ class ConfigReader(ValueReader):
         return self.through(node, path, depth, decode)
 
     def texts(self, node: YamlNode, path: str, depth: int) -> list[Value] | None:
-        """A list of texts."""
+        """Read a list of texts."""
 
         def element(item: YamlNode, place: str) -> Value | None:
             text = self.text(item, place, depth + 1)
@@ -94,11 +95,11 @@ class ConfigReader(ValueReader):
         return self._list(node, path, depth, element)
 
     def items(self, node: YamlNode, path: str, depth: int, kind: type[_ItemT]) -> list[_ItemT] | None:
-        """A list of records."""
+        """Read a list of records."""
         return self._list(node, path, depth, lambda item, place: self.item(item, place, depth + 1, kind))
 
     def text_map(self, node: YamlNode, path: str, depth: int) -> dict[str, Value] | None:
-        """A map of texts; a null value is an empty text, a null key vanishes with its value."""
+        """Read a map of texts; a null value is an empty text, a null key vanishes with its value."""
 
         def value(item: YamlNode, place: str) -> Value | None:
             text = self.text(item, place, depth + 1)
@@ -109,7 +110,7 @@ class ConfigReader(ValueReader):
         return self._map(node, path, depth, value)
 
     def weights(self, node: YamlNode, path: str, depth: int) -> dict[str, tuple[float, Spot]] | None:
-        """A map of numbers; a null is 0."""
+        """Read a map of numbers; a null is 0."""
 
         def value(item: YamlNode, place: str) -> tuple[float, Spot] | None:
             if is_null(behind(item)):
@@ -131,7 +132,7 @@ class ConfigReader(ValueReader):
             found: dict[str, _T] = {}
             for key, _, item in self._pairs(node, path, depth, is_record=False):
                 if key in found and is_null(behind(item)):
-                    continue  # a null that comes in by a merge key does not replace what is there
+                    continue  # a null from a merged mapping does not replace the value of the mapping itself
                 content = value(item, join(path, key))
                 if content is not None:
                     found[key] = content
@@ -142,7 +143,7 @@ class ConfigReader(ValueReader):
     # -- records ----------------------------------------------------------------------------------------
 
     def item(self, node: YamlNode, path: str, depth: int, kind: type[_ItemT]) -> _ItemT | None:
-        """A record: a mapping that may have the keys of its table and no others."""
+        """Read a record: a mapping that may have the keys of its table and no others."""
         fields = _FIELDS[kind]
 
         def decode(node: YamlNode) -> _ItemT | None:
@@ -177,7 +178,7 @@ class ConfigReader(ValueReader):
     def _pairs(
         self, node: YamlNode, path: str, depth: int, *, is_record: bool, merged: set[str] | None = None
     ) -> list[tuple[str, YamlNode, YamlNode]]:
-        """The keys of a mapping with their nodes and values, in order; then those that `<<` brings in.
+        """Return the keys of a mapping with their nodes and values, in order; then those that `<<` merges in.
 
         `merged` names the keys that a merged mapping may no longer set: those of the mapping itself win, and of
         several merged mappings the first.
@@ -195,14 +196,14 @@ class ConfigReader(ValueReader):
             key = self.text(key_node, path, depth + 1)
             if key is None or (merged is not None and key in merged):
                 continue
-            if is_record and key in names:  # the same name by way of an alias
+            if is_record and key in names:  # a key that is an alias, of text that is a key already
                 self.duplicate_key(key_node, path, node.line)
                 continue
             names.add(key)
             found.append((key, key_node, value))
         if merge is not None:
             if merged is None:
-                # Only keys that are texts by their spelling are kept from a merge: as the original compares them.
+                # Like the original, protect only keys that are texts by their spelling from being merged in again.
                 merged = {item.text for item in map(behind, node.items[::2]) if is_text(item)}
             else:
                 merged |= names

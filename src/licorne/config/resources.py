@@ -1,8 +1,8 @@
-"""Resource quotas against each other, from the root down (docs/spec/config.md, sections 4 and 5.4).
+"""Checks guarantees and maxima of queues against each other, root first (docs/spec/config.md, sections 4 and 5.4).
 
-A type that one side does not name is never compared: a missing maximum is no limit and a missing guarantee no
-promise. The exception that is not one is the maximum of a queue that has none of its own: it has its parent's, so
-limits reach through queues that say nothing. Sums saturate at 2**63 - 1, as in the original.
+A type that one side does not name is never compared: a missing maximum is no limit, and a missing guarantee
+guarantees nothing. A queue without a maximum of its own has its parent's, so maxima also bind below queues that name
+none. Sums saturate at 2**63 - 1, as in the original.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from licorne.config.raw import RawQueue, ResourceMap
 Amounts = dict[str, int]
 
 TYPES_MAX: Final = 1024
-"""So many different resource types a configuration may name: each makes the core's vectors longer."""
+"""The most resource types that a configuration may name: each makes the core's vectors longer."""
 
 
 class Quantities:
-    """Resource maps as integers, each read once, so that a bad quantity is a fault where it is met first."""
+    """The amounts of resource maps. Each map is parsed once, so that an invalid quantity is noted at its first use."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -28,7 +28,7 @@ class Quantities:
         self._known: dict[int, tuple[ResourceMap, Amounts]] = {}
 
     def of(self, resources: ResourceMap | None) -> Amounts:
-        """The amounts of a map, without the types whose quantity is at fault."""
+        """Return the amounts of a map, without the types whose quantity is faulty."""
         if not resources:
             return {}
         known = self._known.get(id(resources))
@@ -37,7 +37,7 @@ class Quantities:
         return known[1]
 
     def meet(self, resource_type: str, spot: Spot) -> None:
-        """The configuration names a resource type here; it may not name too many."""
+        """Count a resource type that the configuration names at `spot`; one type too many is a fault."""
         self._types[resource_type] = None
         if len(self._types) == TYPES_MAX + 1:
             self._notes.fault("resource-types", spot, f"this is one more than the {TYPES_MAX} resource types allowed")
@@ -53,21 +53,21 @@ class Quantities:
         return amounts
 
     def guaranteed(self, queue: RawQueue) -> Amounts:
-        """What a queue itself is guaranteed."""
+        """Return the guarantee of a queue itself."""
         return self.of(queue.resources.guaranteed) if queue.resources else {}
 
     def maximum(self, queue: RawQueue) -> Amounts:
-        """The max of a queue itself."""
+        """Return the maximum of a queue itself."""
         return self.of(queue.resources.max) if queue.resources else {}
 
 
 def stored(amounts: Amounts) -> Amounts | None:
-    """What a queue keeps: nothing, unless one amount is above zero (docs/spec/config.md, section 4.1)."""
+    """Return the amounts that a queue keeps: None unless one is above zero (docs/spec/config.md, section 4.1)."""
     return dict(amounts) if any(amount > 0 for amount in amounts.values()) else None
 
 
 def beyond(larger: Amounts, smaller: Amounts) -> str:
-    """Where `smaller` is above `larger` in a type that both name: the first such type, in words; else ''."""
+    """Describe the first type, by name, in which `smaller` is above `larger`, of those that both name; '' if none."""
     for resource_type in sorted(smaller):
         bound = larger.get(resource_type)
         if bound is not None and smaller[resource_type] > bound:
@@ -76,7 +76,7 @@ def beyond(larger: Amounts, smaller: Amounts) -> str:
 
 
 def tighter(one: Amounts, other: Amounts) -> Amounts:
-    """Type by type the lower amount; a type that only one side names keeps that side's."""
+    """Return for each type the lower amount; a type that only one side names keeps its amount."""
     merged = dict(one)
     for resource_type, amount in other.items():
         merged[resource_type] = min(amount, merged.get(resource_type, amount))
@@ -84,12 +84,12 @@ def tighter(one: Amounts, other: Amounts) -> Amounts:
 
 
 def check_resources(root: RawQueue, quantities: Quantities, notes: Notes) -> None:
-    """Guarantees and maxima of the whole tree. Root has none of its own: `check_partition` sees to that."""
+    """Check guarantees and maxima in the whole tree. Root has none of its own: `check_partition` refuses them."""
     _check_queue(root, None, quantities, notes)
 
 
 def _check_queue(queue: RawQueue, parent_max: Amounts | None, quantities: Quantities, notes: Notes) -> Amounts:
-    """Check a queue and all below it; returns what it asks of its parent's guarantee."""
+    """Check a queue and all below it; return the amounts that its parent's guarantee must cover."""
     if parent_max is None:  # root, where resources are a fault of their own
         guaranteed: Amounts = {}
         maximum: Amounts = {}

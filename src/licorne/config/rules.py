@@ -1,4 +1,4 @@
-"""The rules that a configuration can break, under the names by which problems speak of them.
+"""The rules that a configuration can break, under the names that problems use.
 
 The names are part of the public interface: they stay as they are. `docs/config-rules.md` is this table;
 `docs/generate_config_rules.py` writes it, and a test compares the two.
@@ -152,7 +152,7 @@ RULES: Final[dict[str, Rule]] = {
 
 
 def rules_page() -> str:
-    """The table of all rules as a Markdown page."""
+    """Return the table of all rules as a Markdown page."""
     parts = [
         "# Rules of a configuration",
         "",
@@ -172,5 +172,5 @@ def rules_page() -> str:
 
 
 def _linked(source: str) -> str:
-    """The source of a rule as Markdown: the file of the specification as a link."""
+    """Return the source of a rule as Markdown, with a link to the file of the specification."""
     return re.sub(r"\b(config|placement|scheduling|states)(?= \d)", r"[\1](spec/\1.md)", source)

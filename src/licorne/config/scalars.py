@@ -1,9 +1,9 @@
-"""What a scalar is: text, number, truth value, or nothing.
+"""The types of scalars: text, number, truth value, or null.
 
-The original's parser is a YAML 1.2 reader with some of 1.1's habits, and whether a configuration is accepted
-depends on them: `010` is eight, `1_000` a thousand, `'yes'` in quotes is true where a truth value is wanted and
-`'true'` in quotes is not (docs/spec/config.md, sections 13.4 to 13.6). ruamel.yaml follows the standard and decides
-otherwise, so nothing of its resolver is used. These functions are the whole of the type rules.
+The original's parser is a YAML 1.2 reader with some habits of 1.1, and whether a configuration is accepted depends
+on them: `010` is eight, `1_000` a thousand, `'yes'` in quotes is true where a truth value is expected, and `'true'`
+in quotes is not (docs/spec/config.md, sections 13.4 to 13.6). ruamel.yaml follows the standard and decides
+otherwise, so its resolver is not used. These functions are the whole of the type rules.
 """
 
 from __future__ import annotations
@@ -40,13 +40,16 @@ _LONGEST_NUMBER: Final = 400  # no integer of 64 bits and no useful float has mo
 
 
 class ScalarError(ValueError):
-    """A scalar that its explicit tag forbids, such as `!!int abc`."""
+    """The error for a scalar that does not fit its explicit tag, such as `!!int abc`."""
 
 
 def resolve(node: YamlNode) -> Resolved:
-    """The tag and the value of a scalar node. Raises ScalarError where its explicit tag does not fit.
+    """Return the tag and the value of a scalar node.
 
     Quoted texts and block scalars are texts unless a tag says otherwise.
+
+    Raises:
+        ScalarError: the scalar does not fit its explicit tag.
     """
     tag = node.tag
     if tag == "!!str" or (not tag and not node.plain):
@@ -54,7 +57,7 @@ def resolve(node: YamlNode) -> Resolved:
     if tag == "!!binary":
         return "!!str", _binary(node.text)
     if tag and tag not in _KNOWN_TAGS:
-        return tag, node.text  # an unknown tag says nothing, but the text is no number or truth value any more
+        return tag, node.text  # an unknown tag has no meaning, but the text no longer counts as number or truth value
     found, value = _resolve_plain(node.text)
     if tag in ("", found):
         return found, value
@@ -81,7 +84,7 @@ def _resolve_plain(text: str) -> Resolved:
         base = 16 if hexadecimal else 2 if binary else 8 if octal else 10
         number = int(hexadecimal or binary or octal or decimal, base)
         number = -number if sign == "-" else number
-        # Above 63 bits only numbers without a sign are integers there.
+        # In the original a number above 63 bits is an integer only if it is written without a sign.
         if -_TWO_63 <= number < (_TWO_63 if sign else _TWO_64):
             return "!!int", number
     return _float(digits, text)
@@ -103,7 +106,7 @@ def _binary(text: str) -> str:
 
 
 def as_bool(value: Scalar) -> bool | None:
-    """A truth value, also from the words of YAML 1.1; None if it is none."""
+    """Return the truth value of a scalar, also of the words of YAML 1.1; None if it has none."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -112,10 +115,10 @@ def as_bool(value: Scalar) -> bool | None:
 
 
 def as_unsigned(value: Scalar) -> int | None:
-    """An integer of 64 bits without sign; None if it is none.
+    """Return the unsigned integer of 64 bits that a scalar means; None if it means none.
 
-    Fractions are cut. A negative fraction is no error in the original but wraps around to a huge number
-    (docs/spec/config.md, section 13.4); it is computed as there, since other checks compare it.
+    Fractions are cut. A negative float is not an error in the original but wraps around to a huge number
+    (docs/spec/config.md, section 13.4); the same number is computed here, since other checks compare it.
     """
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return None
@@ -129,5 +132,5 @@ def as_unsigned(value: Scalar) -> int | None:
 
 
 def as_float(value: Scalar) -> float | None:
-    """A number; None if it is none."""
+    """Return the number that a scalar means; None if it means none."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

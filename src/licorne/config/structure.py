@@ -1,8 +1,8 @@
-"""The shape of a partition: its name, its root, its queues and their names, and what needs no arithmetic.
+"""Checks the structure of a partition: its name, its root, its queues and their names, all that needs no arithmetic.
 
-The original checks a partition wholly before it looks at the next, and inside a partition one concern after the
-other over the whole tree (docs/spec/config.md, section 5). `check_partition` keeps that order, because the first fault
-found is the one that the original reports.
+The original checks one partition completely before the next, and inside a partition one concern after the other
+over the whole tree (docs/spec/config.md, section 5). `check_partition` keeps that order, because the first fault
+found must be the one that the original reports.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NODE_POLICIES: Final = ("", "fair", "binpacking")
 
 
 def check_config(config: RawConfig, quantities: Quantities, notes: Notes) -> dict[int, RawQueue]:
-    """All that decides whether the configuration is accepted.
+    """Make all checks that decide whether the configuration is accepted.
 
     Returns the root queue of each partition that has one, by the partition's position.
     """
@@ -47,12 +47,12 @@ def check_config(config: RawConfig, quantities: Quantities, notes: Notes) -> dic
 
 
 def partition_name(name: str) -> str:
-    """The name by which a partition goes: every spelling of "default", and none, is `default`."""
+    """Return the name under which a partition is known: every spelling of "default", and no name, is `default`."""
     return DEFAULT_PARTITION if name == "" or name.lower() == DEFAULT_PARTITION else name
 
 
 def check_partition(partition: RawPartition, quantities: Quantities, notes: Notes) -> RawQueue | None:
-    """One partition, in the original's order; returns its root, the inserted one if none is written."""
+    """Check one partition, in the original's order; return its root, an inserted one if the text has none."""
     if partition.queues is None:
         if "queues" not in partition.broken:
             notes.fault("queues-missing", partition.spot(), "a partition needs queues, if only an empty list")
@@ -80,7 +80,7 @@ def _root(partition: RawPartition, queues: list[RawQueue]) -> RawQueue:
 
 
 def _check_queue(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
-    """Lists, limits and the children's names; then the children, one by one."""
+    """Check a queue's access control lists, limits and children's names; then the children, one by one."""
     for key in ("adminacl", "submitacl"):
         text = getattr(queue, key).strip(BLANKS)
         if len(re.split(f"[{BLANKS}]+", text)) > 2:
@@ -154,12 +154,12 @@ def _check_build_queue(queue: RawQueue, quantities: Quantities, notes: Notes) ->
 
 
 def is_parent(queue: RawQueue) -> bool:
-    """Whether a queue holds queues rather than applications: it says so, or it has children."""
+    """Return whether a queue holds queues rather than applications: it is declared a parent, or has children."""
     return queue.parent or bool(queue.queues)
 
 
 def is_empty_template(template: RawTemplate) -> bool:
-    """Whether a template says nothing, so that it counts as not written (docs/spec/config.md, section 9)."""
+    """Return whether a template sets nothing, so that it counts as absent (docs/spec/config.md, section 9)."""
     resources = template.resources
     maps = (template.properties, resources and resources.guaranteed, resources and resources.max)
     filled = any(key and value.text for values in maps for key, value in (values or {}).items())

@@ -1,7 +1,7 @@
-"""Single values: what an alias stands for, and which scalars fit the type that a key wants.
+"""Reads single values: resolves aliases, and converts scalars to the type that a key requires.
 
-Aliases make a small text a large document, so every value is counted as it is read. The bounds are the original's
-ratio of aliases (past it, it refuses a document) and a number of our own.
+Aliases can expand a small text to a huge document, so every value is counted as it is read. There are two bounds: the
+original's ratio of values that come from aliases, beyond which it refuses a document, and licorne's `MAX_VALUES`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 class LimitError(Exception):
-    """A bound on the size of the expanded document was passed: nothing more is read."""
+    """The expanded document exceeds a bound on its size or depth; nothing more is read."""
 
     def __init__(self, rule: str, spot: Spot, message: str) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class LimitError(Exception):
 
 
 class ValueReader:
-    """Reads scalars, and what aliases stand for. None means null, or a fault that was noted."""
+    """Reads scalars and resolves aliases. The methods return None for null, and for a fault, which is noted."""
 
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
@@ -39,7 +39,7 @@ class ValueReader:
     # -- bounds ---------------------------------------------------------------------------------------
 
     def _count(self, node: YamlNode, path: str, depth: int) -> None:
-        """Bound what aliases can make of a small text, at the original's ratio and at a number of our own."""
+        """Count a value; raise LimitError if the document, with its aliases expanded, has become too deep or large."""
         self._values += 1
         self._alias_values += self._alias_depth > 0
         if depth > MAX_DEPTH:
@@ -54,7 +54,10 @@ class ValueReader:
                 raise LimitError("yaml-aliases", node.spot(path), "the document consists of aliases almost wholly")
 
     def through(self, node: YamlNode, path: str, depth: int, decode: Callable[[YamlNode], _T]) -> _T | None:
-        """Call `decode` on the node, or on what it is an alias of."""
+        """Call `decode` on the node, or on the node that it is an alias of.
+
+        An alias within the value of its own anchor is a fault.
+        """
         self._count(node, path, depth)
         if node.kind != "alias":
             return decode(node)
@@ -74,7 +77,7 @@ class ValueReader:
     # -- scalars ----------------------------------------------------------------------------------------
 
     def _scalar(self, node: YamlNode, path: str, depth: int, expected: str) -> scalars.Resolved | None:
-        """Tag and value of a scalar; None for null and for what is none."""
+        """Return the tag and value of a scalar; None for null, and for a fault, which is noted."""
 
         def decode(node: YamlNode) -> scalars.Resolved | None:
             if node.kind != "scalar":
@@ -90,7 +93,7 @@ class ValueReader:
         return self.through(node, path, depth, decode)
 
     def text(self, node: YamlNode, path: str, depth: int) -> str | None:
-        """A text: any scalar as it is spelled."""
+        """Read a text: any scalar as it is spelled."""
         found = self._scalar(node, path, depth, "a text")
         if found is None:
             return None
@@ -98,12 +101,12 @@ class ValueReader:
         return str(found[1]) if scalar.tag == "!!binary" else scalar.text
 
     def flag(self, node: YamlNode, path: str, depth: int) -> bool | None:
-        """A truth value."""
+        """Read a truth value."""
         found = self._scalar(node, path, depth, "true or false")
         return None if found is None else self._converted(scalars.as_bool(found[1]), node, path, "true or false")
 
     def unsigned(self, node: YamlNode, path: str, depth: int) -> int | None:
-        """An integer without sign."""
+        """Read an unsigned integer of 64 bits."""
         expected = "a whole number, not negative"
         found = self._scalar(node, path, depth, expected)
         if found is None:
@@ -114,7 +117,7 @@ class ValueReader:
         return self._converted(number, node, path, expected)
 
     def number(self, node: YamlNode, path: str, depth: int) -> float | None:
-        """A number, whole or not."""
+        """Read a number, whole or not."""
         found = self._scalar(node, path, depth, "a number")
         return None if found is None else self._converted(scalars.as_float(found[1]), node, path, "a number")
 
@@ -124,16 +127,16 @@ class ValueReader:
         return value
 
     def wrong_type(self, node: YamlNode, path: str, expected: str) -> None:
-        """Note that a value is not what its key wants."""
+        """Note that a value does not have the type that its key requires."""
         if node.kind == "mapping":
-            self.first_keys(node, path)  # what a mapping can do wrong by itself comes first
+            self.first_keys(node, path)  # notes duplicate keys, which come before the wrong type
         found = {"mapping": "a mapping", "sequence": "a list"}.get(node.kind) or f"'{node.spot(path).text[:40]}'"
         self.notes.fault("yaml-type", node.spot(path), f"{expected} is expected here, not {found}")
 
     # -- keys -------------------------------------------------------------------------------------------
 
     def first_keys(self, node: YamlNode, path: str) -> dict[tuple[str, str], YamlNode]:
-        """The first key of each spelling in a mapping; the others are faults."""
+        """Return the first key of each spelling in a mapping; further ones are faults."""
         first: dict[tuple[str, str], YamlNode] = {}
         for key in node.items[::2]:
             earlier = first.setdefault((key.kind, key.text), key)
@@ -148,12 +151,12 @@ class ValueReader:
 
 
 def behind(node: YamlNode) -> YamlNode:
-    """The node itself, or what it is an alias of."""
+    """Return the node itself, or the node that it is an alias of."""
     return node if node.target is None else node.target
 
 
 def is_null(node: YamlNode) -> bool:
-    """Whether a node is a null, written or left out."""
+    """Return whether a node is a null, written or left out."""
     if node.kind != "scalar" or len(node.text) > 4:
         return False
     try:
@@ -163,7 +166,7 @@ def is_null(node: YamlNode) -> bool:
 
 
 def is_text(node: YamlNode) -> bool:
-    """Whether a node is a text by its spelling."""
+    """Return whether a node is a text by its spelling."""
     try:
         return node.kind == "scalar" and scalars.resolve(node)[0] == "!!str"
     except scalars.ScalarError:
@@ -171,5 +174,5 @@ def is_text(node: YamlNode) -> bool:
 
 
 def is_merge(node: YamlNode) -> bool:
-    """Whether a key is the merge key `<<`."""
+    """Return whether a key is the merge key `<<`."""
     return node.kind == "scalar" and node.text == "<<" and (node.tag == "!!merge" or (node.plain and not node.tag))

@@ -1,9 +1,9 @@
 """The first interface: messages and enums of the Scheduler Interface as *Scheduler Interface Spec* prints them.
 
 One stream, `Update`, carries everything in both directions. An ask and an allocation are different messages; an ask may
-repeat (`max_allocations`), so that a UUID and not the key names an allocation. Names are the document's, its slips
-included: `applicartionID`, `allocationkey`. Facts: *Scheduler Interface Spec* and docs/spec/scheduler-interface.md,
-section 3.
+repeat (`max_allocations`), so an allocation is identified by a UUID, not by its key. Names are those of the document,
+including its typing errors: `applicartionID`, `allocationkey`. Sources: *Scheduler Interface Spec* and
+docs/spec/scheduler-interface.md, section 3.
 
 Enum fields are declared with their enum, but a peer may send any number. Nothing here checks values; the adapter does.
 """
@@ -44,7 +44,7 @@ class ActionFromScheduler(IntEnum):
 
 
 class TerminationType(IntEnum):
-    """Why an allocation ends, or ended. One less than in 1.9: zero is a reason here."""
+    """Why an allocation ends, or ended. The numbers are one less than in 1.9: zero is a reason here."""
 
     STOPPED_BY_RM = 0
     TIMEOUT = 1
@@ -53,7 +53,7 @@ class TerminationType(IntEnum):
 
 
 class ActionFromRM(IntEnum):
-    """What the resource manager wants done with a known node (`UpdateNodeInfo.ActionFromRM`)."""
+    """The action on a known node that the resource manager asks for (`UpdateNodeInfo.ActionFromRM`)."""
 
     UPDATE = 0
     DRAIN_NODE = 1
@@ -83,7 +83,7 @@ class EventType(IntEnum):
 
 
 class RegisterResourceManagerRequest(Message):
-    """The first call of a resource manager. `policy_group` names a configuration that the scheduler's host holds."""
+    """The first call of a resource manager. `policy_group` names a configuration of the scheduler's host."""
 
     rm_id: Annotated[str, 1] = ""
     version: Annotated[str, 2] = ""
@@ -91,13 +91,13 @@ class RegisterResourceManagerRequest(Message):
 
 
 class UpdateConfigurationRequest(Message):
-    """The scheduler asks the resource manager to save a new configuration (a plugin)."""
+    """A new configuration that the scheduler asks the resource manager to save (a plugin)."""
 
     configs: Annotated[str, 1] = ""
 
 
 class UpdateConfigurationResponse(Message):
-    """Whether it did, and what it had before."""
+    """The answer of a resource manager that was asked to save a configuration, with the one it had before."""
 
     success: Annotated[bool, 1] = False
     old_config: Annotated[str, 2] = ""
@@ -110,7 +110,7 @@ class UpdateConfigurationResponse(Message):
 class Priority(Message, gc=False, frozen=True):  # type: ignore[misc]  # a struct may, unlike a dataclass
     """A number, higher is more important, or the name of a class; at most one of the two is set (a oneof).
 
-    Frozen, so that many asks and allocations may share one.
+    The class is frozen, so that many asks and allocations may share one object.
     """
 
     priority_value: Annotated[Int32 | None, 1, "priority"] = None
@@ -118,10 +118,10 @@ class Priority(Message, gc=False, frozen=True):  # type: ignore[misc]  # a struc
 
 
 class AllocationAsk(Message, gc=False):
-    """A request for up to `max_allocations` allocations alike; a known key changes the ask.
+    """A request for up to `max_allocations` equal allocations; a known key changes the ask.
 
-    An allocation expires after `execution_timeout_milli_seconds`; zero or less means never. Not tracked by the garbage
-    collector: it holds strings, numbers and dicts of these, so it is never in a cycle.
+    An allocation expires after `execution_timeout_milli_seconds`; zero or less means never. The garbage collector does
+    not track these objects: they hold strings, numbers and dicts of these, so they are never in a cycle.
     """
 
     allocation_key: Annotated[str, 1] = ""
@@ -137,7 +137,7 @@ class AllocationAsk(Message, gc=False):
 
 
 class Allocation(Message, gc=False):
-    """A decision of the scheduler, or with a new node an allocation that exists there already."""
+    """A decision of the scheduler, or, as part of a new node, an allocation that already exists there."""
 
     allocation_key: Annotated[str, 1] = ""
     allocation_tags: Annotated[dict[str, str], 2] = {}
@@ -153,7 +153,7 @@ class Allocation(Message, gc=False):
 
 
 class AllocationRelease(Message):
-    """The end of an allocation, asked for, told or confirmed. Without a UUID: all allocations of the application."""
+    """The end of an allocation, requested, reported or confirmed. Without a UUID: all of the application's."""
 
     partition_name: Annotated[str, 1] = ""
     application_id: Annotated[str, 2] = ""
@@ -163,7 +163,7 @@ class AllocationRelease(Message):
 
 
 class AllocationAskRelease(Message):
-    """The end of an ask. Without a key: all asks of the application. Without an application: the key alone tells."""
+    """The end of an ask. Without a key: all asks of the application. Without an application: the ask with this key."""
 
     partition_name: Annotated[str, 1] = ""
     application_id: Annotated[str, 2] = ""
@@ -173,7 +173,7 @@ class AllocationAskRelease(Message):
 
 
 class AllocationReleasesRequest(Message):
-    """Releases of allocations, and of asks."""
+    """Releases of allocations and of asks."""
 
     allocations_to_release: Annotated[list[AllocationRelease], 1] = []
     allocation_asks_to_release: Annotated[list[AllocationAskRelease], 2] = []
@@ -191,7 +191,7 @@ class RejectedAllocationAsk(Message):
 
 
 class NewNodeInfo(Message):
-    """A node that comes, with what other schedulers occupy of it and what already runs on it."""
+    """A new node, with the resources that other schedulers occupy on it and the allocations that exist there."""
 
     node_id: Annotated[str, 1] = ""
     attributes: Annotated[dict[str, str], 2] = {}
@@ -201,7 +201,7 @@ class NewNodeInfo(Message):
 
 
 class UpdateNodeInfo(Message):
-    """A known node that changes or goes."""
+    """A change to a known node, or its removal."""
 
     node_id: Annotated[str, 1] = ""
     attributes: Annotated[dict[str, str], 2] = {}
@@ -214,7 +214,7 @@ class UpdateNodeInfo(Message):
 
 
 class UpdateRequest(Message):
-    """All that a resource manager has to say."""
+    """The one message of a resource manager: nodes, applications, asks, releases and removals."""
 
     asks: Annotated[list[AllocationAsk], 1] = []
     releases: Annotated[AllocationReleasesRequest | None, 2] = None
@@ -226,7 +226,7 @@ class UpdateRequest(Message):
 
 
 class UpdateResponse(Message):
-    """All that the scheduler has to say."""
+    """The one message of the scheduler: decisions, releases, verdicts and new states of applications."""
 
     action: Annotated[ActionFromScheduler, 1] = ActionFromScheduler.NOACTION
     new_allocations: Annotated[list[Allocation], 2] = []
@@ -257,14 +257,14 @@ class ForgotAllocation(Message):
 
 
 class ReSyncSchedulerCacheArgs(Message):
-    """What the resource manager's scheduler cache must learn before predicates are asked."""
+    """Changes that the resource manager's scheduler cache must take over before predicates are asked."""
 
     assumed_allocations: Annotated[list[AssumedAllocation], 1] = []
     forget_allocations: Annotated[list[ForgotAllocation], 2] = []
 
 
 class UpdateContainerSchedulingStateRequest(Message):
-    """A pending ask was tried, with what result."""
+    """The result of trying a pending ask."""
 
     application_id: Annotated[str, 1] = msgspec.field(default="", name="applicartionID")
     allocation_key: Annotated[str, 2] = ""
@@ -289,10 +289,10 @@ class EventRecord(Message):
 # -- tables for the wire ---------------------------------------------------------------------------------
 
 FIELD_NUMBERS: dict[type[Message], dict[str, int]] = field_numbers(globals())
-"""For each message of this dialect the numbers of its fields, by their names on the wire."""
+"""The field numbers of each message of this dialect, by the names on the wire."""
 
 ONEOFS: dict[type[Message], dict[str, tuple[str, ...]]] = oneofs(globals())
-"""Fields of which at most one is set, by message and name of the group."""
+"""The oneofs: fields of which at most one is set, by message and name of the oneof."""
 
 NESTED_ENUMS: dict[type[IntEnum], str] = {
     ActionFromScheduler: "UpdateResponse.ActionFromScheduler",
@@ -300,7 +300,7 @@ NESTED_ENUMS: dict[type[IntEnum], str] = {
     SchedulingState: "UpdateContainerSchedulingStateRequest.SchedulingState",
     EventType: "EventRecord.Type",
 }
-"""Where the protocol nests an enum in a message: its full name there."""
+"""The enums that the protocol nests in a message, with their full names there."""
 
 __all__ = [
     "FIELD_NUMBERS",

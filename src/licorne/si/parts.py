@@ -1,11 +1,12 @@
-"""Long requests in parts, so that a host may read them a little at a time.
+"""Divides long requests, given as protobuf bytes, so that a host can read them in small steps.
 
-A request is a few lists. On the wire a list is a run of equal fields, so a stretch of them, with the fields that are no
-lists behind it, is a request of its own. `parts` gives these in the order in which the whole would be read, so that of two
-errors the same one is met; what the adapters make of them, in the order of their lists, is what they make of the whole.
-Only places have to be mended, in errors and in reasons: `moved`, `moved_text`.
+A request consists of a few lists. On the wire a list is a run of fields with the same tag, so a stretch of that run,
+followed by the fields that are not lists, is a request of its own. `parts` yields such requests in the order in which
+the whole request would be read, so that of two errors the same one is found first. The translations of the parts, in
+the order of their lists, add up to the translation of the whole. Only byte offsets and item numbers in errors and
+reasons must be corrected: `moved`, `moved_text`.
 
-What no client library writes (groups, numbers of more bytes than they need, bytes that are no message at all) is not
+Bytes that no client library writes (groups, numbers of too many bytes, bytes that are not a message at all) are not
 divided: `UndividedError`.
 """
 
@@ -22,9 +23,9 @@ from licorne.si.wire_plan import WireError
 
 PART_BYTES = 32 << 10
 PART_ITEMS = 200
-"""A part ends behind so many bytes of its list, or so many items."""
+"""The most bytes, and the most items, of its list in a part; a single longer item is a part alone."""
 LOOK_ITEMS = 2_000
-"""Fields that are looked at in one step."""
+"""The number of fields that are scanned in one step."""
 _LISTS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     v19.ApplicationRequest: (("new",), ("remove",)),
     v19.AllocationRequest: (("allocations",), ("releases", "allocations_to_release")),
@@ -39,16 +40,17 @@ _LISTS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
         ("remove_applications",),
     ),
 }
-"""The lists in the order of the adapters, each by its attribute, or by those on the way to it."""
+"""The lists of each request in the order of its adapter, each as the path of attributes that leads to it."""
 ASKS = ("allocations", "asks")
-"""The lists that are read last, when all else is well."""
+"""The lists of asks, which are read after the rest of a request was read without an error."""
 _NUMBERS = ("bool", "int32", "int64", "enum")
 
 
 class UndividedError(Exception):
-    """From `at` on there is something that is no plain field; `counts` items of the lists stand before it, in `parts`.
+    """The request has something at byte `at` that cannot be divided, so the caller must read it as a whole.
 
-    Asks are not in these parts, because where something else is wrong nobody reads them.
+    `parts` are the parts before that byte, without asks, which are not read if something else is wrong; `counts` says
+    how many items of each list there are before it.
     """
 
     def __init__(self, at: int, counts: Mapping[str, int], parts: Iterator[Part]) -> None:
@@ -59,13 +61,15 @@ class UndividedError(Exception):
 
 
 class _OddError(Exception):
-    """Something that is no plain field."""
+    """The bytes hold something other than a well-formed field of the wire types that client libraries use."""
 
 
 class Part(NamedTuple):
-    """A request that is part of one. Its byte 0 is byte `offset` of the whole, its first item item `first` of `name`.
+    """A request made of one stretch of the list `name`.
 
-    What parts mean goes by their `rank`, and then by their order.
+    Its byte 0 is byte `offset` of the whole request, and its first item is number `first` of the list. The whole
+    request's translation is that of the parts in the order of their `rank` (the place of the list among those of the
+    adapter), and within a rank in the order in which they were yielded.
     """
 
     data: bytes
@@ -76,7 +80,7 @@ class Part(NamedTuple):
 
 
 class _List:
-    """Where the items of one list stand."""
+    """The stretches of bytes that hold the items of one list."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -85,7 +89,7 @@ class _List:
         self._items = 0
 
     def add(self, start: int, end: int) -> None:
-        """One more item."""
+        """Add an item, to the last stretch if it follows that one and still fits in a part."""
         last = self.stretches[-1] if self.stretches else None
         if last and last[1] == start and self._items < PART_ITEMS and end - last[0] <= PART_BYTES:
             self.stretches[-1] = (last[0], end, last[2])
@@ -97,11 +101,15 @@ class _List:
 
 
 class _Table:
-    """What the fields of a message are, by what stands before them on the wire."""
+    """The fields of a request by their tags, and what the scan has found of them.
+
+    A list is either a repeated field of the request itself (`direct`), or one of an embedded message (`within`, by the
+    tag of that message).
+    """
 
     def __init__(self, message: type[Message]) -> None:
-        self.head = bytearray()  # the fields that are no lists
-        self.lists: list[tuple[int, _List]] = []  # with what stands before the message that holds the list, or 0
+        self.head = bytearray()  # the fields that are not lists; each part gets a copy
+        self.lists: list[tuple[int, _List]] = []  # with the tag of the message that holds the list, or 0
         self.direct: dict[int, _List] = {}
         self.within: dict[int, dict[int, _List]] = {}
         declared = {field.attribute: field for field in fields(message)}
@@ -124,38 +132,42 @@ class _Table:
             self.lists.append((tag, found))
 
     def add(self, tag: int, start: int, value: int, end: int, data: bytes) -> bool:
-        """One more field; is it a message that holds lists?"""
+        """Add a field of the request; return whether it is a message that holds lists.
+
+        Raises:
+            _OddError: the field is text that is not valid UTF-8.
+        """
         direct = self.direct.get(tag)
         if direct is not None:
             direct.add(start, end)
         elif tag in self.plain:
             try:
-                data[value:end].decode()  # a text, unless it is a number, which always can be read
+                data[value:end].decode()  # text: no request has a number here (it might fail, harmlessly)
             except UnicodeDecodeError:
                 raise _OddError from None
             self.head += data[start:end]
         return tag in self.within
 
     def add_within(self, holder: int, tag: int, start: int, end: int) -> None:
-        """One more field of a message that holds lists."""
+        """Add a field of a message that holds lists."""
         found = self.within[holder].get(tag)
         if found is not None:
             found.add(start, end)
 
     def is_holder(self, data: bytes, at: int) -> bool:
-        """Does a message that holds lists stand there?"""
+        """Does a message that holds lists begin at this byte?"""
         return at < len(data) and data[at] in self.within
 
     def counts(self) -> dict[str, int]:
-        """How many items of each list have been found."""
+        """Return how many items of each list have been found."""
         return {found.name: found.count for _, found in self.lists}
 
 
 def parts(message: type[Message], data: bytes) -> Iterator[Part | None]:
-    """The parts of a request; None now and then while it is looked through.
+    """Yield the parts of a request; first None after each `LOOK_ITEMS` fields while the request is scanned.
 
     Raises:
-        UndividedError: it has to be read as a whole.
+        UndividedError: the request must be read as a whole.
     """
     table = _Table(message)
     looked = 0
@@ -175,13 +187,14 @@ def parts(message: type[Message], data: bytes) -> Iterator[Part | None]:
             if looked % LOOK_ITEMS == 0:
                 yield None
     except _OddError:
+        # If the fault lies in a message that holds lists, that message is read again, so its items do not count.
         counts = table.counts() if not table.is_holder(data, at) else before
         raise UndividedError(at, counts, _made(data, table, at, asks=False)) from None
     yield from _made(data, table, len(data), asks=True)
 
 
 def _made(data: bytes, table: _Table, limit: int, *, asks: bool) -> Iterator[Part]:
-    """The parts that begin before `limit`, in the order in which they stand there, asks last; or none of these."""
+    """Yield the parts that begin before byte `limit`, in the order of their bytes, with asks last or left out."""
     found = [
         (one.name in ASKS, stretch, rank)
         for rank, (_, one) in enumerate(table.lists)
@@ -207,7 +220,11 @@ def _number(value: int) -> bytes:
 
 
 def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """(what stands before it, its start, the start of its value, its end) of each field."""
+    """Yield (tag, start, start of the value, end) of each field in `data[start:end]`.
+
+    Raises:
+        _OddError: there is a group, a number with too many bytes, or a field that does not end in time.
+    """
     at = start
     while at < end:
         begins = at
@@ -231,7 +248,7 @@ def _fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, 
 
 
 def _varint(data: bytes, at: int, end: int, most: int) -> tuple[int, int]:
-    """A number, and where it ends; -1 if it does not."""
+    """Read a varint of at most `most` bytes; return it and where it ends, or 0 and -1 if it does not end in time."""
     if at < 0:
         return 0, -1
     value = shift = 0
@@ -244,11 +261,14 @@ def _varint(data: bytes, at: int, end: int, most: int) -> tuple[int, int]:
     return 0, -1
 
 
-# -- places --------------------------------------------------------------------------------------------------
+# -- offsets and item numbers ----------------------------------------------------------------------------------
 
 
 def moved(error: WireError, request: str, offset: int, counts: Mapping[str, int]) -> WireError:
-    """The error of a part as that of the whole, which is a `request`."""
+    """Turn the error of a part into that of the whole: add `offset` to its byte, and `counts` to the item numbers.
+
+    `request` is the name of the request's message, with which the path of the error begins.
+    """
     if error.offset >= 0:
         error.offset += offset
     for name, count in counts.items():
@@ -257,7 +277,7 @@ def moved(error: WireError, request: str, offset: int, counts: Mapping[str, int]
 
 
 def moved_text(text: str, name: str, index: int) -> str:
-    """The reason that names an item of a part, as that of the whole."""
+    """Turn the reason for refusing an item of a part into that of the whole: add `index` to the item's number."""
     return _moved(text, f"invalid {name}", index)
 
 

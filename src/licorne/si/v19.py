@@ -1,9 +1,9 @@
-"""The dialect of 1.9: messages and enums of the Scheduler Interface as shim and core 1.9.x exchange them.
+"""The 1.9 interface: messages and enums of the Scheduler Interface as shim and core 1.9.x exchange them.
 
-Three streams (applications, allocations, nodes) with a request and a response each. One message, `Allocation`, is an
-ask, an allocation that exists already, or a decision, depending on where it stands and what it holds: that is the
-dialect's own economy and is kept here; `licorne.si.adapt_v19` takes it apart. Facts: docs/spec/scheduler-interface.md,
-section 2, and docs/spec/events.md, section 1.
+There are three streams (applications, allocations, nodes) with a request and a response each. One message,
+`Allocation`, is an ask, an existing allocation or a decision, depending on the message that holds it and on its fields.
+That is how the dialect has it, and so does this module; `licorne.si.adapt_v19` tells them apart. Sources:
+docs/spec/scheduler-interface.md, section 2, and docs/spec/events.md, section 1.
 
 Enum fields are declared with their enum, but a peer may send any number. Nothing here checks values; the adapter does.
 """
@@ -45,7 +45,7 @@ class TerminationType(IntEnum):
 
 
 class ActionFromRM(IntEnum):
-    """What the resource manager wants done with a node (`NodeInfo.ActionFromRM`; the spelling is the protocol's)."""
+    """The action on a node that the resource manager asks for (`NodeInfo.ActionFromRM`; the protocol's spelling)."""
 
     UNKNOWN_ACTION_FROM_RM = 0
     CREATE = 1
@@ -87,7 +87,7 @@ class ChangeType(IntEnum):
 
 
 class ChangeDetail(IntEnum):
-    """`EventRecord.ChangeDetail`; a hundred numbers for each kind of object. 205 and 301 are reserved."""
+    """`EventRecord.ChangeDetail`; each kind of object has a hundred numbers. 205 and 301 are reserved."""
 
     DETAILS_NONE = 0
     REQUEST_CANCEL = 100
@@ -153,7 +153,10 @@ class RegisterResourceManagerRequest(Message):
 
 
 class UpdateConfigurationRequest(Message):
-    """A new configuration for a running scheduler; fields as at registration."""
+    """A new configuration for a running scheduler.
+
+    `config` is the text of queues.yaml, `extra_config` the settings.
+    """
 
     rm_id: Annotated[str, 2] = ""
     policy_group: Annotated[str, 3] = ""
@@ -165,7 +168,7 @@ class UpdateConfigurationRequest(Message):
 
 
 class ApplicationRequest(Message):
-    """Applications that come and go."""
+    """New applications, and removals of applications."""
 
     new: Annotated[list[AddApplicationRequest], 1] = []
     remove: Annotated[list[RemoveApplicationRequest], 2] = []
@@ -173,7 +176,7 @@ class ApplicationRequest(Message):
 
 
 class ApplicationResponse(Message):
-    """What became of them."""
+    """Verdicts on new applications, and applications that entered another state."""
 
     rejected: Annotated[list[RejectedApplication], 1] = []
     accepted: Annotated[list[AcceptedApplication], 2] = []
@@ -184,9 +187,10 @@ class ApplicationResponse(Message):
 
 
 class PreemptionPolicy(Message, gc=False, frozen=True):  # type: ignore[misc]  # a struct may, unlike a dataclass
-    """May this ask be a victim in its own queue, and in others? Absent means neither.
+    """Whether an allocation may be evicted readily (`self`), and whether the ask may preempt others (`other`).
 
-    Frozen, so that all allocations may share the four that there are.
+    An absent policy means neither: the allocation is a reluctant candidate. The class is frozen, so that all
+    allocations may share the four possible objects.
     """
 
     allow_preempt_self: Annotated[bool, 1] = False
@@ -194,10 +198,10 @@ class PreemptionPolicy(Message, gc=False, frozen=True):  # type: ignore[misc]  #
 
 
 class Allocation(Message, gc=False):
-    """An ask (no `node_id`), an allocation that exists (`node_id`), or a decision of the scheduler.
+    """An ask (no `node_id`), an existing allocation (`node_id`), or a decision of the scheduler.
 
-    Not tracked by the garbage collector: it holds strings, numbers and dicts of these, so it is never in a cycle, and
-    a million of them would otherwise be walked at each collection.
+    The garbage collector does not track these objects: they hold strings, numbers and dicts of these, so they are never
+    in a cycle, and it would otherwise traverse a million of them at each collection.
     """
 
     allocation_key: Annotated[str, 1] = ""
@@ -214,7 +218,7 @@ class Allocation(Message, gc=False):
 
 
 class AllocationRelease(Message):
-    """The end of an allocation, asked for, told or confirmed. Without a key: all that the application has."""
+    """The end of an ask or allocation, requested, reported or confirmed. Without a key: all of the application's."""
 
     partition_name: Annotated[str, 1] = ""
     application_id: Annotated[str, 2] = ""
@@ -246,7 +250,7 @@ class AllocationRequest(Message):
 
 
 class AllocationResponse(Message):
-    """Decisions, ends and refusals."""
+    """Decisions, releases and refusals."""
 
     new: Annotated[list[Allocation], 1] = []
     released: Annotated[list[AllocationRelease], 2] = []
@@ -257,7 +261,7 @@ class AllocationResponse(Message):
 
 
 class NodeInfo(Message):
-    """A node that comes, changes or goes. Its partition is the attribute `si/node-partition`."""
+    """A new node, a change to a node, or its removal. Its partition is the attribute `si/node-partition`."""
 
     node_id: Annotated[str, 1] = ""
     action: Annotated[ActionFromRM, 2] = ActionFromRM.UNKNOWN_ACTION_FROM_RM
@@ -266,14 +270,14 @@ class NodeInfo(Message):
 
 
 class NodeRequest(Message):
-    """A list of such nodes."""
+    """A list of new nodes, changes and removals."""
 
     nodes: Annotated[list[NodeInfo], 1] = []
     rm_id: Annotated[str, 2] = ""
 
 
 class NodeResponse(Message):
-    """Which of the new nodes were taken."""
+    """The verdicts on new nodes."""
 
     rejected: Annotated[list[RejectedNode], 1] = []
     accepted: Annotated[list[AcceptedNode], 2] = []
@@ -283,7 +287,7 @@ class NodeResponse(Message):
 
 
 class PreemptionPredicatesArgs(Message):
-    """Would the ask fit on the node without the first i victims? See docs/spec/scheduler-interface.md, section 5."""
+    """Would the ask fit on the node without the victims 0 to i? See docs/spec/scheduler-interface.md, section 5."""
 
     allocation_key: Annotated[str, 1] = ""
     node_id: Annotated[str, 2] = ""
@@ -292,14 +296,17 @@ class PreemptionPredicatesArgs(Message):
 
 
 class PreemptionPredicatesResponse(Message):
-    """`index` is the victim at which it fits; meaningless without `success`."""
+    """The answer to `PreemptionPredicatesArgs`: `index` is the victim at which the ask fits.
+
+    Without `success` the index has no meaning.
+    """
 
     success: Annotated[bool, 1] = False
     index: Annotated[Int32, 2] = 0
 
 
 class UpdateContainerSchedulingStateRequest(Message):
-    """A pending ask was tried and found no room, so that the resource manager may add nodes.
+    """A pending ask was tried and no node has room for it, so the resource manager may want to add nodes.
 
     Source: docs/spec/scheduler-interface.md, section 7.4.
     """
@@ -326,7 +333,7 @@ class EventRecord(Message):
 # -- tables for the wire ---------------------------------------------------------------------------------
 
 FIELD_NUMBERS: dict[type[Message], dict[str, int]] = field_numbers(globals())
-"""For each message of this dialect the numbers of its fields, by their names on the wire."""
+"""The field numbers of each message of this dialect, by the names on the wire."""
 
 RESERVED: dict[type[Message], dict[int, str]] = {
     AllocationRequest: {1: "asks"},
@@ -338,7 +345,7 @@ RESERVED: dict[type[Message], dict[int, str]] = {
     UpdateConfigurationRequest: {1: "configs"},
     EventRecord: {3: "groupID", 4: "reason"},
 }
-"""Numbers that older generations of this dialect used and that must not come back, with their old names."""
+"""Field numbers that older versions of this dialect used and that must not be reused, with their old names."""
 
 NESTED_ENUMS: dict[type[IntEnum], str] = {
     ActionFromRM: "NodeInfo.ActionFromRM",
@@ -347,7 +354,7 @@ NESTED_ENUMS: dict[type[IntEnum], str] = {
     ChangeType: "EventRecord.ChangeType",
     ChangeDetail: "EventRecord.ChangeDetail",
 }
-"""Where the protocol nests an enum in a message: its full name there."""
+"""The enums that the protocol nests in a message, with their full names there."""
 
 __all__ = [
     "FIELD_NUMBERS",

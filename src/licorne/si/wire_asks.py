@@ -111,7 +111,7 @@ def _read(reader: AskReader, lengths: list[int], first_interface: cython.bint, s
         reader.at = place - 1  # `span` skips the tag, which ends one byte before the length
         end: cython.Py_ssize_t = reader.span(len(reader.data))
         start: cython.Py_ssize_t = reader.at
-        assert end != IRREGULAR
+        assert end != IRREGULAR  # `decode_apart`, which found the length, has checked it
         new: Allocation = _blank()
         ask: Allocation | None = new
         try:

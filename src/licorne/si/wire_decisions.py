@@ -308,6 +308,8 @@ class Writer:
     @cython.exceptval(-1)
     def resource(self, at: cython.Py_ssize_t, tag: cython.int, value: dict[str, int]) -> cython.Py_ssize_t:
         """Write a resource; if the same dict was written before, copy the bytes from there."""
+        # The slot follows from the address, whose low bits are equal for all objects. The cache keeps the dict alive,
+        # so a dict that is found by identity is the one that was written.
         place: cython.size_t
         if cython.compiled:
             place = cython.cast(cython.size_t, cython.cast(cython.p_void, value)) >> 4

@@ -241,13 +241,13 @@ def _read_field(
             _read_message(reader, cython.cast(MessagePlan, slot.plan), inner, stop, depth + 1)
             value = _build(cython.cast(MessagePlan, slot.plan), inner)
         else:
-            value = values.setdefault(slot.attribute, {})
+            value = values.setdefault(slot.attribute, {})  # an earlier occurrence is merged, not replaced
             _read_message(reader, cython.cast(MessagePlan, slot.plan), value, stop, depth + 1)
     if slot.repeated:
         values.setdefault(slot.attribute, []).append(value)
         return
     values[slot.attribute] = value
-    for other in slot.others:
+    for other in slot.others:  # of a oneof the last field wins
         values.pop(other, None)
 
 
