@@ -5,8 +5,8 @@ is accepted: tabs after a colon, `?` within a word in braces, names of anchors, 
 YAML 1.1 (the original refuses a document that declares 1.2), and the methods below close the rest of the gap.
 
 The other purpose is speed. ruamel looks for the next token several times for each event and scans texts letter by
-letter; here a token is looked for once, and blanks and words are taken whole by a regular expression. That saves a
-third of the time of a large configuration, and is the reason why three methods repeat work of their base class.
+letter; here a token is looked for once, and blanks and words are taken whole by a regular expression. The difference is
+a third of the time of a large configuration, and the reason why three methods repeat work of their base class.
 
 ruamel's parts refer to each other. Here they are one object, which drops its references to itself when it is closed
 (`Events.close`): its memory is then freed at once, and does not wait for the garbage collector, which a service rarely

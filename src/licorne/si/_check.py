@@ -68,6 +68,7 @@ class Mistyped(Fault):
 
 
 def text(value: object) -> str:
+    """Return a string as an exact `str` that can be encoded."""
     if not isinstance(value, str):
         raise Mistyped(value, "must be a string")
     if not encodable(value):
@@ -76,6 +77,7 @@ def text(value: object) -> str:
 
 
 def encodable(value: str) -> bool:
+    """Return whether a string is valid Unicode, that is without lone surrogates."""
     if value.isascii():
         return True
     try:
@@ -86,6 +88,7 @@ def encodable(value: str) -> bool:
 
 
 def flag(value: object) -> bool:
+    """Return a value that is a bool; no number counts as one."""
     if type(value) is not bool:
         raise Mistyped(value, "must be true or false")
     return value
@@ -100,14 +103,17 @@ def _integer(value: object, least: int, most: int, bits: int) -> int:
 
 
 def int32(value: object) -> int:
+    """Return an integer as an exact `int` within 32 bits with sign."""
     return _integer(value, INT32_MIN, INT32_MAX, 32)
 
 
 def int64(value: object) -> int:
+    """Return an integer as an exact `int` within 64 bits with sign."""
     return _integer(value, INT64_MIN, INT64_MAX, 64)
 
 
 def mapping(value: object, of: Callable[[object], Any]) -> dict[str, Any]:
+    """Copy a dict whose keys are strings, each item as `of` returns it."""
     if not isinstance(value, dict):
         raise Mistyped(value, "must be a map")
     result = {}
@@ -120,10 +126,12 @@ def mapping(value: object, of: Callable[[object], Any]) -> dict[str, Any]:
 
 
 def tags(value: object) -> dict[str, str]:
+    """Copy a map of strings; None is an empty one."""
     return {} if value is None else mapping(value, text)
 
 
 def amounts(value: object) -> dict[str, int]:
+    """Copy a map of 64-bit integers by resource type."""
     return mapping(value, int64)
 
 

@@ -105,7 +105,7 @@ class Allocation:
         self.independent = independent
 
     def fields(self) -> dict[str, object]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {
             "key": self.key,
             "application_id": self.application_id,
@@ -191,7 +191,7 @@ class NewAllocation:
         self.uuid = uuid
 
     def fields(self) -> dict[str, object]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {
             "key": self.key,
             "application_id": self.application_id,
@@ -258,7 +258,7 @@ class Release:
         self.what = what
 
     def fields(self) -> dict[str, object]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {
             "partition": self.partition,
             "application_id": self.application_id,
@@ -313,7 +313,7 @@ class Released:
         self.ask = ask
 
     def fields(self) -> dict[str, object]:
-        """All fields by name."""
+        """Return all fields by name."""
         return {
             "key": self.key,
             "application_id": self.application_id,

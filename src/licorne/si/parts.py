@@ -142,7 +142,7 @@ class _Table:
             direct.add(start, end)
         elif tag in self.plain:
             try:
-                data[value:end].decode()  # text: no request has a number here (it might fail, harmlessly)
+                data[value:end].decode()  # text (no request has a number here)
             except UnicodeDecodeError:
                 raise _OddError from None
             self.head += data[start:end]
