@@ -1,16 +1,16 @@
-"""What the watching side of the service (REST, metrics, history, health) needs of the scheduler: one small object.
+"""The narrow view of the scheduler that REST, metrics, history and health checks use.
 
-Whoever runs a scheduler on an asyncio loop, `licorne serve` for one, makes a `Backend`, a `Monitor` of it, and mounts
-the application that `licorne.web.rest.make_app` gives:
+A program that runs a scheduler on an asyncio loop, such as `licorne serve`, makes a `Backend` and a `Monitor` of it, and
+mounts the application that `licorne.web.rest.make_app` returns:
 
     backend = Backend(api, clock)
     monitor = Monitor(backend)            # before the first resource manager registers: it sets the recorder of events
     app = make_app(monitor)               # an ASGI application, for uvicorn in the same loop
     task = asyncio.create_task(monitor.run())
 
-and tells the monitor two things: `monitor.told(rm_id, outputs)` in `SchedulerAPI(on_output=...)`, and
-`monitor.cycle(seconds, made)` after each call of `schedule`. All runs on the loop that owns the scheduler: nothing here
-takes a lock, and what takes long gives the loop back every few milliseconds.
+The program reports two things to the monitor: it calls `monitor.on_outputs(rm_id, outputs)` from the `on_output` callback
+of `SchedulerAPI`, and `monitor.cycle(seconds, made)` after each call of `schedule`. Everything runs on the loop that owns
+the scheduler, so no locks are needed; long work yields to the loop every few milliseconds.
 """
 
 from __future__ import annotations
@@ -33,35 +33,36 @@ Figures = Callable[[], Mapping[str, tuple[int, int]]]
 
 
 def no_build_info(_rm_id: str) -> Mapping[str, str]:
-    """Nothing is known of the build of a resource manager."""
+    """Return an empty mapping: the default of `build_info`, for a host that knows nothing about builds."""
     return {}
 
 
 def no_figures() -> Mapping[str, tuple[int, int]]:
-    """No messages are counted."""
+    """Return an empty mapping: the default of `messages`, for a host that does not count messages."""
     return {}
 
 
 async def check_in_thread(text: str, _to_apply: bool) -> Report:
-    """A configuration is checked in a thread, which cannot be ended."""
+    """Check a configuration in a thread. The default of `check`; a running check cannot be interrupted."""
     return await COMMON.run(partial(check, text, file="<body>"))
 
 
 async def no_preparation(_text: str) -> None:
-    """A configuration is read when it is applied."""
+    """Do nothing: the default of `prepare`. The configuration is then read when it is applied."""
 
 
 class Backend:
-    """The scheduler as its watchers see it.
+    """The scheduler as REST, metrics, history and health checks see it.
 
     Parameters:
         api: the scheduler.
-        clock: the time in nanoseconds since 1970; never goes back.
-        build_info: what a resource manager said of its build at registration (`buildInfo`), by its id.
-        messages: messages (in, out) by resource manager since its registration, for metrics.
-        prepare: reads a long configuration elsewhere, before it is applied.
-        check: finds all that is wrong with a configuration, or surely not meant; told whether it is to be applied.
-        changed: called after a configuration was changed from here, so that the engine looks for work.
+        clock: returns the time in nanoseconds since 1970; never goes back.
+        build_info: returns, by the id of a resource manager, what it said of its build at registration (`buildInfo`).
+        messages: returns the numbers of messages (in, out) by resource manager since its registration, for metrics.
+        prepare: reads a long configuration outside the loop, before it is applied.
+        check: finds all faults of a configuration and everything that is surely not meant; its second argument says
+            whether the configuration is to be applied.
+        changed: called after a configuration was changed through this object, so that the engine looks for work.
     """
 
     def __init__(
@@ -86,43 +87,43 @@ class Backend:
 
     @property
     def cluster(self) -> Cluster:
-        """The state, to be read between two steps of the scheduler."""
+        """The scheduler's state, to be read only between two steps of the scheduler."""
         return self.api.cluster
 
     def managers(self) -> list[RegisteredManager]:
-        """The registered resource managers by id."""
+        """Return the registered resource managers, sorted by id."""
         known = self.cluster.managers
         return [known[rm_id] for rm_id in sorted(known)]
 
     def partitions(self) -> Iterator[Partition]:
-        """All partitions, in the order of (resource manager, name), each with root's max as it is now."""
+        """Yield all partitions in the order of (resource manager, name), each with the max of its root queue up to date."""
         for partition in self.cluster.partitions():
             partition.settle_size()
             yield partition
 
     def shown_name(self, partition: Partition) -> str:
-        """The name under which a partition is listed: the short one where it is unique, else `[rm]name`."""
+        """Return the name under which a partition is listed: the short name if it is unique, else `[rm]name`."""
         twins = sum(other.name == partition.name for other in self.partitions())
         return partition.name if twins == 1 else full_name(partition)
 
     def find_partition(self, name: str) -> Partition | list[str]:
-        """The partition of this name, short or `[rm]name`; else the full names that it may mean, empty for none."""
+        """Return the partition of a name, short or `[rm]name`; else the full names that match, empty if there are none."""
         found = [p for p in self.partitions() if name in (p.name, full_name(p))]
         exact = [p for p in found if full_name(p) == name]
         found = exact or found
         return found[0] if len(found) == 1 else [full_name(p) for p in found]
 
     def change_configuration(self, rm_id: str, text: str) -> None:
-        """Apply another queue configuration, checked whole, or change nothing.
+        """Apply another queue configuration if all of it is valid; otherwise change nothing.
 
         Raises:
-            ConfigurationError: it is refused; the text says where and why.
+            ConfigurationError: the configuration is refused; the text says where and why.
         """
         self.api.change_configuration(rm_id, text, now_ns=self.clock())
         self._changed()
 
     def diagnostics(self) -> dict[str, Any]:
-        """What resource managers say about themselves, by id."""
+        """Return what the resource managers report about themselves, by id."""
         return self.api.diagnostics()
 
 

@@ -1,9 +1,12 @@
-"""HTTP/1.1 as uvicorn speaks it with h11, with three differences.
+"""HTTP/1.1 by uvicorn and h11, changed in three respects.
 
-The head of an answer leaves together with what follows it: each write is a call of the kernel, and wakes the client, and
-for a small answer that is as much work as making it. Connections end that say nothing, or take nothing: uvicorn itself
-closes only those between two requests. And requests are refused that h11 lets through. h11 reads requests also where
-httptools is installed, which knows no limit for headers.
+* The head of an answer is sent together with the first bytes of its body. Each write is a system call and wakes the
+  client; for a small answer two of them cost as much as making the answer.
+* Connections that send nothing, or that do not read what is sent, are closed. uvicorn closes only connections that are
+  idle between two requests.
+* Some malformed requests that h11 accepts are refused.
+
+h11 is used even where httptools is installed, because httptools has no limit for headers.
 """
 
 from __future__ import annotations
@@ -16,13 +19,13 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 CUT = "licorne.cut"
-"""Key in the state of a request's ASGI scope; its value is a function that closes the connection at once."""
+"""Key in the state of a request's ASGI scope; the value is a function that closes the connection at once."""
 JOINED_MAX = 64 << 10
-"""Bytes of a body from which on it is not copied behind its head."""
+"""Bytes of a body chunk from which on it is written separately, as copying it behind the head would cost more."""
 
 
 class HttpConnection(h11.Connection):
-    """What h11 knows of a connection; it keeps the head of an answer until the next bytes are sent."""
+    """h11's state of a connection; it delays the head of an answer until the next bytes are sent."""
 
     def __init__(self, head_bytes: int) -> None:
         super().__init__(h11.SERVER, head_bytes)
@@ -31,11 +34,11 @@ class HttpConnection(h11.Connection):
         self.write: Callable[[bytes], None] = lambda _data: None
 
     def next_event(self) -> Any:
-        """What comes next.
+        """Return the next event of h11.
 
         Raises:
-            h11.RemoteProtocolError: it is no HTTP, or what h11 lets through: a head that is too long but came at once, and a
-                body with two lengths, of which a proxy may believe the other one.
+            h11.RemoteProtocolError: the bytes are not HTTP, or are something that h11 accepts and this server does not: a head
+                that is too long but arrived at once, or a body with two lengths, of which a proxy may believe the other one.
         """
         event = super().next_event()
         if type(event) is h11.Request:
@@ -48,7 +51,7 @@ class HttpConnection(h11.Connection):
         return event
 
     def send(self, event: Any) -> Any:
-        """The bytes of an event that are to be written now; None where it closes the connection."""
+        """Return the bytes to write now for an event; None if the event closes the connection."""
         data = super().send(event)
         if type(event) is h11.Response:
             self._head, data = data or b"", b""
@@ -62,14 +65,15 @@ class HttpConnection(h11.Connection):
 
 
 class Connections:
-    """All connections of a server, for what each may take of their number and of time.
+    """All connections of a server, with the limits on their number and on the time each may take.
 
-    A connection is quiet while no request is under way on it: new, with half a head, or between two requests. Where there
-    are too many of all, or too many quiet ones of an address, the one that has been quiet longest makes room. So nobody is
-    locked out by connections that say nothing.
+    A connection is quiet while no request is under way on it: it is new, has sent only part of a head, or is between two
+    requests. When there are too many connections, or too many quiet ones from one address, the one that has been quiet
+    longest is closed. So idle connections can lock nobody out.
 
-    `most`: of all; `quiet_most`: quiet ones of one address; `head_s`: seconds from its first byte, or from the beginning of
-    the connection, until the head of a request is there; `send_s`: seconds without a byte taken of what is written.
+    `most`: limit for all connections; `quiet_most`: limit for quiet ones of one address; `head_s`: seconds from the first
+    byte of a request, or from the start of the connection, until the head of the request must be complete; `send_s`: seconds
+    for which a client may take no byte of what is written.
     """
 
     def __init__(self, most: int, quiet_most: int = 200, *, head_s: float = 10.0, send_s: float = 30.0) -> None:
@@ -81,7 +85,7 @@ class Connections:
         self._by_address: dict[str, dict[Protocol, None]] = {}
 
     def is_quiet(self, one: Protocol) -> None:
-        """No request is under way on it."""
+        """Note that no request is under way on the connection."""
         self._quiet.setdefault(one)
         same = self._by_address.setdefault(one.address, {})
         same.setdefault(one)
@@ -89,7 +93,7 @@ class Connections:
             next(iter(same)).cut()
 
     def is_not_quiet(self, one: Protocol) -> None:
-        """A request is under way, or it is gone."""
+        """Note that a request is under way on the connection, or that the connection is closed."""
         self._quiet.pop(one, None)
         same = self._by_address.get(one.address, {})
         same.pop(one, None)
@@ -97,13 +101,13 @@ class Connections:
             self._by_address.pop(one.address, None)
 
     def make_room(self, number: int) -> None:
-        """Make room for a new connection where there are too many: close the one that has been silent longest."""
+        """Close the connection that has been quiet longest, if `number` connections are too many."""
         if number >= self.most and len(self._quiet) > 1:
             next(iter(self._quiet)).cut()
 
 
 class Protocol(H11Protocol):
-    """A connection, as uvicorn serves it, but with an end: see `Connections`."""
+    """A connection as uvicorn serves it, but with time limits: see `Connections`."""
 
     def __init__(self, *given: Any, all_connections: Connections, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -116,7 +120,7 @@ class Protocol(H11Protocol):
         self._send_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """It is there."""
+        """Register the new connection and start the time limit for its first head."""
         super().connection_made(transport)
         self.conn.write = transport.write
         self.address = self.client[0] if self.client else ""
@@ -125,7 +129,7 @@ class Protocol(H11Protocol):
         self._head_timer = self.loop.call_later(self._all.head_s, self.cut)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Forget the connection and cancel its timers."""
         self._all.is_not_quiet(self)
         _cancel(self._head_timer)
         self._head_timer = None
@@ -134,7 +138,7 @@ class Protocol(H11Protocol):
         super().connection_lost(exc)
 
     def cut(self) -> None:
-        """End it at once; what is being answered is told that the client has gone."""
+        """Close the connection at once; a handler that is still answering sees that the client has disconnected."""
         self._drop_cycle()
         self._all.is_not_quiet(self)
         self.connections.discard(self)
@@ -148,7 +152,7 @@ class Protocol(H11Protocol):
             self.flow.resume_writing()
 
     def handle_events(self) -> None:
-        """Look at what has come."""
+        """Handle received bytes, and note whether a request is now under way."""
         super().handle_events()
         if self.transport.is_closing():
             return
@@ -162,7 +166,7 @@ class Protocol(H11Protocol):
             self._head_timer = self.loop.call_later(self._all.head_s, self.cut)
 
     def on_response_complete(self) -> None:
-        """The answer is written, as far as the client takes it."""
+        """Note that the answer is complete; the client may still have to read part of it."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._linger()
@@ -170,29 +174,29 @@ class Protocol(H11Protocol):
             self._all.is_quiet(self)
 
     def timeout_keep_alive_handler(self) -> None:
-        """No further request has come."""
+        """Close the connection, as no further request came in time."""
         super().timeout_keep_alive_handler()
         self._linger()
 
     def _linger(self) -> None:
-        """It is closed once all is written; who takes nothing does not keep it."""
+        """Limit the time that a closing connection waits for a client to read the remaining bytes."""
         if self.transport.get_write_buffer_size() and self._send_timer is None:
             self._send_timer = self.loop.call_later(self._all.send_s, self.cut)
 
     def pause_writing(self) -> None:
-        """The client does not take what is written."""
+        """Start the time limit, as the client does not read what is written."""
         super().pause_writing()
         if self._send_timer is None:
             self._send_timer = self.loop.call_later(self._all.send_s, self.cut)
 
     def resume_writing(self) -> None:
-        """The client takes it again."""
+        """Cancel the time limit, as the client reads again."""
         super().resume_writing()
         _cancel(self._send_timer)
         self._send_timer = None
 
     def send_400_response(self, msg: str) -> None:
-        """What has come is no HTTP. An answer that is under way ends without an error, for it has nobody to read it."""
+        """Answer bytes that are not HTTP. An answer under way ends without an error, since nobody can read it any more."""
         self._drop_cycle()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
@@ -208,11 +212,11 @@ class Protocol(H11Protocol):
                 super().shutdown()
             else:
                 self.cut()
-        except h11.LocalProtocolError:  # it is broken already
+        except h11.LocalProtocolError:  # the connection is already in h11's error state
             self.cut()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """There are no web sockets; who asks for one gets the answer without."""
+        """Log nothing: web sockets are not supported, and a request for one gets the ordinary answer."""
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

@@ -1,6 +1,7 @@
-"""Watches a scheduler: counts what it says, keeps its events and history, and looks after its health in the background.
+"""Watch a scheduler: count its output messages, keep its events and history, and check its health in the background.
 
-One `Monitor` for a `Backend`. Its own work is a task of the loop (`run`): once a second it looks what is due.
+A host makes one `Monitor` for its `Backend`. The periodic work is one task of the event loop (`run`), which once a second
+does whatever is due.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from .usage import tell_usage
 TICK_S = 1.0
 PARKED_EVERY_S = 10.0
 PARKED_NAMES = ("live", "no_node", "refused", "awaits_node", "awaits_placeholder", "awaits_gang")
-"""Why an ask is parked, by the numbers of `licorne.core.queues.ask`."""
+"""Why an ask is parked: the name at index i belongs to the value i of `Ask.parked` (`licorne.core.queues.ask`)."""
 
 
 class Monitor:
-    """What is known about the past of a scheduler, and its health.
+    """The past of a scheduler, as far as it is kept, and its health.
 
     Parameters:
         backend: the scheduler.
-        uuid: of this process, for readers of events (`InstanceUUID`).
-        health_interval_s: between two runs of the health checks; 0 or less: none (`health.checkInterval`).
-        event_capacity: how many events are kept (`event.ringBufferCapacity`); 0: none are made
+        uuid: identifies this process to readers of events (`InstanceUUID`).
+        health_interval_s: seconds between two runs of the health checks; 0 or less: no checks (`health.checkInterval`).
+        event_capacity: number of events kept (`event.ringBufferCapacity`); 0: no events are made
             (`event.trackingEnabled`: false).
-        log: where the usage of applications goes that have ended.
+        log: receives the usage summary of each application that ends.
     """
 
     def __init__(
@@ -56,21 +57,21 @@ class Monitor:
         self.latencies = Latencies()
         self.lag = LoopLag()
         self.gaps = Waits()
-        """Between two slices of the engine, while there was more to decide."""
+        """Seconds between two slices of the engine while there was more to decide."""
         self.decisions = 0
         self.ring = EventRing(uuid, max(event_capacity, 1))
         self.log_level: Callable[[], str] = lambda: "INFO"
-        """What is logged at least, as its host has it."""
+        """The lowest level that the host logs."""
         self.log_dropped: Callable[[], int] = lambda: 0
-        """Lines of its host's log that were not written."""
+        """Number of lines that the host's log has dropped."""
         self.tracks_events = event_capacity > 0
         self.history = History(backend.clock())
         self.health: health.Health | None = None
-        """The result of the last run; None before the first one ends, or where there are none."""
+        """The result of the last health check; None before the first one has ended, or if checks are disabled."""
         self.parked: dict[str, int] = {}
-        """Pending asks by why they are parked, as they were some seconds ago."""
+        """Number of pending asks by the reason why they are parked, as of the last count (every `PARKED_EVERY_S` seconds)."""
         self.errors = 0
-        """Failures of the scheduler itself."""
+        """Failures of the scheduler itself, that is bugs."""
         self.rate = 0.0
         """Decisions per second, over the last tick."""
         self._health_interval_s = health_interval_s
@@ -86,30 +87,30 @@ class Monitor:
         partition.on_end = partial(tell_usage, self._log, partition)
 
     def retune(self, *, health_interval_s: float, event_capacity: int, tracks_events: bool) -> None:
-        """Other settings, while it runs; events only if there is a recorder from the start on."""
+        """Apply changed settings at run time; events are made only if a recorder was installed at construction."""
         self._health_interval_s = health_interval_s
         self.ring.resize(max(event_capacity, 1))
         self.tracks_events = tracks_events
 
-    # -- what the host tells ---------------------------------------------------------------------------
+    # -- called by the host ----------------------------------------------------------------------------
 
     def on_outputs(self, rm_id: str, outputs: Sequence[Output]) -> None:
-        """The scheduler has told a resource manager this."""
+        """Count messages that the scheduler sent to a resource manager."""
         self.counts.count_outputs(rm_id, outputs)
 
     def cycle(self, seconds: float, made: int) -> None:
-        """A call of `schedule` took so long and made so many allocations."""
+        """Count a call of `schedule` that took `seconds` and made `made` allocations."""
         self.latencies.slice(seconds, made)
         self.decisions += made
 
     def failed(self) -> None:
-        """The scheduler failed: a bug."""
+        """Count a failure of the scheduler, which is a bug."""
         self.errors += 1
 
     # -- in the background -----------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Do the periodic work until the task is cancelled."""
         with self.lag.running():
             await self._tick()
 
@@ -128,12 +129,12 @@ class Monitor:
                 if 0 < self._health_interval_s <= now - checked:
                     checked = now
                     await self.check_health()
-            except Exception:  # noqa: BLE001  a bug, whatever it is; what else is watched goes on
+            except Exception:  # noqa: BLE001  a bug, but the other periodic work must go on
                 self.errors += 1
                 self._log.exception("watching failed")
 
     def tick(self) -> None:
-        """Do what is due by now and quickly done."""
+        """Do the due work that is quick: settle latencies, and once a minute record the history."""
         self.latencies.settle(self.backend.cluster.partitions())
         now = self.backend.clock()
         if self.history.is_due(now):
@@ -141,17 +142,17 @@ class Monitor:
             self.counts.forget_removed()
 
     def running(self) -> int:
-        """Applications that run."""
+        """Return the number of applications in state Running."""
         partitions = self.backend.partitions()
         return sum(str(app.state) == "Running" for partition in partitions for app in partition.applications.values())
 
     def containers(self) -> int:
-        """Allocations that there are."""
+        """Return the number of allocations."""
         partitions = self.backend.partitions()
         return sum(len(app.allocations) for partition in partitions for app in partition.applications.values())
 
     async def check_health(self) -> None:
-        """Run the health checks, in small steps."""
+        """Run the health checks, in small steps between which the loop serves others."""
         now = (self.errors, self.counts.nodes_refused)
         steps = health.run(self.backend, now[0] - self._seen[0], now[1] - self._seen[1])
         self._seen = now
@@ -160,7 +161,7 @@ class Monitor:
                 self.health = result
 
     async def count_parked(self) -> None:
-        """Count pending asks by why they are parked, in small steps."""
+        """Count the pending asks by the reason why they are parked, in small steps."""
         counted = dict.fromkeys(PARKED_NAMES, 0)
         apps = [app for partition in self.backend.partitions() for app in partition.applications.values()]
         async for app in paced(apps):

@@ -1,7 +1,8 @@
-"""REST and metrics in the loop of the service: where it listens, and to whom.
+"""The HTTP server of REST and metrics, in the event loop of the service.
 
-The application is that of `licorne.web.rest`; here it gets a server. It listens on loopback unless told otherwise;
-beyond that only with TLS and tokens, or if that is said by name (`insecure`).
+The application itself is made by `licorne.web.rest`; this module decides on which addresses it listens and which of them
+are safe. The default is loopback. Any other address requires TLS and tokens (or client certificates), unless the operator
+explicitly allows insecure operation (`insecure`).
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from .rest import Access, RequestLimits, make_app
 
 DEFAULT_ADDRESS = "127.0.0.1:9080"
 CONNECTIONS = 1000
-"""Connections at once; further ones are answered 503."""
+"""Most connections at once; further ones are answered 503."""
 HEADER_BYTES = 65_536
 GRACE_S = 2
-"""How long answers under way may take when the service ends."""
+"""Seconds that answers under way may take when the service ends."""
 RING_MAX = 10_000_000
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 
 
 class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is watched, and how much is kept: settings of docs/spec/events.md, section 4, and `health.checkInterval`.
+    """Settings of events and health checks: those of docs/spec/events.md, section 4, and `health.checkInterval`.
 
-    `tracks_events`: events are made (`event.trackingEnabled`). `health_interval_s` 0 or less: no health checks.
+    `tracks_events`: events are made (`event.trackingEnabled`). `health_interval_s`: seconds; 0 or less: no health checks.
     """
 
     health_interval_s: float = 30.0
@@ -54,7 +55,7 @@ class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def web_settings(texts: Mapping[str, str]) -> WebSettings:
-    """Read the settings; as in the original, what does not parse, and 0, means the default."""
+    """Read the settings; as in the original, a value that does not parse, or a number 0, means the default."""
     interval = parse_duration_ns(texts.get("health.checkInterval", ""))
     return WebSettings(
         health_interval_s=30.0 if interval is None else interval / 1e9,
@@ -73,10 +74,10 @@ def _number(texts: Mapping[str, str], key: str, default: int) -> int:
 
 
 class Web(msgspec.Struct, frozen=True, kw_only=True):
-    """REST of a service: where, for whom, and what.
+    """What the REST server of a service offers: addresses, tokens, limits.
 
-    `addresses`: `HOST:PORT` (port 0: a free one) or `unix:PATH`. `access`: the tokens. `old_queue_names`: metrics have also
-    the names of queues of old releases.
+    `addresses`: each `HOST:PORT` (port 0: any free port) or `unix:PATH`. `access`: the accepted tokens. `old_queue_names`:
+    metrics of queues are also exported under the names of old releases.
     """
 
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
@@ -85,10 +86,10 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     old_queue_names: bool = False
 
     def check(self, security: Security) -> None:
-        """Refuse what would be open to strangers.
+        """Refuse addresses that would be open to strangers.
 
         Raises:
-            SecurityError: an address beyond loopback without TLS and a token.
+            SecurityError: an address beyond loopback lacks TLS, or neither tokens nor client certificates are required.
         """
         exposed = security.exposed(self.addresses, tokens=self.access.wanted)
         if not exposed or security.insecure:
@@ -101,7 +102,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to who runs the loop, and knows its connections."""
+    """A uvicorn server that leaves signals to the owner of the loop and tracks its connections."""
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
@@ -109,7 +110,7 @@ class _Server(uvicorn.Server):
         self._connections = connections
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen. uvicorn's own way has no time limit for the beginning of TLS."""
+        """Listen. uvicorn's own method is replaced because it sets no time limit for the TLS handshake."""
         config, loop = self.config, asyncio.get_running_loop()
         await self.lifespan.startup()
 
@@ -127,7 +128,7 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening; answers under way have a moment."""
+        """Stop listening; answers under way get `GRACE_S` seconds, then their connections are closed."""
         cutting = asyncio.get_running_loop().call_later(GRACE_S, self._cut)
         await super().shutdown(sockets)
         cutting.cancel()
@@ -139,12 +140,12 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Nothing is captured."""
+        """Capture no signals."""
         yield
 
 
 class WebServer:
-    """Serves REST until it is stopped."""
+    """A REST server, from `start` to `stop`."""
 
     def __init__(
         self, web: Web, monitor: Monitor, security: Security, settings: WebSettings, log: Log, guesses: Guesses
@@ -169,21 +170,21 @@ class WebServer:
         self._tasks: list[asyncio.Task[None]] = []
         self._server: _Server | None = None
         self.addresses: list[str] = []
-        """Where it listens, once it has started."""
+        """The addresses it listens on, known once it has started."""
 
     def waiting(self) -> bool:
-        """Does somebody wait for an answer?"""
+        """Whether a client waits for an answer."""
         return self._counted.count > 0
 
     async def start(self) -> None:
-        """Listen, and watch from now on.
+        """Listen, and start the monitor.
 
         Raises:
-            SecurityError: an address that cannot be listened on, a certificate that cannot be used.
+            SecurityError: an address is not available, or a certificate is not usable.
         """
         config = uvicorn.Config(
             quiet(self._counted),
-            http=Protocol,  # made by `_Server.startup`
+            http=Protocol,  # never called by uvicorn: `_Server.startup` makes the protocols
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -214,7 +215,7 @@ class WebServer:
             self._log.warning("open to everybody, as insecure was said", addresses=exposed)
 
     def retune(self, settings: WebSettings, request_s: float, body_bytes: int) -> None:
-        """Other settings, while it runs."""
+        """Apply changed settings at run time."""
         limits = _limits(self._web, settings)
         self._app.limits = msgspec.structs.replace(limits, request_s=request_s, body_bytes=body_bytes)
         self._monitor.retune(
@@ -230,7 +231,7 @@ class WebServer:
             self._log.error("history and health checks have ended", exc_info=task.exception())
 
     async def stop(self) -> None:
-        """Stop listening, and end what is under way."""
+        """Stop listening, and end the requests and streams under way."""
         if self._server is None:
             return
         self._tasks[1].cancel()
@@ -284,7 +285,7 @@ def _listen_unix(path: Path) -> socket.socket:
     found = socket.socket(socket.AF_UNIX)
     try:
         if path.is_socket() and found.connect_ex(str(path)) == errno.ECONNREFUSED:
-            path.unlink()  # who listened there is dead
+            path.unlink()  # left behind by a process that no longer listens
             found.close()
             found = socket.socket(socket.AF_UNIX)
         found.bind(str(path))

@@ -1,13 +1,14 @@
-"""REST: what the scheduler knows, for people and tools (docs/spec/rest-api.md). `make_app` gives an ASGI application.
+"""REST: the scheduler's state for people and tools (docs/spec/rest-api.md). `make_app` returns an ASGI application.
 
 app         a request from its first byte to its answer: limits, compression, errors
 access      tokens and limits
 routing     from a path to its endpoint
 endpoints   the list of all endpoints
-handlers    what each of them answers; `debug`: about the process; `stream`: events as they come
+handlers    the answer of each endpoint; `debug`: those about the process; `stream`: events as they happen
+shared      answers that are shared by concurrent requests and cached
 objects     the JSON objects as types; `views`, `allocations`, `config`: made from the scheduler's objects
 pieces      large objects in pieces; `answers`: how pieces are sent
-openapi     the OpenAPI document; `page`: the same to read
+openapi     the OpenAPI document; `page`: the document as an HTML page
 """
 
 from __future__ import annotations

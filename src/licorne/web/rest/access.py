@@ -1,4 +1,4 @@
-"""Who may ask: tokens with one of two roles, and limits that keep one request from hurting the others."""
+"""Tokens with one of two roles, and limits that keep one request from disturbing the others."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Role = Literal["read", "admin"]
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The tokens that are known. Without any, everybody may do everything: for loopback only.
+    """The accepted tokens. Without any, every client may do everything, which is meant for loopback only.
 
-    A token is sent as `Authorization: Bearer TOKEN`. With one of `read_tokens` all may be looked at; changing anything
-    takes one of `admin_tokens`.
+    A token is sent as `Authorization: Bearer TOKEN`. One of `read_tokens` permits reading everything; a change needs one of
+    `admin_tokens`.
     """
 
     read_tokens: tuple[str, ...] = ()
@@ -24,15 +24,17 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wanted(self) -> bool:
-        """Is a token needed?"""
+        """Whether a token is required."""
         return bool(self.read_tokens or self.admin_tokens)
 
     def check(self, header: str, role: Role, *, origin: bool = False) -> None:
-        """Refuse who may not; `header` is that of the token, `origin`: the request is that of a page in a browser.
+        """Refuse a request that is not permitted.
+
+        `header` is the value of the Authorization header; `origin`: a page in a browser sent the request.
 
         Raises:
-            RestError: 401 without a token that is known, 403 where the token's role does not allow it, and for pages that
-            would change something where no token is wanted: any page that somebody looks at could.
+            RestError: 401 without an accepted token; 403 if the token's role does not permit the request. Also 403 if no token is
+                required and a page wants to change something, because any page that a user visits could do that.
         """
         if not self.wanted:
             if role == "admin" and origin:
@@ -50,13 +52,14 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request may take.
+    """Limits of requests.
 
-    `body_bytes`: the longest body, which is a configuration: 10,000 queues with their quotas take 0.8 MB; `request_s`: the time until an answer begins; `path_chars`: the longest path and query;
-    `streams`, `streams_per_host`: open streams of events, in all and per Host header (`event.maxStreams`,
-    `event.maxStreamsPerHost`); `send_s`: the time that a client may take to receive a piece of a stream;
-    `batch`: the most events of a batch (`event.RESTResponseSize`); `checks`: configurations that are checked at once;
-    `keep_s`: the longest that an answer which took long is given again though what it shows has changed, 0: never.
+    `body_bytes`: the longest body; a configuration of 10,000 queues with their quotas takes 0.8 MB. `request_s`: seconds
+    until an answer must begin. `path_chars`: the longest path and query together. `streams`, `streams_per_host`: open streams
+    of events, in all and per Host header (`event.maxStreams`, `event.maxStreamsPerHost`). `send_s`: seconds that a client may
+    take to receive a piece of a stream. `batch`: most events of a batch (`event.RESTResponseSize`). `checks`: most
+    configurations that are checked at once. `keep_s`: most seconds for which an answer that was slow to make is given again
+    although what it shows has changed; 0: never.
     """
 
     body_bytes: int = 1 << 20

@@ -1,4 +1,7 @@
-"""What the original tells of its language's run time, as far as Python has the like; else a refusal with the reason."""
+"""The original's endpoints about the run time of its language, answered as far as Python has an equivalent.
+
+An endpoint without one is refused with the reason.
+"""
 
 from __future__ import annotations
 
@@ -34,19 +37,19 @@ _TOP = 50
 
 
 async def version(_: Handlers, _call: Call) -> Response:
-    """What runs here."""
+    """Answer with the versions of licorne and Python, and whether the hot modules are compiled."""
     return json_response(
         objects.Version(version=licorne.__version__, compiled=compiled, python=platform.python_version())
     )
 
 
 async def stack(_: Handlers, _call: Call) -> Response:
-    """The stacks of all threads and tasks."""
+    """Answer with the stacks of all threads and tasks."""
     return PlainTextResponse(await COMMON.run(partial(_text, _stacks())))
 
 
 async def pprof(_: Handlers, call: Call) -> Response:
-    """A profile, if there is one of this name."""
+    """Answer with the profile of the name in the path; refuse a name without a profile."""
     name = call.variables["profile"]
     if name == "":
         lines = [f"/debug/pprof/{profile}" for profile in ("allocs", "cmdline", "heap", *_STACKS)]
@@ -66,12 +69,12 @@ async def pprof(_: Handlers, call: Call) -> Response:
 
 
 async def log_level(_: Handlers, _call: Call) -> Response:
-    """The level of the log, which the original has not had for long."""
+    """Refuse: the log level is set at the start; the original too dropped this endpoint after release 1.3."""
     refuse(404, "The level of the log is set when the scheduler is started (--log-level); this path is of release 1.3")
 
 
 def _stacks() -> list[tuple[str, traceback.StackSummary]]:
-    """Title and stack of each thread and task as they are now, oldest call first; the text of sources is not read yet."""
+    """Return title and current stack of each thread and task, oldest call first; source lines are not read yet."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     extract = partial(traceback.StackSummary.extract, limit=_TOP, lookup_lines=False)
     found = []
@@ -87,5 +90,5 @@ def _stacks() -> list[tuple[str, traceback.StackSummary]]:
 
 
 def _text(stacks: list[tuple[str, traceback.StackSummary]]) -> str:
-    """The stacks as text; this reads files."""
+    """Format the stacks. This reads source files, so it belongs into a thread."""
     return "".join(f"{title}:\n{''.join(stack.format())}\n" for title, stack in stacks)

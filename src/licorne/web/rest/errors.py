@@ -1,4 +1,4 @@
-"""Refusals, as clients see them (docs/spec/rest-api.md, section 1). No traceback is ever among them."""
+"""Error answers as clients see them (docs/spec/rest-api.md, section 1). They never contain a traceback."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STREAM_CLOSED = "Event stream was closed by the producer"
 
 
 class RestError(Exception):
-    """An answer that is an error object: a status and a text."""
+    """An error that is answered with an error object: a status, a text, and perhaps headers."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -30,5 +30,9 @@ class RestError(Exception):
 
 
 def refuse(status: int, message: str) -> NoReturn:
-    """End the request with an error object."""
+    """End the request with an error object.
+
+    Raises:
+        RestError: always.
+    """
     raise RestError(status, message)

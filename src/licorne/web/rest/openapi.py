@@ -1,4 +1,8 @@
-"""The OpenAPI 3.1 document of the REST interface, made from the endpoints and the types of their answers."""
+"""The OpenAPI 3.1 document of the REST interface.
+
+It is generated from the list of endpoints and from the types of their answers: summaries come from `Endpoint`, descriptions
+of objects from the docstrings in `objects`. So it cannot disagree with what is served.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ required. Memory is in bytes, vcore in thousandths, times are Unix nanoseconds u
 
 
 def document(endpoints: Iterable[Endpoint], *, tokens: bool = True) -> Map:
-    """The document."""
+    """Return the OpenAPI document. `tokens`: describe authentication by bearer token."""
     endpoints = list(endpoints)
     types = [endpoint.result for endpoint in endpoints if endpoint.result is not None]
     shapes, components = msgspec.json.schema_components([*types, objects.Failure], ref_template=_PREFIX + "{name}")

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a page on which a person can read it. The page needs no network and no script."""
+"""Endpoints of the OpenAPI document: as JSON, and as an HTML page for people that needs no network and no script."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ th{color:#9aa7b8}a{color:#7db5ff}}"""
 
 @cache
 def _document() -> Map:
-    from .endpoints import ENDPOINTS  # noqa: PLC0415  the list of endpoints has this one in it
+    from .endpoints import ENDPOINTS  # noqa: PLC0415  `endpoints` imports this module, whose handlers it lists
 
     return openapi.document(ENDPOINTS)
 
@@ -37,12 +37,12 @@ def _encoded() -> bytes:
 
 
 async def document(_: Handlers, _call: Call) -> Response:
-    """The document."""
+    """Answer with the OpenAPI document as JSON."""
     return Response(_encoded(), media_type=JSON)
 
 
 async def page(_: Handlers, _call: Call) -> Response:
-    """The document as a page."""
+    """Answer with the OpenAPI document as an HTML page."""
     headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
     return HTMLResponse(_page(), headers=headers)
 

@@ -1,8 +1,8 @@
-"""From a path to its endpoint, as the original does it (docs/spec/rest-api.md, section 1), and a little kinder.
+"""Find the endpoint of a path by the original's rules (docs/spec/rest-api.md, section 1), slightly more tolerant.
 
-Fixed parts count with their letter case, but another case, or a slash at the end, is answered with a redirect to the
-right path. A variable part is decoded, and then decoded again as query text, since the original wants `%` escaped twice;
-where that changes nothing, once is enough: `a%2Fb` and `a%252Fb` both mean `a/b`.
+Fixed parts of a path are case-sensitive, but a path in another case, or with a slash at the end, is redirected to the
+right one. A variable part is decoded, and then decoded again as query text, since the original wants `%` escaped twice;
+where the second decoding changes nothing, escaping once is enough: `a%2Fb` and `a%252Fb` both mean `a/b`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Call(msgspec.Struct):
-    """One request that has found its endpoint: the request, its variables, and these decoded only once."""
+    """A request whose endpoint is known: `variables` of the path as the original decodes them, `once`: decoded only once."""
 
     request: Request
     variables: Mapping[str, str]
@@ -30,7 +30,7 @@ class Call(msgspec.Struct):
     body: bytes = b""
 
     def query(self, name: str) -> str:
-        """A parameter of the query; empty if it is not there."""
+        """Return a parameter of the query; empty if it is missing."""
         return self.request.query_params.get(name, "")
 
 
@@ -38,7 +38,7 @@ Handler = Callable[["Handlers", Call], Awaitable[Response]]
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter of the query, for the OpenAPI document."""
+    """A parameter of the query, as the OpenAPI document describes it."""
 
     name: str
     text: str
@@ -46,9 +46,10 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A method and a path, what answers it, and what is to be said of it in the OpenAPI document.
+    """A method and a path with the handler that answers them, and their description for the OpenAPI document.
 
-    `result` is the type of a successful answer, None where it is text; `statuses` are those of error objects.
+    `result` is the type of a successful answer, None for text; `statuses` are the possible statuses of error objects;
+    `limited`: the answer must begin within `RequestLimits.request_s`.
     """
 
     method: str
@@ -65,9 +66,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a path means: the endpoints by method and the raw variables, or where it should have gone.
+    """The result of looking up a path: its endpoints by method and its raw variables, or the right path to redirect to.
 
-    `allow` names the methods of the path, for the header.
+    `allow` lists the methods of the path, for the `Allow` header.
     """
 
     by_method: Mapping[str, Endpoint] = {}
@@ -77,7 +78,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Routes:
-    """All endpoints, found by path."""
+    """All endpoints, indexed by the number of parts of their paths."""
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self.endpoints = tuple(endpoints)
@@ -87,7 +88,7 @@ class Routes:
             self._by_length.setdefault(len(parts), {}).setdefault(parts, {})[endpoint.method] = endpoint
 
     def find(self, raw_path: str) -> Match | None:
-        """The endpoints of a path as it was sent; None if there are none."""
+        """Return the endpoints of a path as it was sent; None if it has none."""
         parts = raw_path.split("/")[1:]
         found = self._match(parts, exact=True)
         if found is not None:
@@ -116,7 +117,7 @@ class Routes:
 
 
 def decoded(raw: str) -> tuple[str, str]:
-    """A variable part decoded as the original does it, and once only."""
+    """Return a variable part of a path decoded as the original does (twice), and decoded once."""
     once = unquote(raw, errors="replace")
     return unquote_plus(once, errors="replace"), once
 
