@@ -1,7 +1,7 @@
-"""Whether somebody waits for an answer of REST, so that decisions leave the loop a few more turns.
+"""Know whether a client waits for a REST answer, so that the engine yields more turns of the loop.
 
-A request goes through several turns of the loop: it is read, answered, written. With a slice of decisions in each of them,
-an answer that is made in a millisecond would take 30.
+A request takes several turns of the loop: it is read, answered, written. With a slice of decisions in each of them, an
+answer that is made in a millisecond would take 30.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import contextlib
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 TURNS = 3
-"""Turns of the loop that are left to others after a slice, beside the one that they always have."""
+"""Extra turns of the loop that the engine yields after a slice while a client waits."""
 PATIENT = ("/ws/v1/events/stream", "/debug/fullstatedump")
-"""Paths whose answers may take as long as they like: nobody hurries for them."""
+"""Paths whose answers last by design; the engine does not yield for them."""
 
 
 class Waiting:
-    """An ASGI application that counts the answers of another one which are under way."""
+    """An ASGI application that wraps another one and counts its answers under way."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self.count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Pass one request on, counting it unless its path is in `PATIENT`."""
         if scope["type"] != "http" or scope["path"] in PATIENT:
             await self._app(scope, receive, send)
             return
@@ -37,7 +37,7 @@ class Waiting:
 
 
 def quiet(app: ASGIApp) -> ASGIApp:
-    """The application, but that a request which is cancelled ends without an error: the server ends, and that is no fault."""
+    """Wrap an application so that a cancelled request ends without an error: the server is shutting down."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with contextlib.suppress(asyncio.CancelledError):

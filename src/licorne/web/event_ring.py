@@ -1,10 +1,10 @@
-"""The last events of all resource managers, numbered, for who asks later and for who listens now.
+"""A ring buffer of the latest events of all resource managers, for queries about the past and for live streams.
 
 Source: docs/spec/events.md, section 4.
 
-The core makes records, of one event or of many; here they are kept as they are, and made into events, in the form of the
-REST interface, when somebody reads them. IDs begin at 0 in each process and rise by 1; the process has a UUID of its
-own, so that a reader knows when the numbers have begun anew.
+The core makes records, of one event or of many. They are stored as they are, which is cheap, and become events in the form
+of the REST interface only when somebody reads them. IDs begin at 0 in each process and rise by 1; the process has a UUID,
+so that a reader notices when the numbers have begun anew.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from licorne.core.events.runs import Record, expand
 from licorne.si.events import Event, cut
 
 CAPACITY = 100_000
-"""Events kept (`event.ringBufferCapacity`)."""
+"""Number of events kept (`event.ringBufferCapacity`)."""
 STREAM_BUFFER = 1_000
-"""Events that wait for one stream; one more, and the stream is cut."""
+"""Most events that wait for one stream; one more, and the stream is cut."""
 PAGE = 256
-"""Events that are kept, and forgotten, together; a record of more is a page of its own."""
+"""Events that are stored, and dropped, together; a record of more events is a page of its own."""
 
 
 class AmountView(msgspec.Struct, frozen=True):
-    """A quantity of one resource type."""
+    """An amount of one resource type."""
 
     value: int
 
@@ -40,7 +40,7 @@ class ResourceView(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class EventRecord(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel", frozen=True):
-    """Something that happened. Enumerations are numbers; the time is in nanoseconds.
+    """An event. Enumerations are numbers; the time is in nanoseconds.
 
     Source: docs/spec/events.md, section 1.
     """
@@ -56,7 +56,7 @@ class EventRecord(msgspec.Struct, omit_defaults=True, kw_only=True, rename="came
 
 
 def record(event: Event) -> EventRecord:
-    """An event in the form of the REST interface."""
+    """Return an event in the form of the REST interface."""
     return EventRecord(
         type=int(event.type),
         object_id=event.object_id,
@@ -70,7 +70,7 @@ def record(event: Event) -> EventRecord:
 
 
 class PastEvents:
-    """Events that follow each other, made while they are read; each iteration begins anew."""
+    """A sequence of past events, expanded from records while it is read; each iteration starts at the first."""
 
     def __init__(self, records: list[Record], skipped: int, count: int) -> None:
         self._records = records
@@ -88,14 +88,14 @@ NOTHING = PastEvents([], 0, 0)
 
 
 class Listener:
-    """One stream's buffer. What is asked for of the past does not count as slowness, until it is taken."""
+    """The buffer of one stream. Past events that the client requested do not count towards `STREAM_BUFFER`."""
 
     def __init__(self, history: PastEvents) -> None:
         self.cut = False
-        """Nothing more comes: it was too slow, or there is another `reason`."""
+        """No more events come: the reader was too slow, or there is another `reason`."""
         self.reason = ""
         self.waiting = 0
-        """Events that are not taken yet, without those of the past."""
+        """Number of events not read yet, without the past ones that were requested."""
         self._history = history
         self._records: list[Record] = []
         self._news = asyncio.Event()
@@ -103,7 +103,7 @@ class Listener:
             self._news.set()
 
     def put(self, happened: Record) -> None:
-        """Something happened."""
+        """Append a record; if the buffer is full, fill it and cut the stream."""
         if self.cut:
             return
         room = STREAM_BUFFER - self.waiting
@@ -117,13 +117,13 @@ class Listener:
         self._news.set()
 
     def end(self, reason: str) -> None:
-        """Nothing more comes, for this reason."""
+        """End the stream for a reason; buffered events can still be read."""
         self.cut = True
         self.reason = self.reason or reason
         self._news.set()
 
     async def drain(self) -> Iterator[Event]:
-        """What is new; waits for it. Empty when the stream is cut."""
+        """Wait for events and return them; empty when the stream is cut."""
         await self._news.wait()
         self._news.clear()
         history, self._history = self._history, NOTHING
@@ -140,22 +140,22 @@ def _both(history: PastEvents, records: list[Record]) -> Iterator[Event]:
 
 
 class EventRing:
-    """The last events, and the streams that follow them."""
+    """The latest events, and the streams that follow them."""
 
     def __init__(self, uuid: str, capacity: int = CAPACITY) -> None:
         self.uuid = uuid
         self._capacity = capacity
         self._next = 0
-        self._floor = 0  # what is below was forgotten, however much room there is now
+        self._floor = 0  # events below this ID were dropped by a smaller capacity and do not return with a larger one
         self._starts = [0]  # the first ID of each page
         self._pages: list[list[Record]] = [[]]
         self._page = self._pages[0]
-        self._turn = PAGE  # the ID with which another page begins
+        self._turn = PAGE  # the ID with which the next page begins
         self.listeners: dict[Listener, str] = {}
-        """Streams, with the host that each was opened for."""
+        """The open streams, with the host that each was opened for."""
 
     def record(self, _rm_id: str, happened: Record) -> None:
-        """Keep what happened; the recorder of `Cluster`."""
+        """Store a record and pass it to the streams; this is the recorder of `Cluster`."""
         self._page.append(happened)
         self._next += happened.count
         if self._next >= self._turn:
@@ -165,7 +165,7 @@ class EventRing:
                 listener.put(happened)
 
     def _turn_page(self) -> None:
-        """Begin another page, and forget those that are all below the oldest ID that is kept."""
+        """Begin another page, and drop the pages that lie entirely below the lowest kept ID."""
         self._page = []
         self._pages.append(self._page)
         self._starts.append(self._next)
@@ -175,7 +175,7 @@ class EventRing:
             del self._pages[:gone], self._starts[:gone]
 
     def resize(self, capacity: int) -> None:
-        """Keep so many; the newest stay."""
+        """Keep at most `capacity` events from now on; the newest stay."""
         if capacity != self._capacity:
             self._floor = self.lowest
             self._capacity = capacity
@@ -184,23 +184,23 @@ class EventRing:
 
     @property
     def made(self) -> int:
-        """Events since the start."""
+        """Number of events since the start."""
         return self._next
 
     @property
     def lowest(self) -> int:
-        """The oldest ID that is kept."""
+        """The lowest ID that is kept."""
         return max(self._floor, self._next - self._capacity)
 
     def batch(self, start: int, count: int) -> tuple[PastEvents | None, int, int]:
-        """(events from this ID on, lowest ID, highest ID); None where the ID is outside of the range."""
+        """Return (events from this ID on, lowest ID, highest ID); None for the events if the ID is not kept."""
         lowest, highest = self.lowest, max(self._next - 1, 0)
         if not lowest <= start < self._next:
             return None, lowest, highest
         return self._past(start, min(start + count, self._next)), lowest, highest
 
     def _past(self, start: int, stop: int) -> PastEvents:
-        """The events from one ID up to another, both of which are there."""
+        """Return the events from `start` up to `stop` (exclusive), all of which must be kept."""
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, stop - 1)
         records = [happened for page in self._pages[first:last] for happened in page]
@@ -212,19 +212,19 @@ class EventRing:
         return PastEvents(records[at:], skipped, stop - start)
 
     def listen(self, host: str, count: int) -> Listener:
-        """Follow the events from now on, after the last `count` of the past."""
+        """Open a stream of the last `count` events and all that follow; `host` is the one that asked for it."""
         start = max(self.lowest, self._next - count)
         listener = Listener(self._past(start, self._next) if start < self._next else NOTHING)
         self.listeners[listener] = host
         return listener
 
     def end_all(self, reason: str) -> None:
-        """All streams end, with what waits for them and this reason."""
+        """End all streams for a reason; buffered events can still be read."""
         for listener in self.listeners:
             listener.end(reason)
 
     def leave(self, listener: Listener) -> None:
-        """The stream is over."""
+        """Close a stream."""
         self.listeners.pop(listener, None)
 
 

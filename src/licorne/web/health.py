@@ -1,8 +1,8 @@
-"""Is all well? The checks of the original (docs/spec/rest-api.md, "Health"), and that every invariant holds.
+"""The health checks: those of the original (docs/spec/rest-api.md, "Health"), and the invariants of the state.
 
-They run in the background, in small steps between which the scheduler goes on; what is answered is the result of the last
-run. A fault that is healed is healthy again: unlike the original, whose counters never fall, checks 1 and 2 count what
-happened since the run before.
+They run in the background, in small steps between which the scheduler works; a request is answered with the result of the
+last run. A fault that no longer exists counts as healthy: unlike in the original, whose counters never fall, checks 1 and 2
+count what happened since the previous run.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
 INTERVAL_S = 30.0
-"""Between two runs (`health.checkInterval`)."""
+"""Seconds between two runs (`health.checkInterval`)."""
 WHOLE_MAX = 5_000
-"""Nodes, applications and pending asks of a partition up to which it is also checked as a whole, which is done at once."""
+"""Nodes, applications and pending asks of a partition up to which it is also checked as a whole, in a single step."""
 NAMED_MAX = 20
-"""Objects that a message names."""
+"""Most objects that a message names."""
 
 
 class HealthCheck(msgspec.Struct, kw_only=True, rename="pascal"):
-    """One check."""
+    """The result of one check."""
 
     name: str
     succeeded: bool
@@ -46,7 +46,7 @@ class Health(msgspec.Struct, kw_only=True, rename="pascal"):
 
 
 class _Found:
-    """What a run has found so far, by check."""
+    """The findings of a run so far, by check."""
 
     def __init__(self) -> None:
         self.negative_partitions: list[str] = []
@@ -61,9 +61,9 @@ class _Found:
 
 
 def run(backend: Backend, errors: int, failed_nodes: int) -> Iterator[Health | None]:
-    """Run all checks; None after each step, the result at last.
+    """Run all checks; yield None after each step, and the result at the end.
 
-    `errors`, `failed_nodes`: errors of the scheduler, and nodes refused for want of a partition, since the last run.
+    `errors`, `failed_nodes`: errors of the scheduler, and nodes refused for lack of their partition, since the last run.
     """
     found = _Found()
     for partition in list(backend.partitions()):
@@ -107,7 +107,7 @@ def _nodes(partition: Partition, found: _Found) -> Iterator[None]:
 
 
 def _shrunk(capacity: Vec, free: Vec, allocated: Vec, occupied: Vec) -> bool:
-    """Only `free` is negative: the node shrank, or others use more than there is; no fault of the scheduler."""
+    """Whether only `free` is negative: the node shrank, or others use more than it has, which is no fault of the scheduler."""
     return min((*capacity.values(), *allocated.values(), *occupied.values()), default=0) >= 0 and not free.zero()
 
 
@@ -136,7 +136,7 @@ def _invariants(backend: Backend, partition: Partition, found: _Found) -> Iterat
         else:
             found.unchecked.append(full_name(partition))
     except validate.InvariantError as error:
-        if partition in backend.partitions():  # one that is gone meanwhile is being taken apart
+        if partition in backend.partitions():  # one that was removed meanwhile may be half dismantled
             found.contradictions.append(str(error))
 
 

@@ -1,8 +1,8 @@
-"""What an application has used, told in the log when it ends, for those who charge for it.
+"""Log the resource usage of an application when it ends, for accounting and billing.
 
 Source: docs/spec/events.md, section 6.
 
-The line is the original's, to the letter. Only applications that ever ran have one. What they use is added up by
+The line is the original's, to the letter. It is written only for applications that have started. The usage is summed by
 `licorne.core.inspection.usage_history`.
 """
 
@@ -22,13 +22,13 @@ LOGGER = "core.scheduler.application.usage"
 
 
 def tell_usage(log: Log, partition: Partition, app: Application) -> None:
-    """An application is Completed or Failed: a line in the log says what it has used, if it ever ran."""
+    """Log the usage of an application that is Completed or Failed, if it ever started."""
     if app.started_ns:
         log.info(summary(partition.owner, app), logger=LOGGER)
 
 
 def summary(rm_id: str, app: Application) -> str:
-    """The line; times are in milliseconds since 1970, usage is amount times seconds by instance type of the node."""
+    """Return the line; times are in milliseconds since 1970, usage is amount times seconds by instance type of the node."""
     past: PastUsage = app.past or PastUsage()
     fields = {
         "ApplicationID": _printable(app.id),
@@ -56,7 +56,7 @@ def _text(usage: Usage) -> str:
 
 
 def _printable(text: str) -> str:
-    """In one line, whatever a resource manager put into it."""
+    """Return the text if it is printable, else escaped, so that no resource manager can break the line."""
     return text if text.isprintable() else ascii(text)
 
 

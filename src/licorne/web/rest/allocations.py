@@ -1,4 +1,4 @@
-"""Applications, asks and allocations as objects of the REST interface."""
+"""Make REST objects from the scheduler's: applications, asks and allocations, with the reasons why asks wait."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 NEVER_STARTED_MS = -62_135_596_800_000
-"""The start of an application that never started, as the original has it: the year 1."""
+"""The start time of an application that never started, in milliseconds, as in the original: the year 1."""
 NO_QUOTA, NO_USER_QUOTA = "Not enough queue quota", "Not enough user quota"
 LOGGED_ASKS = 100
-"""Of so many asks of an application it is said why they wait; of further ones not, for that would take long."""
+"""The reasons for waiting are given for this many asks of an application; finding them for all would take long."""
 
 
 def allocation(alloc: Ask) -> objects.Allocation:
-    """An allocation; one that took a placeholder's place was requested when that was."""
+    """Return an allocation; one that replaced a placeholder has the request time of that placeholder."""
     requested, bound = alloc.replaced_ns or alloc.created, alloc.bound_ns
     return objects.Allocation(
         allocation_key=alloc.id,
@@ -51,7 +51,7 @@ def allocation(alloc: Ask) -> objects.Allocation:
 
 
 def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
-    """A pending ask, with why it waits."""
+    """Return a pending ask, with the reasons why it waits."""
     return objects.Ask(
         allocation_key=found.key,
         allocation_tags=dict(sorted(found.tags.items())) if found.tags else {},
@@ -71,7 +71,7 @@ def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
 
 
 def _stopped_by_queue(log: list[objects.LogEntry]) -> bool:
-    """Does the quota of a queue alone keep the ask out?
+    """Whether the quota of a queue, and no user limit, keeps the ask out.
 
     The original checks the user's limit first, marks the ask as attempted, and then checks the queue's quota.
     """
@@ -85,7 +85,7 @@ def _resource(found: Ask) -> dict[str, int]:
 
 
 def application(app: Application, home: Partition, name: str) -> objects.Application:
-    """An application without its asks and allocations; `name` is that of its partition."""
+    """Return an application without its asks and allocations; `name` is that of its partition."""
     waiting = app.state is ApplicationState.REJECTED
     return objects.Application(
         application_id=app.id,
@@ -112,7 +112,7 @@ def application(app: Application, home: Partition, name: str) -> objects.Applica
 
 
 def _moment(at_ns: int) -> str:
-    """RFC 3339, to the nanosecond."""
+    """Format a time by RFC 3339, to the nanosecond; empty if it is beyond the calendar."""
     seconds, rest = divmod(at_ns, 10**9)
     try:
         moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
@@ -137,7 +137,7 @@ def _usage(usage: Usage) -> dict[str, objects.Resources]:
 
 
 def _placeholders(app: Application) -> list[objects.Placeholders]:
-    """Placeholders by task group: all that were asked for, and what became of them; what is left of them lives."""
+    """Return the placeholders by task group: how many were asked for, replaced and timed out; the others are live."""
     if app.gang is None:
         return []
     return [
@@ -153,7 +153,7 @@ def _placeholders(app: Application) -> list[objects.Placeholders]:
 
 
 def asks(app: Application, home: Partition, *, nodes: bool) -> Iterator[objects.Ask]:
-    """Its pending asks in the order in which they are tried. `nodes`: say also what the nodes say to those that wait."""
+    """Yield the pending asks in the order in which they are tried. `nodes`: include why the nodes do not fit them."""
     counted: explain.Counted = {}
     whole = None if app.atomic is None else _log(home, explain.gang_reasons(home, app))
     for number, found in enumerate(app.requests.in_order()):
@@ -164,7 +164,7 @@ def asks(app: Application, home: Partition, *, nodes: bool) -> Iterator[objects.
 
 
 def allocations(app: Application) -> Iterator[objects.Allocation]:
-    """Its allocations by arrival."""
+    """Yield the allocations of an application in the order of their arrival."""
     for found in sorted(app.allocations.values(), key=attrgetter("seq")):
         yield allocation(found)
 
@@ -173,7 +173,7 @@ def allocations(app: Application) -> Iterator[objects.Allocation]:
 
 
 def log_of(home: Partition, found: Ask, counted: explain.Counted, *, nodes: bool) -> list[objects.LogEntry]:
-    """Why the ask waits, in the words of the original where it has some."""
+    """Return the reasons why the ask waits, in the original's wording where it has one."""
     if nodes:
         reasons = explain.reasons(home, found.app, found, counted)
     else:
@@ -224,7 +224,7 @@ def _said(reason: explain.Reason) -> str:
 
 
 def _of_preemption(reason: explain.Preemption) -> str:
-    """In the original's words, but for what it does not say."""
+    """Return the text for preemption, in the original's wording where it has one."""
     match reason.state, reason.detail:
         case "too young" | "preempted once", _:
             return "Preemption preconditions failed"

@@ -1,4 +1,4 @@
-"""Small computations that several objects share: headroom, percentages, durations as texts."""
+"""Computations that several REST objects need: amounts by name, headroom, percentages, durations as texts."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _SMALL = ((10**9, "s"), (10**6, "ms"), (10**3, "\u00b5s"))
 
 
 def by_name(amounts: Mapping[str, int]) -> dict[str, int]:
-    """The same amounts in the order of their names."""
+    """Return the amounts sorted by name."""
     order = _reordered(tuple(amounts))
     return dict(amounts) if order is None else {name: amounts[name] for name in order}
 
 
 @lru_cache(maxsize=1_000)
 def _reordered(names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The names in order; None if they are. There are few lists of them, for there are few types of resources."""
+    """Return the names sorted; None if they are already. The cache hits, as few combinations of resource types exist."""
     order = tuple(sorted(names))
     return None if order == names else order
 
 
 def listed(vec: Vec, types: Types) -> dict[str, int]:
-    """A vector of amounts as a map by name, zeros left out."""
+    """Return a vector of amounts as a map by name, without zeros."""
     return vec.named(types)
 
 
 def limits(vec: Vec | None, types: Types) -> dict[str, int]:
-    """A vector of limits as a map by name; types without a limit are left out, limits of zero are not."""
+    """Return a vector of limits as a map by name, without unlimited types; limits of zero are included."""
     if vec is None:
         return {}
     return by_name({types.names[d]: amount for d, amount in enumerate(vec.values()) if amount != UNLIMITED})
 
 
 def percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[str, int]:
-    """Used parts of each type of the capacity in percent, cut to an integer; of a capacity of zero, all or nothing."""
+    """Return the use of each type of the capacity in percent, rounded down; for a capacity of zero, 0 or 100."""
     found = {}
     for name, most in by_name(capacity).items():
         amount = used.get(name, 0)
@@ -55,17 +55,17 @@ def percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[str, i
 
 
 def used_percent(capacity: Mapping[str, int], used: Mapping[str, int]) -> dict[str, int]:
-    """The same for the types that are used; of others nothing is said."""
+    """Return the use of the capacity in percent, rounded down, for the types of which any is used."""
     return {name: share for name, share in percent(capacity, used).items() if used.get(name)}
 
 
 def plain(number: float) -> int | float:
-    """The number as the original writes it: a whole one without a fraction, `1` and not `1.0`."""
+    """Return the number as the original writes it: an integral one without a fraction, `1` and not `1.0`."""
     return int(number) if abs(number) < 1 << 53 and number.is_integer() else number
 
 
 def headroom(queue: Queue) -> dict[str, int]:
-    """What is left of every max from this queue up to root (the size of the cluster), never below zero."""
+    """Return what is left under every max from this queue up to root (the size of the cluster), at least zero."""
     found: dict[str, int] = {}
     for level in queue.lineage():
         maximum = level.max_resource()
@@ -80,7 +80,7 @@ def headroom(queue: Queue) -> dict[str, int]:
 
 @lru_cache(maxsize=1_000)
 def duration(length_ns: int) -> str:
-    """A duration as the original writes it: `30s`, `1m30s`, `1h0m0s`, `1.5s`, `0s`.
+    """Format a duration as the original does: `30s`, `1m30s`, `1h0m0s`, `1.5s`, `0s`.
 
     >>> duration(90 * 10**9), duration(0), duration(1_500_000)
     ('1m30s', '0s', '1.5ms')

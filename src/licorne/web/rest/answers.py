@@ -1,4 +1,4 @@
-"""How objects become answers: JSON in pieces, made a little at a time, so that a large answer stops nobody's work."""
+"""Turn objects into HTTP answers: JSON in pieces, made in small steps, so that a large answer does not hold the loop."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .objects import Failure
 
 JSON = "application/json; charset=UTF-8"
 WHOLE_MAX = 256 << 10
-"""Bytes up to which an answer is sent as a whole."""
+"""Bytes up to which an answer is sent in one piece; larger ones are streamed in pieces of about this size."""
 
 encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def cors(methods: str) -> dict[str, str]:
-    """The headers with which the original lets pages of other servers read it."""
+    """Return the headers by which the original permits pages of other origins to read an answer."""
     return {
         "Access-Control-Allow-Origin": "*",
         "Access-Control-Allow-Methods": methods,
@@ -31,23 +31,23 @@ def cors(methods: str) -> dict[str, str]:
 
 
 def json_response(body: object, status: int = 200) -> Response:
-    """An object as an answer."""
+    """Return an object as a JSON answer."""
     return Response(encode(body) + b"\n", status, media_type=JSON)
 
 
 def failure(status: int, message: str) -> Response:
-    """An error object as an answer."""
+    """Return an error object as an answer."""
     return json_response(Failure(status_code=status, message=message, description=message), status)
 
 
 def redirect(target: str) -> Response:
-    """The right path, for good."""
+    """Return a permanent redirect to the right path."""
     body = f'<a href="{escape(target)}">Moved Permanently</a>.\n\n'.encode()
     return Response(body, 301, {"Location": target}, media_type="text/html; charset=utf-8")
 
 
 def json_list(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
-    """A list of objects that come in pieces."""
+    """Yield the pieces of a JSON list, given the pieces of each item."""
     yield b"["
     first = True
     for pieces in items:
@@ -59,7 +59,7 @@ def json_list(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
 
 
 def spliced(head: bytes, parts: Iterable[tuple[str, Iterator[bytes]]]) -> Iterator[bytes]:
-    """An encoded object with further members, each given as its name and the pieces of its value."""
+    """Yield an encoded object extended by further members, each given as its name and the pieces of its value."""
     yield head[:-1]
     comma = b"" if head == b"{}" else b","
     for name, pieces in parts:
@@ -70,7 +70,7 @@ def spliced(head: bytes, parts: Iterable[tuple[str, Iterator[bytes]]]) -> Iterat
 
 
 async def in_pieces(pieces: Iterable[bytes]) -> Response:
-    """An answer from its pieces: sent as a whole if it is small, else as it is made."""
+    """Return an answer made of pieces: sent at once if it is small, else streamed while it is made."""
     made = _gathered(pieces)
     first = await anext(made, b"")
     if len(first) < WHOLE_MAX:
@@ -86,7 +86,7 @@ async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]
 
 
 async def _gathered(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """The pieces, joined to larger ones."""
+    """Join pieces to chunks of at least `WHOLE_MAX` bytes, in small steps; yield the chunks."""
     waiting: list[bytes] = []
     size = 0
     async for piece in paced(pieces):
@@ -99,7 +99,7 @@ async def _gathered(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def wants_gzip(scope: Scope) -> bool:
-    """Does the client take compressed answers?"""
+    """Whether the client accepts compressed answers."""
     for name, value in scope["headers"]:
         if name == b"accept-encoding":
             for item in value.decode("latin-1").lower().split(","):
@@ -110,7 +110,7 @@ def wants_gzip(scope: Scope) -> bool:
 
 
 def encoded(item: Any) -> Iterator[bytes]:
-    """One object as a single piece."""
+    """Yield one object, encoded, as a single piece."""
     yield encode(item)
 
 

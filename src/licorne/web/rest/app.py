@@ -1,7 +1,7 @@
 """The REST interface as an ASGI application: every request, from its first byte to its answer.
 
-What an endpoint says is in `handlers`; here is what all have in common: finding it, who may ask, limits, compression,
-the headers of the original, and that nothing but a plain error object ever reaches a client.
+The answers themselves are made in `handlers`. This module has what all endpoints share: routing, authorisation, limits,
+compression, the original's headers, and the rule that a client never sees more of a failure than a plain error object.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OnError = Callable[[str, Exception], None]
 
 
 def ignore(_path: str, _error: Exception) -> None:
-    """Nobody is told."""
+    """Ignore a failure: the default of `on_error`."""
 
 
 def make_app(
@@ -43,22 +43,22 @@ def make_app(
     old_queue_names: bool = False,
     on_error: OnError = ignore,
 ) -> RestApp:
-    """The REST interface of a monitored scheduler.
+    """Return the REST interface of a monitored scheduler.
 
     Parameters:
-        monitor: who watches the scheduler; its `run` must be running for history, health and rates.
-        access: tokens; without them everybody may do everything.
-        limits: what a request may take.
-        guesses: told of who is refused, and slows down who guesses.
-        old_queue_names: whether metrics have also the names of releases up to 1.3.
-        on_error: told of an endpoint's failure (path, exception), which is a bug; the client sees a plain 500.
+        monitor: watches the scheduler; its `run` must be running for history, health and rates.
+        access: the accepted tokens; without any, every client may do everything.
+        limits: limits of requests.
+        guesses: counts refused requests by address, and slows down clients that guess tokens.
+        old_queue_names: whether metrics are also exported under the names of releases up to 1.3.
+        on_error: called with (path, exception) when an endpoint fails, which is a bug; the client sees a plain 500.
     """
     handlers = Handlers(monitor, limits or RequestLimits(), old_queue_names=old_queue_names)
     return RestApp(handlers, Dispatcher(handlers, access or Access(), guesses or Guesses(), on_error))
 
 
 class Dispatcher:
-    """Answers requests."""
+    """The ASGI application below compression: routes, authorises and answers requests."""
 
     def __init__(self, handlers: Handlers, access: Access, guesses: Guesses, on_error: OnError) -> None:
         self._handlers = handlers
@@ -68,7 +68,7 @@ class Dispatcher:
         self._routes = Routes(ENDPOINTS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, or the life of the server."""
+        """Answer one request, or take part in the start and end of the server (ASGI lifespan)."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
@@ -98,7 +98,7 @@ class Dispatcher:
         if endpoint is None:
             return _plain("Method Not Allowed\n", 405, {"Allow": match.allow})
         response = await self._guarded(request, endpoint, match)
-        if response.status_code != 301:  # a redirect has none of them in the original, and what it leads to has
+        if response.status_code != 301:  # in the original a redirect has no such headers, but its target has
             for name, value in self._cors(raw_path, match.allow).items():
                 response.headers.setdefault(name, value)
         return response
@@ -122,12 +122,12 @@ class Dispatcher:
             return failure(503, f"The request took longer than {limits.request_s:g} s")
         except ClientDisconnect:
             return failure(400, "The client has gone")
-        except Exception as error:  # noqa: BLE001  a bug: the client learns that there is one, and no more
+        except Exception as error:  # noqa: BLE001  a bug: the client learns only that there is one
             self._on_error(endpoint.path, error)
             return failure(500, "Internal error")
 
     async def _check(self, request: Request, endpoint: Endpoint) -> None:
-        """Refuse who may not."""
+        """Refuse a request that is not permitted, after a pause for an address that has guessed tokens."""
         headers, address = request.headers, request.client.host if request.client else "unix"
         token = headers.get("authorization", "") if self._access.wanted else ""
         if token and not await self._guesses.pause(address):
@@ -140,12 +140,12 @@ class Dispatcher:
             raise
 
     def _cors(self, path: str, methods: str) -> dict[str, str]:
-        """The original lets any page read. What tells of the process and all of its state is for such pages only with a token."""
+        """Return the headers that let any page read the answer, as in the original; below `/debug/` only if tokens are required."""
         return {} if path.startswith(DEBUG) and not self._access.wanted else cors(methods)
 
 
 class RestApp:
-    """The whole application. It compresses what is large enough, once, for who wants it; streams of events never."""
+    """The whole application. Large answers are gzipped if the client accepts that, except streams of events."""
 
     def __init__(self, handlers: Handlers, app: ASGIApp) -> None:
         self._handlers = handlers
@@ -154,7 +154,7 @@ class RestApp:
 
     @property
     def limits(self) -> RequestLimits:
-        """What a request may take; may be replaced at any time."""
+        """The limits of requests; may be replaced at any time."""
         return self._handlers.limits
 
     @limits.setter
@@ -162,7 +162,7 @@ class RestApp:
         self._handlers.limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Answer one request, with compression if the client accepts it."""
         if scope["type"] == "http" and scope["path"] != STREAM_PATH and wants_gzip(scope):
             await self._gzip(scope, receive, send)
         else:
@@ -170,11 +170,15 @@ class RestApp:
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """The body, which must not be too long."""
+    """Read the body.
+
+    Raises:
+        RestError: 413, it is longer than `most` bytes.
+    """
     headers = request.headers
     length = headers.get("content-length", "")
     if not length and "transfer-encoding" not in headers:
-        return b""  # such a request has none
+        return b""  # by HTTP/1.1, a request with neither header has no body
     if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > most):
         raise RestError(413, f"The body is longer than {most} bytes")
     body = bytearray()

@@ -1,9 +1,9 @@
-"""The running configuration as the original shows it, and whether another one would be taken.
+"""The running configuration in the original's form, and verdicts on configurations that a client sends.
 
 Source: docs/spec/rest-api.md, "Config".
 
-What is shown is what was read, quantities as they were written, with what reading adds: root where it was left out, and
-the limits of a partition, which are root's. Which fields are shown though they are empty is as in the original.
+The running configuration is shown as it was read: quantities as they were written, plus what reading adds, which is root
+where it was left out, and the limits of a partition, which become root's. Which empty fields are shown is as in the original.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from .amounts import plain
 
 Map = dict[str, Any]
 DEADLOCK = {"DeadlockDetectionEnabled": False, "DeadlockTimeoutSeconds": 60}
-"""What the original watches its locks with; there is no lock here to watch."""
+"""The original's settings for watching its locks; constant here, as licorne has no locks."""
 
 
 def verdict(report: Report) -> objects.ConfigVerdict:
-    """Whether a configuration would be taken of which this was found."""
+    """Return whether a configuration would be accepted, from the report of its check."""
     return objects.ConfigVerdict(
         allowed=not report.faults,
         reason=str(report.faults[0]) if report.faults else "",
@@ -53,7 +53,7 @@ def verdict(report: Report) -> objects.ConfigVerdict:
 NO_PARTITION = objects.ConfigVerdict(
     allowed=False, reason="the configuration has no partition: all applications and nodes would be gone"
 )
-"""Of a configuration that is to replace another one: without partitions it is legal, and surely not meant."""
+"""The verdict on a new configuration without partitions, which is legal and surely not meant."""
 
 
 def _problem(found: Problem) -> objects.Problem:
@@ -68,7 +68,10 @@ def _problem(found: Problem) -> objects.Problem:
 
 
 def running(manager: RegisteredManager | None, extra: Mapping[str, str]) -> Map:
-    """The configuration of a resource manager, with the keys of the JSON form; without one, what is always there."""
+    """Return the configuration of a resource manager, with the keys of the JSON form.
+
+    Without a resource manager it has only the constant fields.
+    """
     if manager is None:
         return dict(DEADLOCK)
     text = manager.configuration.text
@@ -87,7 +90,7 @@ def running(manager: RegisteredManager | None, extra: Mapping[str, str]) -> Map:
 
 
 def as_yaml(config: Map) -> str:
-    """The YAML form: the same with keys in lower case, and without what is empty."""
+    """Return the YAML form of what `running` returns: keys in lower case, empty values left out."""
     out = io.StringIO()
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
@@ -97,7 +100,7 @@ def as_yaml(config: Map) -> str:
 
 
 _MAPS = ("Extra", "Properties", "ResourceWeights", "Guaranteed", "Max", "MaxResources")
-"""Values whose keys are the user's."""
+"""Values that are maps whose keys are the user's, and keep their case."""
 
 
 def _lower(value: Any) -> Any:
@@ -190,7 +193,7 @@ def _filter(found: RawFilter | None) -> Map:
 
 
 def _said(found: Map, *always: str) -> Map:
-    """The fields that the original shows: those that say something, and these, which it shows also when empty."""
+    """Return the fields that the original shows: the non-empty ones, and those named by `always`."""
     return {key: value for key, value in found.items() if value or key in always}
 
 

@@ -1,4 +1,4 @@
-"""All endpoints: method, path, who answers, and what the OpenAPI document says of it."""
+"""The list of all endpoints: method, path, handler, and their entries in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -198,4 +198,4 @@ _DEBUG = (
 )
 
 ENDPOINTS = (*_LISTS, *_APPLICATIONS, *_USAGE, *_CONFIGURATION, *_WATCHING, *_DEBUG)
-"""All there are. Of two with equally many parts the first that fits counts."""
+"""All endpoints. Of two that match a path with equally many parts, the first is taken."""

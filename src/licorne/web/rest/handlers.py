@@ -1,7 +1,7 @@
-"""What each endpoint answers (docs/spec/rest-api.md, section 2). Which path leads where is in `endpoints`.
+"""The answer of each endpoint (docs/spec/rest-api.md, section 2). `endpoints` maps paths to these methods.
 
-The order of checks is the original's: the syntax of names, the partition, the object. Everything is read in one step, or
-object by object in small steps where there may be many.
+The order of checks is the original's: the syntax of names, the partition, the object. State is read in one step, or,
+where there may be many objects, object by object in small steps between which the scheduler runs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _HOST = re.compile(r"[^\x21-\x7e]")
 
 
 class Handlers:
-    """The endpoints' answers, for one scheduler."""
+    """The handlers of all endpoints, for one scheduler."""
 
     def __init__(self, monitor: Monitor, limits: RequestLimits, *, old_queue_names: bool) -> None:
         self.monitor = monitor
@@ -67,13 +67,13 @@ class Handlers:
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
 
     async def shared(self, call: Call, make: Make, state: State = unknown) -> Response:
-        """An answer that may take long, and is then given to others too; and again while it would be the same."""
+        """Return an answer that may be slow to make: shared by concurrent requests, and cached while `state` is equal."""
         scope = call.request.scope
         asked = f"{scope['path']} {call.variables} {scope['query_string']!r}"
         return await self._shared.answer(asked, make, compress=wants_gzip(scope), state=state)
 
     def _state(self, partition: Partition, apps: Collection[Application] = ()) -> State:
-        """What an answer is made of that shows things of a partition; why asks wait is told with the time."""
+        """Return the state of an answer about a partition. The reasons why asks wait depend on the time, so it is included."""
 
         def state() -> object:
             waits = any(app.asks for app in apps)
@@ -82,13 +82,17 @@ class Handlers:
         return state
 
     def _pieces(self, partition: Partition, what: str) -> Pieces:
-        """What is kept of a list of this partition."""
+        """Return the cached pieces of a list of this partition; `what` names the list."""
         return self._kept.setdefault(partition, {}).setdefault(what, Pieces())
 
     # -- finding things --------------------------------------------------------------------------------
 
     def partition(self, call: Call) -> Partition:
-        """The partition that the path names."""
+        """Return the partition that the path names.
+
+        Raises:
+            RestError: 400 without a name; 404 if the name is unknown or ambiguous.
+        """
         name = call.variables["partition"] or refuse(400, errors.MISSING)
         found = self.backend.find_partition(name)
         if isinstance(found, Partition):
@@ -98,7 +102,11 @@ class Handlers:
         return refuse(404, errors.PARTITION_NOT_FOUND)
 
     def queue(self, call: Call) -> tuple[Partition, Queue]:
-        """The queue that the path names."""
+        """Return the queue that the path names, with its partition.
+
+        Raises:
+            RestError: 400 without a legal name; 404 if the partition or the queue is unknown.
+        """
         path = call.variables["queue"] or refuse(400, errors.MISSING)
         if not all(legal_queue_name(part) for part in path.split(".")):
             refuse(400, INVALID_QUEUE_NAME)
@@ -107,7 +115,11 @@ class Handlers:
         return partition, found or refuse(404, errors.QUEUE_NOT_FOUND)
 
     def manager(self, call: Call) -> RegisteredManager | None:
-        """The resource manager that the query names, else the first; None if there is none."""
+        """Return the resource manager that the query names, else the first; None if there is none.
+
+        Raises:
+            RestError: 404 if the named one is unknown.
+        """
         managers = self.backend.managers()
         wanted = call.query("rm")
         if wanted:
@@ -117,40 +129,40 @@ class Handlers:
     # -- lists -----------------------------------------------------------------------------------------
 
     async def clusters(self, call: Call) -> Response:
-        """All partitions, with what is known of their resource managers."""
+        """Answer with all partitions and what is known of their resource managers."""
         return json_response([views.cluster(self.backend, found) for found in self.backend.partitions()])
 
     async def partitions(self, call: Call) -> Response:
-        """All partitions."""
+        """Answer with all partitions."""
         found = list(self.backend.partitions())
         return await self.shared(call, lambda: json_list(encoded(views.partition(self.backend, one)) for one in found))
 
     async def placement_rules(self, call: Call) -> Response:
-        """The placement rules of a partition."""
+        """Answer with the placement rules of a partition."""
         return json_response(views.rules(self.partition(call)))
 
     async def queues(self, call: Call) -> Response:
-        """The whole tree of queues."""
+        """Answer with the whole tree of queues."""
         partition = self.partition(call)
         pieces = self._pieces(partition, "queues")
         name = self.backend.shown_name(partition)
         return await self.shared(call, lambda: tree_pieces(partition.tree.root, name, pieces), self._state(partition))
 
     async def one_queue(self, call: Call) -> Response:
-        """One queue, with all below it if that is asked for."""
+        """Answer with one queue, or with its whole subtree if the query has `subtree`."""
         _, found = self.queue(call)
         if "subtree" in call.request.query_params:
             return await self.shared(call, lambda: queue_pieces(found, ""))
         return json_response(views.queue(found))
 
     async def nodes(self, call: Call) -> Response:
-        """All nodes of a partition."""
+        """Answer with all nodes of a partition."""
         partition = self.partition(call)
         pieces = self._pieces(partition, "nodes")
         return await self.shared(call, lambda: node_pieces(partition, pieces), self._state(partition))
 
     async def one_node(self, call: Call) -> Response:
-        """One node."""
+        """Answer with one node."""
         partition = self.partition(call)
         name = call.variables["node"] or refuse(400, errors.MISSING)
         found = partition.nodes.get(name) or partition.nodes.get(call.once["node"])
@@ -159,19 +171,19 @@ class Handlers:
     # -- applications ----------------------------------------------------------------------------------
 
     async def queue_applications(self, call: Call) -> Response:
-        """The active applications of a leaf queue; of a parent, none."""
+        """Answer with the active applications of a leaf queue; a parent queue has none."""
         partition, queue = self.queue(call)
         return await self._applications(call, partition, queue.apps.values())
 
     async def queue_applications_by_state(self, call: Call) -> Response:
-        """The same by state, which may only be `active`."""
+        """Answer with the applications of a leaf queue by state, which may only be `active`."""
         partition, queue = self.queue(call)
         if call.variables["state"].lower() != "active":
             refuse(400, "Only following application states are allowed: active")
         return await self._applications(call, partition, _of_status(queue.apps.values(), call.query("status")))
 
     async def applications_by_state(self, call: Call) -> Response:
-        """The applications of a partition that are active, have completed or failed, or were rejected."""
+        """Answer with the applications of a partition that are active, have completed or failed, or were rejected."""
         state = call.variables["state"].lower()
         partition = self.partition(call)
         if state == "active":
@@ -186,12 +198,12 @@ class Handlers:
         return await in_pieces(json_list(encoded(rejection_view(one, name)) for one in list(partition.rejected)))
 
     async def queue_application(self, call: Call) -> Response:
-        """One application, which must be in this queue."""
+        """Answer with one active application, which must be in the queue of the path."""
         partition, queue = self.queue(call)
         return await self._application(partition, call, queue)
 
     async def application(self, call: Call) -> Response:
-        """One application that is active."""
+        """Answer with one active application."""
         return await self._application(self.partition(call), call, None)
 
     async def _application(self, partition: Partition, call: Call, queue: Queue | None) -> Response:
@@ -214,13 +226,13 @@ class Handlers:
     # -- users and groups ------------------------------------------------------------------------------
 
     async def users(self, call: Call) -> Response:
-        """What all users use."""
+        """Answer with the usage of all users."""
         partition = self.partition(call)
         pieces = self._pieces(partition, "users")
         return await self.shared(call, lambda: user_pieces(partition, pieces), self._state(partition))
 
     async def user(self, call: Call) -> Response:
-        """What one user uses."""
+        """Answer with the usage of one user."""
         name = call.variables["user"] or refuse(400, errors.MISSING)
         if not USER_NAME.fullmatch(name):
             refuse(400, "Invalid user name")
@@ -229,7 +241,7 @@ class Handlers:
         return json_response(views.user_usage(partition, name, trackers))
 
     async def groups(self, call: Call) -> Response:
-        """What all groups use."""
+        """Answer with the usage of all groups."""
         partition = self.partition(call)
         found = partition.limits.groups()
         return await self.shared(
@@ -239,7 +251,7 @@ class Handlers:
         )
 
     async def group(self, call: Call) -> Response:
-        """What one group uses."""
+        """Answer with the usage of one group."""
         name = call.variables["group"] or refuse(400, errors.MISSING)
         if not GROUP_NAME.fullmatch(name):
             refuse(400, "Invalid group name")
@@ -250,19 +262,19 @@ class Handlers:
     # -- history, health, utilisation ------------------------------------------------------------------
 
     async def app_history(self, call: Call) -> Response:
-        """Running applications, minute by minute."""
+        """Answer with the number of running applications, minute by minute."""
         return json_response(views.app_history(self.monitor))
 
     async def container_history(self, call: Call) -> Response:
-        """Containers, minute by minute."""
+        """Answer with the number of containers, minute by minute."""
         return json_response(views.container_history(self.monitor))
 
     async def health(self, call: Call) -> Response:
-        """The result of the last health check."""
+        """Answer with the result of the last health check."""
         return json_response(self.monitor.health or refuse(404, errors.HEALTH_NOT_AVAILABLE))
 
     async def node_utilizations(self, call: Call) -> Response:
-        """How full the nodes are."""
+        """Answer with the nodes in ten buckets of utilisation, by resource type."""
         found = []
         for partition in list(self.backend.partitions()):
             view = objects.PartitionNodesUtilization(
@@ -275,7 +287,7 @@ class Handlers:
         return json_response(found)
 
     async def metrics(self, call: Call) -> Response:
-        """The metrics, in Prometheus' text format."""
+        """Answer with the metrics in Prometheus' text format."""
         found = metrics.Snapshot()
         async for _ in paced(metrics.fill(found, self.monitor, old_queue_names=self._old_queue_names)):
             pass
@@ -285,7 +297,7 @@ class Handlers:
     # -- configuration ---------------------------------------------------------------------------------
 
     async def config(self, call: Call) -> Response:
-        """The running configuration, as YAML or JSON."""
+        """Answer with the running configuration, as YAML or, if the client accepts exactly that, as JSON."""
         shown = await self._running(self.manager(call))
         if call.request.headers.get("accept", "") == "application/json":
             return json_response(shown)
@@ -306,7 +318,7 @@ class Handlers:
         return known[1]
 
     async def validate_conf(self, call: Call) -> Response:
-        """Whether a configuration would be taken."""
+        """Answer whether a configuration would be accepted."""
         async with self._checks:
             checked = self._checked(call, to_apply=False)
             return json_response(await unless_gone(call.request.receive, checked))
@@ -315,7 +327,7 @@ class Handlers:
         return configs.verdict(await self.backend.check(call.body.decode("utf-8", "replace"), to_apply))
 
     async def _read(self, text: str, found: objects.ConfigVerdict) -> objects.ConfigVerdict:
-        """A verdict on a configuration that is legal: has it too many queues for this service?"""
+        """Read a configuration that was found legal, and refuse it if it has too many queues for this service."""
         await self.backend.prepare(text)
         try:
             self.backend.cluster.read(text)
@@ -324,7 +336,7 @@ class Handlers:
         return found
 
     async def change_config(self, call: Call) -> Response:
-        """Apply another configuration, checked whole, or change nothing."""
+        """Apply another configuration if all of it is valid; otherwise change nothing."""
         manager = self.manager(call) or refuse(404, "No resource manager is registered")
         found = await self._checked(call, to_apply=True)
         if not found.allowed:
@@ -352,7 +364,7 @@ class Handlers:
     # -- events ----------------------------------------------------------------------------------------
 
     async def event_batch(self, call: Call) -> Response:
-        """Past events, from an ID on."""
+        """Answer with past events, from an ID on."""
         if not self.monitor.tracks_events:
             refuse(500, errors.TRACKING_DISABLED)
         most = self.limits.batch
@@ -368,7 +380,7 @@ class Handlers:
         return await in_pieces(_with(encode(head), "EventRecords", pieces))
 
     async def event_stream(self, call: Call) -> Response:
-        """Events as they come, a line for each."""
+        """Answer with a stream of events as they happen, one line for each."""
         if not self.monitor.tracks_events:
             refuse(500, errors.TRACKING_DISABLED)
         count = parse_uint(call.query("count"), 0)
@@ -379,17 +391,17 @@ class Handlers:
             refuse(503, errors.TOO_MANY_STREAMS)
         return StreamResponse(ring, ring.listen(host, count), self.limits.send_s)
 
-    # -- the whole -------------------------------------------------------------------------------------
+    # -- all of the state ------------------------------------------------------------------------------
 
     async def full_state(self, call: Call) -> Response:
-        """All of the state."""
+        """Answer with all of the state."""
         managers = self.backend.managers()
         config = await self._running(managers[0] if managers else None)
         history = views.app_history(self.monitor), views.container_history(self.monitor)
         return await in_pieces(state_pieces(self.monitor, config, *history))
 
     async def moved(self, call: Call) -> Response:
-        """An old path."""
+        """Redirect an old path to the one below `/debug/`."""
         return redirect("/debug/" + call.request.url.path.rpartition("/")[2])
 
 

@@ -1,4 +1,4 @@
-"""Numbers of queries, refused in the words of the original."""
+"""Parse numbers of a query. Errors have the original's wording."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _MOST = (1 << 64) - 1
 
 
 def parse_uint(text: str, default: int) -> int:
-    """A number of 64 bits without a sign; the default if nothing is there.
+    """Parse an unsigned 64-bit integer; an empty text means the default.
 
     Raises:
-        RestError: 400, it is no such number.
+        RestError: 400, the text is no such number.
     """
     if not text:
         return default

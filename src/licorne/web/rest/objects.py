@@ -1,8 +1,8 @@
 """The JSON objects of the REST interface, as types (docs/spec/rest-api.md, section 3): names, units, what is left out.
 
-A field with a default is left out where it has it; a field without one is always there. Resources are maps from type to
-an integer: memory in bytes, vcore in thousandths, the rest as counted. Times are Unix nanoseconds unless said otherwise.
-The OpenAPI document is made from these types.
+A field with a default is left out where it has that value; a field without one is always present. Resources are maps from
+type to an integer: memory in bytes, vcore in thousandths, other types as counted. Times are Unix nanoseconds unless said
+otherwise. The OpenAPI document is made from these types, and shows their docstrings as descriptions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Resources = dict[str, int]
 
 
 class View(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel"):
-    """What all objects share: names in camel case, zero fields left out."""
+    """Base of all objects: names in camel case, fields with default values left out."""
 
 
 class Failure(View, rename=None, kw_only=True):
@@ -29,7 +29,7 @@ class Failure(View, rename=None, kw_only=True):
 
 
 class Cluster(View, kw_only=True):
-    """A partition, as the first page lists it. `clusterName` is always `kubernetes`."""
+    """A partition, as an entry of the list of clusters. `clusterName` is always `kubernetes`."""
 
     start_time: int = 0
     rm_build_information: list[dict[str, str]] = []
@@ -38,7 +38,7 @@ class Cluster(View, kw_only=True):
 
 
 class Capacity(View, kw_only=True):
-    """`utilization` is in percent."""
+    """Capacity of a partition and its use; `utilization` is in percent."""
 
     capacity: Resources = {}
     used_capacity: Resources = {}
@@ -46,14 +46,14 @@ class Capacity(View, kw_only=True):
 
 
 class NodeSortingPolicy(View, kw_only=True):
-    """`fair` or `binpacking`."""
+    """How nodes are ordered: `type` is `fair` or `binpacking`."""
 
     type: str = ""
     resource_weights: dict[str, int | float] = {}
 
 
 class Partition(View, kw_only=True):
-    """A partition. `clusterId` is its resource manager; `applications` counts by state, and in `total`."""
+    """A partition. `clusterId` is its resource manager; `applications` has counts by state, and in `total`."""
 
     cluster_id: str
     name: str
@@ -69,7 +69,7 @@ class Partition(View, kw_only=True):
 
 
 class Template(View, kw_only=True):
-    """What a dynamic leaf below the queue gets."""
+    """Settings that dynamic leaf queues below the queue get."""
 
     max_applications: int = 0
     max_resource: Resources = {}
@@ -112,7 +112,7 @@ class Queue(View, kw_only=True):
 
 
 class LogEntry(View, kw_only=True):
-    """Why an ask was not placed, last seen when."""
+    """A reason why an ask is not placed, and when it was last seen."""
 
     message: str = ""
     last_occurrence: int = 0
@@ -139,7 +139,7 @@ class Ask(View, kw_only=True):
 
 
 class Allocation(View, kw_only=True):
-    """An allocation. `allocationDelay` is the time from request to allocation."""
+    """An allocation. `allocationDelay` is the time from request to allocation, in nanoseconds."""
 
     allocation_key: str
     allocation_tags: dict[str, str] = {}
@@ -158,7 +158,7 @@ class Allocation(View, kw_only=True):
 
 
 class ForeignAllocation(View, kw_only=True):
-    """What another scheduler has placed on a node."""
+    """An allocation of another scheduler on a node."""
 
     allocation_key: str
     allocation_tags: dict[str, str] = {}
@@ -170,14 +170,14 @@ class ForeignAllocation(View, kw_only=True):
 
 
 class StateChange(View, kw_only=True):
-    """When an application entered a state."""
+    """The time at which an application entered a state."""
 
     time: int = 0
     application_state: str = ""
 
 
 class Placeholders(View, kw_only=True):
-    """The placeholders of a task group."""
+    """The placeholders of a task group: `count` were asked for, some of which were replaced or timed out."""
 
     task_group_name: str = ""
     count: int = 0
@@ -222,7 +222,7 @@ class Application(View, kw_only=True):
 
 
 class Node(View, kw_only=True):
-    """A node. `occupied` is what other schedulers use; `utilized` is in percent, of our allocations only."""
+    """A node. `occupied` is the use by other schedulers; `utilized` is in percent, of this scheduler's allocations only."""
 
     node_id: str = msgspec.field(name="nodeID")
     host_name: str = ""
@@ -241,7 +241,7 @@ class Node(View, kw_only=True):
 
 
 class Usage(View, kw_only=True):
-    """What a user or group uses at a queue, and may use there."""
+    """Usage of a user or group at a queue, with its limits there."""
 
     queue_path: str
     resource_usage: Resources = {}
@@ -252,7 +252,7 @@ class Usage(View, kw_only=True):
 
 
 class UserUsage(View, kw_only=True):
-    """What a user uses. `groups` maps applications to the group that counts for each."""
+    """Usage of a user. `groups` maps applications to the group that each is counted for."""
 
     user_name: str
     groups: dict[str, str] = {}
@@ -260,7 +260,7 @@ class UserUsage(View, kw_only=True):
 
 
 class GroupUsage(View, kw_only=True):
-    """What a group uses."""
+    """Usage of a group."""
 
     group_name: str
     applications: list[str] = []
@@ -268,7 +268,7 @@ class GroupUsage(View, kw_only=True):
 
 
 class RuleFilter(View, kw_only=True):
-    """Whom a placement rule serves."""
+    """The users and groups that a placement rule applies to."""
 
     type: str
     user_list: list[str] = []
@@ -278,7 +278,7 @@ class RuleFilter(View, kw_only=True):
 
 
 class Rule(View, kw_only=True):
-    """A placement rule, and the one that makes its parent queue."""
+    """A placement rule, with the rule that decides on the parent queue."""
 
     name: str
     parameters: dict[str, str] = {}
@@ -287,21 +287,21 @@ class Rule(View, kw_only=True):
 
 
 class AppHistory(View, kw_only=True):
-    """Running applications at a moment; the count is a text."""
+    """Number of running applications at a moment, as a text."""
 
     timestamp: int
     total_applications: str
 
 
 class ContainerHistory(View, kw_only=True):
-    """Containers at a moment; the count is a text."""
+    """Number of containers at a moment, as a text."""
 
     timestamp: int
     total_containers: str
 
 
 class Bucket(View, kw_only=True):
-    """Nodes whose use of a resource type lies in this range."""
+    """Nodes whose use of a resource type lies in one range of percentages."""
 
     bucket_name: str = ""
     num_of_nodes: int = 0
@@ -309,14 +309,14 @@ class Bucket(View, kw_only=True):
 
 
 class NodesUtilization(View, kw_only=True):
-    """How many nodes are how full, in ten buckets."""
+    """Nodes by their use of a resource type, in ten buckets."""
 
     type: str = ""
     utilization: list[Bucket] = []
 
 
 class PartitionNodesUtilization(View, kw_only=True):
-    """The same, for all resource types of a partition."""
+    """Nodes by their use of each resource type of a partition, in ten buckets."""
 
     cluster_id: str
     partition: str
@@ -335,7 +335,7 @@ class Problem(View, kw_only=True):
 
 
 class ConfigVerdict(View, kw_only=True):
-    """Whether a configuration would be taken; `reason` is the first fault. `problems` and `warnings`: all that was found."""
+    """Whether a configuration would be accepted; `reason` is the first fault, `problems` and `warnings` are all findings."""
 
     allowed: bool
     reason: str = ""
@@ -344,7 +344,7 @@ class ConfigVerdict(View, kw_only=True):
 
 
 class EventBatch(View, rename="pascal", kw_only=True):
-    """Events from an ID on. Null: the ID lies outside of the range that is given."""
+    """Events from an ID on. `EventRecords` is null if the ID lies outside of the range that is given."""
 
     instance_uuid: str = msgspec.field(name="InstanceUUID")
     lowest_id: int = msgspec.field(name="LowestID")
@@ -373,14 +373,14 @@ class PartitionNodes(View, kw_only=True):
 
 
 class OpenStream(View, kw_only=True):
-    """A stream of events that is open."""
+    """An open stream of events."""
 
     name: str = ""
     host: str = ""
 
 
 class Version(View, kw_only=True):
-    """What runs here."""
+    """The version of licorne and of its Python, and whether the hot modules are compiled."""
 
     version: str
     compiled: bool
@@ -388,14 +388,14 @@ class Version(View, kw_only=True):
 
 
 class PartitionHolds(View, kw_only=True):
-    """The nodes that gangs hold while they wait for others, which is licorne's own (`licorne.core.inspection.dump.holds`)."""
+    """The nodes that gangs hold while they wait for others: an addition of licorne (`licorne.core.inspection.dump.holds`)."""
 
     partition: str
     holds: list[dict[str, Any]]
 
 
 class FullState(View, kw_only=True):
-    """All of the state. Its parts are read one after the other while the scheduler works, each object at one moment."""
+    """The whole state. Each object is consistent in itself; the scheduler works while one after the other is read."""
 
     timestamp: int
     partitions: list[Partition] = []

@@ -1,4 +1,7 @@
-"""Large objects as pieces of JSON: applications with many allocations, trees of queues, the whole state."""
+"""Large objects as pieces of JSON: applications with many allocations, trees of queues, the full state dump.
+
+In pieces, so that neither encoding nor memory has to cope with the whole object at once.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
 LEVELS = {"WARNING": "warn", "CRITICAL": "fatal"}
-"""Levels of the log whose names are others in the original, where all are in lower case."""
+"""Log levels that the original names differently; its other names are these in lower case."""
 WHOLE_MAX = 100
 """Asks and allocations up to which an application is one piece."""
 
 
 def application_pieces(app: Application, home: Partition, name: str, *, nodes: bool) -> Iterator[bytes]:
-    """An application with its asks and allocations; `nodes`: asks tell what nodes say to them."""
+    """Yield an application with its asks and allocations; `nodes`: each ask also says why nodes do not fit it."""
     view = allocations.application(app, home, name)
     if len(app.asks) + len(app.allocations) <= WHOLE_MAX:
         view.requests = list(allocations.asks(app, home, nodes=nodes))
@@ -43,7 +46,7 @@ def application_pieces(app: Application, home: Partition, name: str, *, nodes: b
 
 
 def rejection_view(found: Rejection, name: str) -> objects.Application:
-    """An application that was refused."""
+    """Return a refused application as an object of the REST interface."""
     state = str(ApplicationState.REJECTED)
     return objects.Application(
         application_id=found.application_id,
@@ -63,13 +66,13 @@ def rejection_view(found: Rejection, name: str) -> objects.Application:
 
 
 def tree_pieces(root: Queue, name: str, kept: Pieces) -> Iterator[bytes]:
-    """A queue with all below it, of which only those are made that have changed since the last time."""
+    """Yield a queue with its subtree; a queue that has not changed comes from the cached pieces."""
     with kept.making() as piece:
         yield from queue_pieces(root, name, piece)
 
 
 def queue_pieces(queue: Queue, name: str, piece: Piece | None = None) -> Iterator[bytes]:
-    """A queue with all below it. `piece`: what gives a queue as it was made last, if it has not changed."""
+    """Yield a queue with its subtree. `piece` returns the cached piece of a queue that has not changed."""
     head = _queue(queue, name, piece)
     if not queue.children:
         yield head
@@ -87,7 +90,7 @@ def queue_pieces(queue: Queue, name: str, piece: Piece | None = None) -> Iterato
 
 
 def _queue(queue: Queue, name: str, piece: Piece | None) -> bytes:
-    """A queue without those below it."""
+    """Return a queue without its children, as JSON."""
 
     def make(queue: Queue) -> bytes:
         return encode(views.queue(queue, name=name))
@@ -96,7 +99,7 @@ def _queue(queue: Queue, name: str, piece: Piece | None) -> bytes:
 
 
 def node_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
-    """All nodes, of which only those are made that have changed since the last time."""
+    """Yield all nodes of a partition; a node that has not changed comes from the cached pieces."""
     return json_list(
         kept.of(
             [home.nodes[name] for name in sorted(home.nodes)],
@@ -107,7 +110,7 @@ def node_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
 
 
 def user_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
-    """What all users use, as `node_pieces`."""
+    """Yield the usage of all users; a user whose usage has not changed comes from the cached pieces."""
     found = home.limits.users()
     return json_list(
         kept.of(
@@ -124,7 +127,7 @@ def state_pieces(
     app_history: list[objects.AppHistory],
     container_history: list[objects.ContainerHistory],
 ) -> Iterator[bytes]:
-    """All of the state. Each object is read at one moment, and not all at the same: the scheduler goes on meanwhile."""
+    """Yield the whole state. Each object is consistent in itself; between two objects the scheduler may change the state."""
     backend = monitor.backend
     homes = [(partition, backend.shown_name(partition)) for partition in backend.partitions()]
     streams = [objects.OpenStream(name=str(n), host=host) for n, host in enumerate(monitor.ring.listeners.values())]

@@ -1,13 +1,15 @@
-"""Answers are given again while what they show is the same, and for a while if they took long to make.
+"""Share answers between concurrent requests, and cache them.
 
-So no number of askers takes the scheduler's time. Whether nothing has happened to what an answer shows is seen at a glance,
-and then the answer that is kept is the one that would be made.
+The purpose: no number of clients can take much of the scheduler's time.
 
-Otherwise an answer is kept for a hundred times the processor time it took to make, but not longer than a limit, two seconds:
-whatever is asked, and how often, one path takes a hundredth of the time at most, or what making it once in two seconds
-takes. What is made quickly, as all is in a small cluster, is always new, however busy the machine is with other things, and
-it is made at once. Who asks for what is being made waits for it, unless there is one that was kept and is not older than four seconds:
-so where many ask again and again, nobody waits.
+An answer whose inputs are unchanged (compared by a cheap `State`) is given again. Otherwise an answer is cached for a
+hundred times the processor time that it took to make, at most a limit of two seconds. So repeated requests for one path
+take a hundredth of the time at most, or what making one answer in two seconds takes. What is quick to make, as
+everything is in a small cluster, is always made anew and at once, however busy the machine is with other work, because
+processor time is measured and not elapsed time.
+
+Concurrent requests share one computation (single flight). While it runs, they are given the cached answer if that is at
+most four seconds old; only otherwise do they wait.
 """
 
 from __future__ import annotations
@@ -28,33 +30,34 @@ from licorne.daemon.pace import SLICE_S
 from .answers import JSON, in_pieces
 
 AT_ONCE_S = 2 * SLICE_S
-"""How long the loop is held for a new answer; one that is ready by then needs no further turns of it."""
+"""Seconds for which a new answer may hold the loop at first; an answer ready by then needs no further turns of the loop."""
 FACTOR = 100.0
 SHORTEST_S = 0.25
-"""An answer that would be kept for less than this is not kept at all."""
+"""An answer that would be cached for less than this is not cached at all."""
 STALE_S = 4.0
-"""Seconds after it was begun until which an answer is given while the next one is being made."""
+"""Seconds after its beginning for which an answer is given while the next one is being made."""
 SAME_S = 30.0
-"""Seconds after it was begun until which an answer is kept that shows what is still the same."""
+"""Seconds after its beginning for which an answer is kept because its state may be unchanged."""
 PIECES_S = 30.0
-"""Seconds after a list was made for which its pieces are kept; they are no older than what they show, however long."""
+"""Seconds after a list was made for which its pieces are kept. Pieces are never outdated, as their state is compared."""
 BODY_MAX = 16 << 20
-"""Bytes of an answer that is kept; a longer one is sent as it is made, to each who asks."""
+"""Bytes up to which an answer is cached; a longer one is made for each request, and sent as it is made."""
 KEPT_MAX = 64 << 20
-"""Bytes of all answers that are kept."""
+"""Bytes of all cached answers together."""
 GZIP_MIN = 1400
 
 Make = Callable[[], Iterator[bytes]]
 State = Callable[[], object]
-"""What an answer is made of, to be compared: as long as it is equal, the answer would be the same. None: nobody knows."""
+"""Returns what an answer depends on, to be compared: while it is equal, so is the answer. None: not known."""
 Item = TypeVar("Item")
 Piece = Callable[[Any, object, Callable[[Any], bytes]], bytes]
 
 
 class Pieces:
-    """The pieces of a long answer as they were made last: one is made anew if what it is made of has changed.
+    """Cached pieces of a long answer: a piece is made anew only if the state that it was made from has changed.
 
-    Pieces of more than `BODY_MAX` bytes in all are not kept, and none is kept for longer than `PIECES_S` after the last time.
+    Pieces of more than `BODY_MAX` bytes in all are not cached, and none is cached for longer than `PIECES_S` after the last
+    answer.
     """
 
     def __init__(self) -> None:
@@ -64,16 +67,16 @@ class Pieces:
     def of(
         self, items: Iterable[Item], state: Callable[[Item], object], make: Callable[[Item], bytes]
     ) -> Iterator[tuple[bytes]]:
-        """The pieces of these items. `state` gives what a piece is made of, to be compared; `make` makes it."""
+        """Yield the pieces of the items. `state` returns what a piece depends on, to be compared; `make` makes the piece."""
         with self.making() as piece:
             for item in items:
                 yield (piece(item, state(item), make),)
 
     @contextmanager
     def making(self) -> Iterator[Piece]:
-        """While an answer is made, what gives each of its pieces: `piece(item, state, make)`.
+        """Return, for the time in which one answer is made, a function that returns its pieces: `piece(item, state, make)`.
 
-        The pieces of this answer are kept instead of those of the last one, if it is made to its end.
+        The pieces of this answer replace the cached ones once the answer is complete.
         """
         kept, made, size = self._kept, {}, 0
 
@@ -81,7 +84,7 @@ class Pieces:
             nonlocal size
             found = kept.get(item)
             if found is None or found[0] != state:
-                found = state, make(item)  # else the old state stays: a young one would be the collector's work
+                found = state, make(item)  # else the old object stays: the collector scans young ones
             size += len(found[1])
             if size <= BODY_MAX:
                 made[item] = found
@@ -95,18 +98,18 @@ class Pieces:
 
 
 def unknown() -> object:
-    """Whether an answer would be the same again cannot be told."""
+    """Return None: the default `State`, of an answer whose inputs cannot be compared."""
     return None
 
 
-class _TooLong(Exception):  # noqa: N818  it is no error
-    """The answer is longer than what is kept."""
+class _TooLong(Exception):  # noqa: N818  not an error, but control flow
+    """The answer is longer than `BODY_MAX`."""
 
 
 class Shared:
-    """The answers that are kept, by what was asked.
+    """The cached answers, by request.
 
-    `keep_s` says for how long one may be given though what it shows has changed; it may say otherwise each time.
+    `keep_s` returns the most seconds for which an answer may be given although its state has changed; it is asked each time.
     """
 
     def __init__(self, keep_s: Callable[[], float]) -> None:
@@ -116,9 +119,9 @@ class Shared:
         self._size = 0
 
     async def answer(self, asked: str, make: Make, *, compress: bool, state: State = unknown) -> Response:
-        """The answer to this; made if there is none that would be the same, or is young enough.
+        """Return the answer to a request: a cached one if it is unchanged or recent enough, else a new one.
 
-        `asked` names what is asked for, and `make` begins to make it. `compress`: the client takes gzip.
+        `asked` identifies the request, and `make` begins the answer. `compress`: the client accepts gzip.
         """
         key = f"{asked} gzip" if compress else asked
         now, seen = time.monotonic(), state()
@@ -149,7 +152,7 @@ class Shared:
     def _made(self, key: str, done: asyncio.Future[tuple[bytes, bool]]) -> None:
         self._making.pop(key, None)
         if not done.cancelled():
-            done.exception()  # perhaps nobody waits for it
+            done.exception()  # mark it as retrieved: perhaps no request waits any more
 
     async def _make(
         self, key: str, begun: _Begun, compress: bool, state: State, seen: object, *, done: bool
@@ -158,7 +161,7 @@ class Shared:
             await asyncio.sleep(0)
             done = begun.slice()
         if seen != state():
-            seen = None  # it shows not all at one moment
+            seen = None  # the state changed meanwhile, so the answer does not show a single moment
         body, busy_s = begun.body(), begun.busy_s
         compressed = compress and len(body) >= GZIP_MIN
         if compressed:
@@ -170,7 +173,7 @@ class Shared:
         return body, compressed
 
     def _keep(self, key: str, new: _Kept) -> None:
-        """Keep it in place of the last one, unless it would never be given; the oldest ones make room."""
+        """Cache an answer in place of the last one, unless it would never be given; the oldest answers are dropped for it."""
         now = time.monotonic()
         if key in self._kept:
             self._drop(key)
@@ -188,10 +191,10 @@ class Shared:
 
 
 class _Kept(NamedTuple):
-    """An answer that is kept; the times are those of the monotonic clock.
+    """A cached answer; times are those of the monotonic clock.
 
-    `lasts_until`: until then it is given whatever happens; 0: it was made so quickly that it is not. `state`: what it was
-    made of, and as long as that is the same it is given; None: not known.
+    `lasts_until`: until then it is given whatever has changed; 0: it was quick to make, so never for that reason. `state`:
+    what it was made from; while that is equal the answer is given. None: not known.
     """
 
     begun_at: float
@@ -202,7 +205,7 @@ class _Kept(NamedTuple):
 
 
 class _Begun:
-    """An answer that is being made, and the processor time it took without what others did in between."""
+    """An answer that is being made, with the processor time spent on it alone."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.size = 0
@@ -212,7 +215,11 @@ class _Begun:
         self._made: list[bytes] = []
 
     def slice(self, slice_s: float = SLICE_S) -> bool:
-        """Make some of it; is it all there?"""
+        """Make a part of the answer, for about `slice_s` seconds; return whether it is complete.
+
+        Raises:
+            _TooLong: the answer is not complete and already longer than `BODY_MAX`.
+        """
         began, ends = time.thread_time(), time.perf_counter() + slice_s
         keep = self._made.append
         for piece in self._pieces:
@@ -229,12 +236,12 @@ class _Begun:
         return True
 
     def body(self) -> bytes:
-        """The answer that is all there."""
+        """Return the complete answer."""
         return b"".join(self._made)
 
 
 def _packed(body: bytes) -> tuple[bytes, float]:
-    """The body compressed, and the processor time it took."""
+    """Return the compressed body, and the seconds of processor time that compressing took."""
     began = time.thread_time()
     return gzip.compress(body, 1), time.thread_time() - began
 

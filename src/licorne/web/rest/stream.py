@@ -1,4 +1,4 @@
-"""A stream of events: a line for each, flushed as it comes, until one of the two has enough.
+"""A stream of events: one line for each, flushed as it happens, until the client disconnects or the stream is cut.
 
 Source: docs/spec/rest-api.md, "Stream".
 """
@@ -25,11 +25,11 @@ from .objects import EventStream, Failure
 
 Result = TypeVar("Result")
 CHUNK = 100
-"""Events that are sent together."""
+"""Events that are sent in one write."""
 
 
 class StreamResponse(Response):
-    """Sends events as they come."""
+    """A response that sends events as they happen. A client that takes none for `send_s` seconds is disconnected."""
 
     def __init__(self, ring: EventRing, listener: Listener, send_s: float) -> None:
         super().__init__(b"", 200, media_type=JSON)
@@ -39,13 +39,13 @@ class StreamResponse(Response):
         self._send_s = send_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send until the client is gone, or too slow."""
+        """Send events until the client disconnects, reads too slowly, or the stream is cut."""
         gone = asyncio.create_task(client_gone(receive))
         try:
             await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._lines(send, [encode(EventStream(instance_uuid=self._ring.uuid))])
             await self._follow(send, gone)
-        except (TimeoutError, OSError):  # it does not read, or is gone
+        except (TimeoutError, OSError):  # the client does not read, or has disconnected
             cut: Callable[[], None] | None = scope.get("state", {}).get(CUT)
             if cut is not None:
                 cut()
@@ -75,7 +75,7 @@ class StreamResponse(Response):
     async def _events(self, send: Send, events: Iterator[Event]) -> None:
         while lines := [encode(record(event)) for event in islice(events, CHUNK)]:
             await self._lines(send, lines)
-            await asyncio.sleep(0)  # sending does not wait while the client keeps up
+            await asyncio.sleep(0)  # give the loop a turn: `send` does not suspend while the client keeps up
 
     async def _lines(self, send: Send, lines: Iterable[bytes], *, more: bool = True) -> None:
         body = b"".join(line + b"\n" for line in lines)
@@ -87,16 +87,16 @@ class StreamResponse(Response):
 
 
 async def client_gone(receive: Receive) -> None:
-    """Wait until the client has gone; its request was read before."""
+    """Wait until the client has disconnected. The body of its request must have been read before."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of some work, which is cancelled when the client has gone.
+    """Return the result of some work, which is cancelled if the client disconnects.
 
     Raises:
-        ClientDisconnect: it has.
+        ClientDisconnect: the client has disconnected.
     """
     working, gone = asyncio.create_task(work), asyncio.create_task(client_gone(receive))
     try:

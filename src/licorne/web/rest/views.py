@@ -1,7 +1,7 @@
-"""From the scheduler's objects to those of the REST interface: partitions, queues, nodes, users and groups, history, rules.
+"""Make REST objects from the scheduler's: partitions, queues, nodes, users and groups, history, placement rules.
 
-Applications have a file of their own. Everything is read at one moment, between two steps of the scheduler; what is made
-is nobody's but the caller's.
+Applications have a module of their own (`allocations`). Each object is read at one moment, between two steps of the
+scheduler, and shares no mutable part with the state.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 CLUSTER_NAME = "kubernetes"
 NODE_PARTITION = "si/node-partition"
 RECOVERY_RULE = objects.Rule(name="recovery", parameters={"queue": "root.@recovery@"})
-"""The rule that the original lists last."""
+"""The built-in rule, which the original lists last."""
 
 
 def cluster(backend: Backend, partition: Partition) -> objects.Cluster:
-    """A partition as an entry of the list of clusters."""
+    """Return a partition as an entry of the list of clusters."""
     build = {**backend.build_info(partition.owner), "rmId": partition.owner}
     return objects.Cluster(
         start_time=backend.started_ns,
@@ -48,7 +48,7 @@ def cluster(backend: Backend, partition: Partition) -> objects.Cluster:
 
 
 def partition(backend: Backend, found: Partition) -> objects.Partition:
-    """A partition."""
+    """Return a partition as a REST object."""
     types = found.types
     capacity = listed(found.total, types)
     used = found.tree.root.allocated_resource()
@@ -71,12 +71,12 @@ def partition(backend: Backend, found: Partition) -> objects.Partition:
 
 
 def partition_state(found: Partition) -> tuple[object, ...]:
-    """Where it is equal, nothing has happened to the partition: all that it holds is the same, but for why asks wait."""
+    """Return what changes whenever anything of the partition does, except the reasons why asks wait."""
     return weakref.ref(found), found.generation, found.descent.visits
 
 
 def application_counts(found: Partition) -> dict[str, int]:
-    """Applications by state, and in all: those that live, and those that have ended and are kept."""
+    """Count applications by state, and in total: the live ones, and those that have ended and are still kept."""
     counts: dict[str, int] = {}
     for app in (*found.applications.values(), *found.terminated):
         state = str(app.state)
@@ -91,7 +91,7 @@ def application_counts(found: Partition) -> dict[str, int]:
 
 
 def queue(found: Queue, *, name: str = "") -> objects.Queue:
-    """One queue without its children, whose paths it names; `name` is that of the partition, where it is wanted."""
+    """Return one queue without its children, only with their paths; `name` is the partition's, empty to leave it out."""
     settings = found.settings
     maximum = by_name(found.max_resource() or {})
     allocated = found.allocated_resource()
@@ -128,9 +128,9 @@ def queue(found: Queue, *, name: str = "") -> objects.Queue:
 
 
 def queue_state(found: Queue) -> tuple[object, ...]:
-    """All that may change of what `queue` reads: where it is equal, so is the queue.
+    """Return everything variable that `queue` reads: if it is equal, so is the result of `queue`.
 
-    What comes from the configuration is replaced as a whole when it changes.
+    Objects from the configuration are compared as they are, since a new configuration replaces them.
     """
     return (
         found.state,
@@ -171,7 +171,7 @@ def _template(found: Queue) -> objects.Template | None:
 
 
 def subtree(found: Queue, *, name: str = "") -> objects.Queue:
-    """A queue with all below it."""
+    """Return a queue with its whole subtree."""
     view = queue(found, name=name)
     view.children = [subtree(found.children[child]) for child in sorted(found.children)]
     return view
@@ -181,7 +181,7 @@ def subtree(found: Queue, *, name: str = "") -> objects.Queue:
 
 
 def node(found: Node, home: Partition) -> objects.Node:
-    """A node with what runs on it."""
+    """Return a node with its allocations."""
     types = home.types
     capacity = listed(found.capacity, types)
     allocated = listed(found.allocated, types)
@@ -206,9 +206,9 @@ def node(found: Node, home: Partition) -> objects.Node:
 
 
 def node_state(found: Node, home: Partition) -> tuple[object, ...]:
-    """All that may change of what `node` reads: where it is equal, and a moment ago the same objects, so is the node.
+    """Return everything variable that `node` reads: while it is equal for the same node, so is the result of `node`.
 
-    What is free follows from the other amounts.
+    The free amounts follow from the others.
     """
     return (
         found.attributes,
@@ -223,7 +223,7 @@ def node_state(found: Node, home: Partition) -> tuple[object, ...]:
 
 
 def _foreign(key: str, found: Foreign, resource: objects.Resources) -> objects.ForeignAllocation:
-    """What another scheduler has placed; its time is that of its creation, as far as is known."""
+    """Return an allocation of another scheduler; its time is its creation, as far as that is known."""
     return objects.ForeignAllocation(
         allocation_key=key,
         allocation_tags=dict(sorted(found.tags.items())),
@@ -236,12 +236,12 @@ def _foreign(key: str, found: Foreign, resource: objects.Resources) -> objects.F
 
 
 def bucket(share: int) -> int:
-    """The bucket of ten that a percentage belongs to: 0 is 0-10 %, 9 is above 90 %."""
+    """Return the bucket, of ten, of a percentage: 0 is 0-10 %, 9 is above 90 %."""
     return min(max(share - 1, 0) // 10, 9)
 
 
 def utilizations(home: Partition) -> Iterator[objects.NodesUtilization | None]:
-    """How full the nodes are, by resource type; a None for each node that was looked at."""
+    """Yield the use of the nodes by resource type, after a None for each node that was read."""
     types = home.types
     buckets: dict[str, list[list[str]]] = {}
     for found in list(home.nodes.values()):
@@ -265,7 +265,7 @@ def utilizations(home: Partition) -> Iterator[objects.NodesUtilization | None]:
 
 
 def user_usage(home: Partition, user: str, trackers: list[Tracker]) -> objects.UserUsage:
-    """What a user uses."""
+    """Return the usage of a user."""
     groups = {}
     for tracker in trackers:
         for app in tracker.apps:
@@ -275,7 +275,7 @@ def user_usage(home: Partition, user: str, trackers: list[Tracker]) -> objects.U
 
 
 def user_state(trackers: list[Tracker]) -> tuple[object, ...]:
-    """All that may change of what `user_usage` reads: where it is equal, so is the user."""
+    """Return everything variable that `user_usage` reads: if it is equal, so is the result of `user_usage`."""
     apps: dict[Application, None] = {}
     for tracker in trackers:
         apps.update(tracker.apps)
@@ -289,13 +289,13 @@ def user_state(trackers: list[Tracker]) -> tuple[object, ...]:
 
 
 def group_usage(home: Partition, group: str, trackers: list[Tracker]) -> objects.GroupUsage:
-    """What a group uses."""
+    """Return the usage of a group."""
     apps = sorted({app.id for tracker in trackers for app in tracker.apps})
     return objects.GroupUsage(group_name=group, applications=apps, queues=_usage(home, trackers))
 
 
 def _usage(home: Partition, trackers: list[Tracker]) -> objects.Usage | None:
-    """The trackers of one user or group as a tree; a level between that nothing is known of is empty."""
+    """Return the trackers of one user or group as a tree; a level in between without a tracker is empty."""
     by_path: dict[str, objects.Usage] = {}
     for tracker in sorted(trackers, key=lambda t: t.path):
         by_path[tracker.path] = objects.Usage(
@@ -320,7 +320,7 @@ def _usage(home: Partition, trackers: list[Tracker]) -> objects.Usage | None:
 
 
 def app_history(monitor: Monitor) -> list[objects.AppHistory]:
-    """Running applications, oldest first."""
+    """Return the numbers of running applications, oldest first."""
     return [
         objects.AppHistory(timestamp=minute.timestamp, total_applications=str(minute.applications))
         for minute in monitor.history.minutes
@@ -328,7 +328,7 @@ def app_history(monitor: Monitor) -> list[objects.AppHistory]:
 
 
 def container_history(monitor: Monitor) -> list[objects.ContainerHistory]:
-    """Containers, oldest first."""
+    """Return the numbers of containers, oldest first."""
     return [
         objects.ContainerHistory(timestamp=minute.timestamp, total_containers=str(minute.containers))
         for minute in monitor.history.minutes
@@ -339,7 +339,7 @@ def container_history(monitor: Monitor) -> list[objects.ContainerHistory]:
 
 
 def rules(home: Partition) -> list[objects.Rule]:
-    """The placement rules, with the built-in last one."""
+    """Return the placement rules, with the built-in one at the end."""
     configured: Mapping[int, RuleConfig] = dict(enumerate(home.config.placement_rules))
     return [_rule(config) for config in configured.values()] + [RECOVERY_RULE]
 
