@@ -1,9 +1,9 @@
 """The simulator: the core under a virtual clock, with a model of a resource manager.
 
-Files of this package, by what decides there: `lines` says what a line of a workload file may hold, `workload`
-reads and checks such files, `openb` turns a real cluster's trace into the same lines, `generate` makes them from
-a seed; `model` is the resource manager, `runner` the clock, `measure` the observations, `report` the result;
-`script` writes the trace that recordings are compared with; `bench` times the core alone.
+Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `openb`
+turns the trace of a real cluster into the same lines; `generate`, `contended` and `week` make them from a seed; `model` is
+the resource manager, `runner` the clock, `measure` the observations, `report` the result; `script` writes the trace that is
+compared with recordings. The package `licorne.measure` times the core alone.
 
-Nothing here decides where a pod runs: that is the core's, and the same core's as in a live cluster.
+Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """

@@ -1,13 +1,13 @@
-"""Benchmark workloads in which pods are placed together, or at the cost of others; made from a seed.
+"""Benchmark workloads in which pods are placed together, or by evicting others; made from a seed.
 
 | case | |
 |---|---|
-| gangs | applications of 50 pods, a driver and its workers, which get their room by placeholders |
-| gangs-atomic | the same, each placed as a whole, without placeholders |
-| preempt | every node is full to the last core and byte with pods of low priority, in queues that have twice what they are guaranteed; another queue, which has nothing yet, asks for what it is guaranteed |
+| gangs | applications of 50 pods, a driver and its workers, for which placeholders reserve room |
+| gangs-atomic | applications of 50 pods, each placed as a whole in one step, without placeholders |
+| preempt | every node is full to the last core and byte with pods of low priority, whose queues use twice their guarantees; another queue, which uses nothing yet, asks for all of its guarantee |
 
 They are timed workloads (version 2) in which everything arrives at the moment 0 and stays. In case preempt the pods of
-low priority run already, so that no node is fuller than another, and no time is spent on placing them.
+low priority run from the start, so that all nodes are equally full and no time is spent on placing them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from licorne.sim.workload import Mode, Workload, WorkloadError
 CONTENDED: dict[str, Size] = {
     "gangs": Size(5_000, 50_000, 1_000, 10),
     "gangs-atomic": Size(5_000, 50_000, 1_000, 10),
-    # The pods are those that ask; ten times as many run.
+    # `pods` counts the asks; ten times as many pods run.
     "preempt": Size(5_000, 5_000, 50, 4),
 }
 ROOM = 1.3
-"""What the nodes have in the cases of gangs, as a multiple of what all pods want."""
+"""In the cases of gangs, the capacity of the nodes as a multiple of the needs of all pods."""
 RUNNING_ON_A_NODE = 10
 HIGH_PRIORITY = 100
 MEBI = 1 << 20
 
 
 def contended(case: str, options: Options | None = None, size: Size | None = None) -> Workload:
-    """One of these cases as a timed workload, in another size if one is given.
+    """Return one of these cases as a timed workload, in another size if one is given.
 
-    Raises WorkloadError for an unknown case, and for an option that does not concern it.
+    Raises WorkloadError for an unknown case, and for an option that does not apply to it.
     """
     options = options or Options()
     if case not in CONTENDED:
@@ -54,7 +54,7 @@ def contended(case: str, options: Options | None = None, size: Size | None = Non
 
 
 def _at_once(lines: list[Line]) -> Iterator[Line]:
-    """The lines, the first of which says when: without a time the others follow at the same moment."""
+    """Return the lines with a time at the first one: lines without a time follow at the same moment."""
     lines[0].at = 0
     return iter(lines)
 
@@ -68,7 +68,7 @@ class _Gangs:
         self.members = size.pods // size.applications
 
     def announced(self, index: int) -> Resources:
-        """What each member of a gang is announced to need; a placeholder has just this."""
+        """Return the announced resources of each member of a gang, which are also those of a placeholder."""
         if self.options.shape == "same":
             return {"vcore": 1000, "memory": 2 * GI, "pods": 1}
         if self.options.shape == "app":
@@ -78,7 +78,7 @@ class _Gangs:
         return {"vcore": vcore, "memory": mebibytes * MEBI, "pods": 1}
 
     def member(self, announced: Resources) -> Resources:
-        """What a member needs in truth: as announced, or where each pod has its own shape up to a tenth less."""
+        """Return the actual resources of a member: as announced, or, with a shape for each pod, up to a tenth less."""
         if self.options.shape != "unique":
             return announced
         vcore, memory = announced["vcore"], announced["memory"]
@@ -119,7 +119,7 @@ class _Gangs:
         return nodes
 
     def config(self) -> str:
-        """Flat queues: gangs with placeholders need applications in order of arrival."""
+        """Return the configuration: flat queues, fifo because gangs with placeholders need applications in order of arrival."""
         text = ["partitions:", "  - name: default", "    queues:", "      - name: root", "        submitacl: '*'",
                 "        queues:"]  # fmt: skip
         for number in range(self.size.queues):
@@ -149,7 +149,7 @@ class _Preempt:
         return {"vcore": vcore, "memory": mebibytes * MEBI, "pods": 1}
 
     def pods(self, number: int, prefix: str) -> Iterator[Ask]:
-        """So many pods of the applications of this name, in turn."""
+        """Yield `number` pods, dealt out in turn to the applications with this prefix."""
         applications = self.size.applications
         shared = [self.shape(index) for index in range(applications)]
         for i in range(number):
@@ -193,7 +193,7 @@ class _Preempt:
         return _at_once([*nodes, *low, *high, *self.running, *self.asks])
 
     def config(self) -> str:
-        """One queue that is guaranteed all it asks for, and some that have twice their guarantee."""
+        """Return the configuration: one queue that is guaranteed all it asks for, others that use twice their guarantee."""
         asked = _sum(self.asks)
         used = _sum(self.running)
         each = {name: amount // (2 * self.size.queues) for name, amount in used.items()}

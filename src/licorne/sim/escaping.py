@@ -1,8 +1,8 @@
-r"""How names are written where tabs and line ends separate: in decision lines and in the traces of scripts.
+r"""Escape names in formats that separate fields by tabs and line ends: decision lines and the traces of scripts.
 
 A backslash is written `\\`, a tab `\t`, a line feed `\n`, a carriage return `\r`; everything else stands for itself. So a
-name takes one field of one line, ordinary names look as they are, and two different lists of decisions never give the
-same text, nor the same digest.
+name takes one field of one line, ordinary names are unchanged, and two different lists of decisions never give the same
+text, nor the same digest.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 
 def escaped(name: str) -> str:
-    """A name as a field of a line."""
+    """Escape a name, as a field of a line."""
     return name.translate(_ESCAPES)
 
 
 def decision_lines(decisions: Iterable[tuple[str, str]]) -> str:
-    """A line `ask<TAB>node` for each of these asks and nodes."""
+    """Return a line `ask<TAB>node` for each pair of an ask and a node."""
     made = [f"{key}\t{node}\n" for key, node in decisions]
     text = "".join(made)
     if text.count("\t") == text.count("\n") == len(made) and "\\" not in text and "\r" not in text:  # as mostly

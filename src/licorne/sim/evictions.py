@@ -1,8 +1,8 @@
-"""What evictions cost: who lost pods to whom, how many, and the work that these pods had done.
+"""The cost of evictions: which queue lost pods to which, how many, and how much work was lost.
 
-Only what the scheduler tells is read: a release with PREEMPTED_BY_SCHEDULER, whose message names what it is for
-(docs/spec/preemption.md, sections 2.11, 3 and 4.5). A pod's work is the time for which it ran until it was gone, its
-grace included, times what it held; it is lost, because a pod that is created again begins anew. A placeholder does no
+Only the scheduler's outputs are read: a release with PREEMPTED_BY_SCHEDULER, whose message says what it is for
+(docs/spec/preemption.md, sections 2.11, 3 and 4.5). The work of a pod is the time from its start until its end, including
+the grace period, times its resources. It is lost, because a pod that is created again starts anew. A placeholder does no
 work.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 
 NANOSECONDS = 1_000_000_000
 Kind = Literal["guaranteed", "required-node", "quota-change"]
-"""Why: an ask's queue was below its guarantee, an ask required the node, a queue's max had been lowered."""
+"""Cause of an eviction: an ask's queue is below its guarantee, an ask requires the node, or a queue's max was lowered."""
 
 _CAUSES: tuple[tuple[str, Kind], ...] = (
     ("preempting allocations to free up resources to run ask: ", "guaranteed"),
@@ -25,10 +25,10 @@ _CAUSES: tuple[tuple[str, Kind], ...] = (
 
 
 class Evictions(msgspec.Struct, frozen=True):
-    """Evictions of one kind from one queue for another: pods, of which placeholders, and what was lost.
+    """Evictions of one kind from one queue on behalf of another: numbers of pods and placeholders, and the work lost.
 
-    `wanted_by` is the queue of the asks that wanted the room, or the one whose max had been lowered. `lost_pod_s` is in
-    pods times seconds, `lost` by type in amounts (as in the workload) times seconds.
+    `wanted_by` is the queue of the asks that needed the room, or the queue whose max was lowered. `lost_pod_s` is in pods
+    times seconds; `lost` is, by type, in amounts (as in the workload) times seconds.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Evictions(msgspec.Struct, frozen=True):
 
 
 class _Sum:
-    """What a row adds up, in whole numbers."""
+    """The sums of one row, as integers."""
 
     __slots__ = ("lost", "lost_ns", "placeholders", "pods")
 
@@ -53,13 +53,13 @@ class _Sum:
 
 
 class EvictionBook:
-    """Takes down each eviction."""
+    """Sums up evictions by kind and queues."""
 
     def __init__(self) -> None:
         self._sums: defaultdict[tuple[str, str, str], _Sum] = defaultdict(_Sum)
 
     def evicted(self, kind: str, queue: str, wanted_by: str, *, held: dict[str, int], ran_ns: int, real: bool) -> None:
-        """A pod that held so much for so long is evicted; `real`: it is no placeholder."""
+        """Record the eviction of a pod with resources `held` that ran for `ran_ns`; `real`: it is not a placeholder."""
         found = self._sums[kind, queue, wanted_by]
         found.pods += 1
         if not real:
@@ -70,7 +70,7 @@ class EvictionBook:
             found.lost[name] += amount * ran_ns
 
     def rows(self) -> list[Evictions]:
-        """All kinds and queues, in order."""
+        """Return the evictions, in the order of kind and queues."""
         return [
             Evictions(
                 kind,
@@ -86,7 +86,7 @@ class EvictionBook:
 
 
 def cause(message: str) -> tuple[str, str]:
-    """Why a pod is evicted, by the release's message: the kind, and the key of the ask (quota-change: the queue)."""
+    """Parse the message of a release: return the kind, and the key of the ask (for quota-change: the queue)."""
     for text, kind in _CAUSES:
         if message.startswith(text):
             return kind, message.removeprefix(text)

@@ -1,8 +1,8 @@
-"""Lines of a workload as messages to the core.
+"""Convert lines of a workload to messages for the core.
 
-The simulator hands in the internal messages (`si.messages`) and no dialect's: a workload can say more than either
-dialect can, and a million asks need not be translated twice. What a line leaves unsaid has the value that the
-messages have for it.
+The simulator submits the internal messages (`si.messages`) rather than those of a dialect: a workload can say more than
+either dialect can, and translating a million asks twice is a waste. Fields that a line leaves out have the defaults of the
+messages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOREIGN_TAG = {"foreign": "default"}
 
 
 def ask(line: lines.Ask) -> messages.Allocation:
-    """An ask, or with a node an allocation that exists already."""
+    """Convert an ask, or with a node an existing allocation."""
     return messages.Allocation(
         key=line.key,
         application_id=line.app,
@@ -38,12 +38,12 @@ def ask(line: lines.Ask) -> messages.Allocation:
 
 
 def application(line: lines.App) -> messages.AddApplication:
-    """A new application. One with placeholders has their timeout, any other the limit of its running time.
+    """Convert a new application, with the timeout of its placeholders or else the limit of its running time.
 
-    The message has one field for both (as the dialects have), so the other of the two counts for nothing
+    The message has one field for both (as the dialects have), so only one of the two can apply
     (docs/spec/scheduling.md, section 16.9: an application with a placeholder ask has no limit of its running time).
 
-    A gang carries its groups as a tag; what its placeholders ask for together follows from them.
+    A gang carries its groups as a tag; the total of its placeholders is computed from them.
     """
     tags, placeholders = line.tags or {}, line.ph_ask or {}
     if line.gang:
@@ -67,7 +67,7 @@ def application(line: lines.App) -> messages.AddApplication:
 
 
 def node(line: lines.Node) -> messages.NodeUpdate:
-    """A new node, in the partition that its attribute names."""
+    """Convert a new node, in the partition that its attribute names."""
     attributes = line.attrs or {}
     return messages.NodeUpdate(
         node_id=line.id,
@@ -79,19 +79,19 @@ def node(line: lines.Node) -> messages.NodeUpdate:
 
 
 def node_update(line: lines.NodeUpdate) -> messages.NodeUpdate:
-    """A change of a node; what the line does not name stays."""
+    """Convert a change of a node; capacity or attributes that the line leaves out stay."""
     return messages.NodeUpdate(
         node_id=line.id, action=messages.NodeAction.UPDATE, attributes=line.attrs, capacity=line.res
     )
 
 
 def foreign(line: lines.Foreign) -> messages.Allocation:
-    """An allocation of another scheduler."""
+    """Convert an allocation of another scheduler."""
     return messages.Allocation(key=line.key, resource=line.res, node_id=line.node, tags=dict(FOREIGN_TAG))
 
 
 def release(line: lines.Release) -> messages.Release:
-    """The end of an allocation or ask, as the resource manager's wish."""
+    """Convert a release of an allocation or ask that the resource manager wants to end."""
     return messages.Release(application_id=line.app, key=line.key)
 
 

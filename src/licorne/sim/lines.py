@@ -1,12 +1,12 @@
 """The lines of a workload file, one class for each kind (docs/spec/workload-format.md).
 
-These classes are the file format and nothing more: fields are named as in the file, a missing field has the value
-that means "not said", and an unknown one is refused, because a misspelt `duration_s` that is silently ignored turns
-a simulation into fiction. Both versions share the classes; what version 1 does not know yet is refused by the
+These classes define the file format and nothing more: fields are named as in the file, a missing field has the value that
+means "not said", and an unknown one is refused, because a misspelt `duration_s` that is silently ignored would make the
+simulation meaningless. Both versions of the format share the classes; fields unknown to version 1 are refused by the
 reader (`workload.py`), which alone knows the version.
 
-Millions of asks are read, so they are kept slim: no class here takes part in cyclic garbage collection (a line
-refers to nothing but texts, numbers and flat maps).
+Millions of asks are read, so the objects are small and exempt from cyclic garbage collection (a line refers only to texts,
+numbers and flat maps, so it cannot be part of a cycle).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Resources = dict[str, Integer64]
 
 NANOSECONDS = 1_000_000_000
 STYLES = ("", "Soft", "Hard")
-"""What becomes of a gang whose placeholders' time is over; not said: the scheduler's default, which is Soft."""
+"""What a gang does when its placeholders time out; empty: the scheduler's default, which is Soft."""
 
 
 class Line(
@@ -36,7 +36,7 @@ class Line(
     omit_defaults=True,
     tag_field="t",
 ):
-    """What every line has: its kind `t` and, in a timed file, the virtual time `at` in seconds."""
+    """Base of all lines: the kind `t` and, in a timed file, the virtual time `at` in seconds."""
 
     at: Seconds | None = None
 
@@ -44,8 +44,8 @@ class Line(
 class Meta(Line, tag="meta"):
     """The first line: name of the workload, version of the format, allocations expected at the end (0: unknown).
 
-    What evictions mean in a timed file: `grace_s` seconds pass until an evicted pod is gone, and if `resubmit` is true
-    it is then created again, with its full duration.
+    Evictions in a timed file: an evicted pod ends after `grace_s` seconds, and if `resubmit` is true it is then created
+    again, with its full duration.
     """
 
     name: str = ""
@@ -63,7 +63,7 @@ class Config(Line, tag="config"):
 
 
 class Reload(Line, tag="reload"):
-    """Another queue configuration in place of the first."""
+    """A queue configuration that replaces the current one."""
 
     yaml: str
 
@@ -86,19 +86,19 @@ class NodeUpdate(Line, tag="node-update"):
 
 
 class NodeDrain(Line, tag="node-drain"):
-    """The node takes no more pods."""
+    """A node that takes no more pods from now on."""
 
     id: Name
 
 
 class NodeUndrain(Line, tag="node-undrain"):
-    """The node takes pods again."""
+    """A node that takes pods again."""
 
     id: Name
 
 
 class NodeRemove(Line, tag="node-remove"):
-    """The node is gone, with all that ran there."""
+    """The removal of a node, with everything that runs on it."""
 
     id: Name
 
@@ -114,8 +114,8 @@ class TaskGroup(msgspec.Struct, kw_only=True, gc=False, forbid_unknown_fields=Tr
 class App(Line, tag="app"):
     """A new application. `timeout_ms` limits its running time, `ph_timeout_ms` the wait of its placeholders.
 
-    `gang`: the application is a gang of these groups, for which the simulator does what a resource manager does. It
-    creates the placeholders, and hands the asks in when the application runs; an `atomic` gang has no placeholders.
+    `gang`: the application is a gang of these groups, for which the simulator acts as a resource manager does: it creates
+    the placeholders, and submits the asks when the application runs. An `atomic` gang has no placeholders.
     """
 
     id: Name
@@ -131,7 +131,11 @@ class App(Line, tag="app"):
     atomic: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Refuse contradictory fields.
+
+        Raises:
+            ValueError: `atomic` without a gang, `ph_ask` with one, or two groups of the same name.
+        """
         if self.atomic and not self.gang:
             raise ValueError("atomic: needs a gang")
         if self.gang and self.ph_ask:
@@ -141,15 +145,15 @@ class App(Line, tag="app"):
 
 
 class ReleaseApp(Line, tag="release-app"):
-    """The end of an application and of all that it has."""
+    """The end of an application with all its asks and allocations."""
 
     app: Name
 
 
 class Ask(Line, tag="ask"):
-    """An ask; with `node` an allocation that exists there already; with a known key a change of its resource.
+    """An ask; with `node` an existing allocation; with a known key a change of its resources.
 
-    `duration_s`: the pod ends by itself so long after its allocation; None: it stays until something ends it.
+    `duration_s`: seconds from its allocation until the pod ends by itself; None: it runs until something ends it.
     """
 
     key: Name
@@ -169,7 +173,7 @@ class Ask(Line, tag="ask"):
 
 
 class Foreign(Line, tag="foreign"):
-    """An allocation of another scheduler; with a known key a change of its resource."""
+    """An allocation of another scheduler; with a known key a change of its resources."""
 
     key: Name
     node: str
@@ -193,7 +197,7 @@ Version2 = (
     | Foreign | Release | Run
 )  # fmt: skip
 
-# Fields that a writer always writes, whatever their value: readers of the original benchmark count on them.
+# Fields that are written whatever their value, because readers of the original benchmark rely on them.
 ALWAYS: dict[type[Line], tuple[str, ...]] = {
     Meta: ("name", "expect"),
     Config: ("yaml", "extra"),
@@ -203,14 +207,14 @@ ALWAYS: dict[type[Line], tuple[str, ...]] = {
 
 
 def to_ns(seconds: float) -> int:
-    """Seconds, as a file gives them, in whole nanoseconds; exact for whole seconds of any size."""
+    """Convert seconds, as given in a file, to integral nanoseconds; exact for integral seconds of any size."""
     whole = int(seconds)
     return whole * NANOSECONDS + round((seconds - whole) * NANOSECONDS)
 
 
 @cache
 def _fields(kind: type[Line]) -> tuple[tuple[str, Any, bool], ...]:
-    """Name and default of each field of a kind of line, and whether it is written whatever its value."""
+    """Return name and default of each field of a kind of line, and whether it is always written."""
     always = ALWAYS.get(kind, ())
     rows: list[tuple[str, Any, bool]] = []
     for field in msgspec.structs.fields(kind):
@@ -220,7 +224,7 @@ def _fields(kind: type[Line]) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def encode(line: Line) -> bytes:
-    """One line of a workload file, without its line end: the fields in the order of their class, defaults left out."""
+    """Encode a line, without a line end: the fields in the order of their class, defaults left out."""
     kind = type(line)
     written: dict[str, Any] = {"t": kind.__struct_config__.tag}
     for name, default, always in _fields(kind):

@@ -1,13 +1,12 @@
-"""A model of a resource manager: what it hands in, what it remembers, and how it answers the scheduler.
+"""A model of a resource manager: what it submits, what it remembers, and how it answers the scheduler.
 
-Like a real one it knows its pods: when each arrived, where it runs, when it ends by itself. It confirms a release
-that the scheduler starts (a timeout, a replaced placeholder) by sending the same release back, at the same moment of
-virtual time; a victim of preemption has some time of grace first, and is then created again, as a controller would.
-In scripts it does neither, for there a victim stays until a line of the script names it. What it does for gangs is in
-`gangs.py`.
+Like a real one it knows its pods: when each arrived, where it runs, when it ends by itself. It confirms a release that
+the scheduler starts (a timeout, a replaced placeholder) by sending the same release back at the same virtual time. A
+preemption victim first has a grace period, and is then created again, as a controller would do. In scripts it does
+neither, because there a victim stays until a line of the script names it. Gangs are handled in `gangs.py`.
 
-Answers of the core are collected while a call runs and taken after it has returned, so that nothing is handed in
-while the core is at work.
+Outputs of the core are collected while a call runs and handled after it has returned, so that nothing is submitted while
+the core is at work.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ CONFIRMED = frozenset(
 
 
 class Observer(Protocol):
-    """Sees every answer of the core, in order; `deciding` says whether it was asked to decide."""
+    """Receives every output of the core, in order; `deciding` says whether it came from a call of `schedule`."""
 
     def take(self, outputs: Sequence[messages.Output], *, deciding: bool) -> None:
-        """Take what the scheduler has said."""
+        """Handle outputs of the scheduler."""
 
 
 class Pod(msgspec.Struct, gc=False):
-    """What the resource manager remembers of an ask. A duration of -1: it stays until something ends it."""
+    """What the resource manager remembers of an ask. A duration of -1 means that it runs until something ends it."""
 
     ask: lines.Ask
     app: str
@@ -59,7 +58,7 @@ class Pod(msgspec.Struct, gc=False):
 
 
 class Running(msgspec.Struct, gc=False):
-    """An allocation that lives: of which pod, which of its incarnations, and since when."""
+    """A live allocation: its pod, its number among all allocations, and its start."""
 
     key: str
     pod: Pod
@@ -69,7 +68,7 @@ class Running(msgspec.Struct, gc=False):
 
 
 class ResourceManager:
-    """Hands a workload's lines to the scheduler and keeps account of what becomes of them."""
+    """Submits a workload's lines to the scheduler and keeps track of what becomes of them."""
 
     def __init__(
         self,
@@ -80,9 +79,10 @@ class ResourceManager:
         defaults: Mapping[str, str] | None = None,
         follows: bool = False,
     ) -> None:
-        """Register with a new scheduler. `follows`: pods end, and releases are confirmed (timed simulations).
+        """Register with a new scheduler.
 
-        `settings` go before those of the workload, and these before `defaults`.
+        `follows`: pods end by themselves and releases are confirmed, as in timed simulations. `settings` take precedence over
+        those of the workload, and these over `defaults`.
         """
         self.api = SchedulerAPI(settings=dict(defaults or {}), on_output=self._on_output)
         self.workload = workload
@@ -109,12 +109,12 @@ class ResourceManager:
         self.partition = register(self.api, RM_ID, workload, config, settings or {})
         self.use = Use(next(iter(self.partition.tree.queues())))
 
-    # -- what goes in ----------------------------------------------------------------------------------------
+    # -- inputs --------------------------------------------------------------------------------------------------
 
     def hand_in(self, given: Sequence[lines.Line], first: int = -1) -> None:
         """Submit lines, in order, at the present moment. A `run` is not a message and is left to the caller.
 
-        `first`: the index of the first of them in the workload, if they are its lines; a refusal then names the line.
+        `first` is the index in the workload of the first line; -1 if they are not its lines. A refusal then names the line.
         """
         batch: list[messages.Input] = []
         self.refusals.handing_in(given, first)
@@ -138,7 +138,7 @@ class ResourceManager:
         self._submit(batch)
 
     def reload(self, text: str, place: str = "") -> str | None:
-        """Replace the configuration, which a line at this place brings; what the scheduler has against it, or None."""
+        """Replace the configuration, from a line at `place`; return the scheduler's reason for refusing it, or None."""
         request = v19.UpdateConfigurationRequest(rm_id=RM_ID, config=text, extra_config=self.extra)
         try:
             self.api.update_configuration(request, now_ns=self.now_ns)
@@ -154,15 +154,15 @@ class ResourceManager:
         return None
 
     def decide(self, limit: int | None = None) -> int:
-        """Let the scheduler decide, until nothing more is possible or up to a limit; how many allocations it made."""
+        """Let the scheduler decide until nothing more is possible, or up to a limit; return the number of allocations made."""
         made = self.api.schedule(now_ns=self.now_ns, limit=limit)
-        # What is confirmed makes room, which may be what the next decision waits for.
+        # A confirmed release frees room that the next decision may be waiting for.
         while self._take(deciding=True):
             made += self.api.schedule(now_ns=self.now_ns, limit=limit)
         return made
 
     def end_due(self) -> int:
-        """End the pods whose time is over; how many there were."""
+        """End the pods whose duration is over; return their number."""
         batch: list[messages.Input] = []
         while self.ends and self.ends[0][0] <= self.now_ns:
             _, number, name = heappop(self.ends)
@@ -174,7 +174,7 @@ class ResourceManager:
         return len(batch)
 
     def end_evicted(self) -> int:
-        """Confirm the evictions whose grace is over, and create those pods again; how many there were."""
+        """Confirm the evictions whose grace period is over, and create those pods again; return their number."""
         batch: list[messages.Input] = []
         number = 0
         while self.going and self.going[0][0] <= self.now_ns:
@@ -184,7 +184,7 @@ class ResourceManager:
         return number
 
     def next_end_ns(self) -> int | None:
-        """When the next pod ends, by itself or because its grace is over."""
+        """Return when the next pod ends, by itself or because its grace period is over; None if none will."""
         moments = [heap[0][0] for heap in (self.ends, self.going) if heap]
         return min(moments) if moments else None
 
@@ -204,7 +204,7 @@ class ResourceManager:
         )
 
     def _note_ask(self, line: lines.Ask) -> None:
-        """Remember a new ask; a known key only changes resources."""
+        """Remember a new ask; for a known key only its resources change."""
         known = self.pods.get(line.key)
         if known is not None:
             known.ask = msgspec.structs.replace(known.ask, res=line.res)
@@ -219,7 +219,7 @@ class ResourceManager:
             self.counts["asked"] += line.max
 
     def _note_other(self, line: lines.Line) -> None:
-        """Forget what a line takes back; note what changes the cluster's size."""
+        """Forget pods that a line releases; note lines that change the cluster's size."""
         if isinstance(line, lines.Release):
             pod = self.pods.get(line.key)
             if pod is not None and pod.app == line.app:
@@ -239,14 +239,14 @@ class ResourceManager:
             if pod is not None and pod.app == app:
                 del self.pods[key]
 
-    # -- what comes back -------------------------------------------------------------------------------------
+    # -- outputs -------------------------------------------------------------------------------------------------
 
     def _on_output(self, rm_id: str, outputs: list[messages.Output]) -> None:
         del rm_id
         self._outputs += outputs
 
     def _take(self, *, deciding: bool) -> bool:
-        """Take what the core has said, and answer what wants an answer; whether there was any such thing."""
+        """Handle the collected outputs, and submit the answers that they need; return whether there were any."""
         confirmed = False
         while self._outputs:
             outputs, self._outputs = self._outputs, []
@@ -315,7 +315,7 @@ class ResourceManager:
             answers.append(self._release(run, released.termination))
 
     def _evicted(self, run: Running, message: str) -> None:
-        """Take down who is evicted, for whom, and what is lost."""
+        """Record an eviction: of which queue, for which queue, and the work that is lost."""
         self.counts["preempted_by_scheduler"] += 1
         kind, wanted_by = cause(message)
         if kind != "quota-change":
@@ -336,7 +336,7 @@ class ResourceManager:
         return queue.path if queue is not None else ""
 
     def _gone(self, run: Running, batch: list[messages.Input]) -> None:
-        """A pod that was evicted is gone: confirm it; its controller creates it again, unless it was taken back."""
+        """Confirm that an evicted pod has ended; its controller creates it again, unless the pod was released meanwhile."""
         batch.append(self._release(run, messages.Termination.PREEMPTED_BY_SCHEDULER))
         if self.pods.get(run.key) is not run.pod:
             return
@@ -353,11 +353,11 @@ class ResourceManager:
         batch.append(CONVERSIONS[lines.Ask](line))
 
     def _hand_in_kept(self, asks: list[lines.Ask]) -> list[messages.Input]:
-        """What was kept back goes in now, if it is still wanted."""
+        """Return the inputs for asks that were kept back and are still wanted."""
         return [CONVERSIONS[lines.Ask](ask) for ask in asks if ask.key in self.pods]
 
     def _give_up(self, app: str, reason: str) -> None:
-        """The application is no more: what was kept back for it counts as rejected."""
+        """Count the asks that were kept back for an application as rejected, since it has ended."""
         for ask in self.gangs.given_up(app):
             if self.pods.pop(ask.key, None) is not None:
                 self.refusals.given_up(reason, ask, app)
@@ -376,7 +376,7 @@ class ResourceManager:
                     answers += [CONVERSIONS[lines.Ask](ask) for ask in placeholders]
         elif isinstance(output, messages.RejectedApplication):
             self.counts["applications rejected"] += 1
-            there = output.application_id in self._queue_of  # it was handed in once more
+            there = output.application_id in self._queue_of  # a second application of the same name was refused
             reason = self.refusals.application(output, there=there)
             if not there:
                 self._give_up(output.application_id, reason)
@@ -405,9 +405,9 @@ class ResourceManager:
             self.refusals.ask(output, pod.wanted)
 
     def unsettled(self) -> bool:
-        """Whether a deadline can still change what a result says: an ask waits, or an allocation lives."""
+        """Whether a deadline can still change the result: an ask waits, or an allocation lives."""
         return bool(self.running or self.going) or self.counts["placed"] < self.counts["asked"]
 
     def observe(self) -> None:
-        """Read what has changed at this moment: how much the queues hold, how large the cluster is."""
+        """Read from the core what has changed at this moment: the usage of queues and the size of the cluster."""
         self.use.observe(self.now_ns)

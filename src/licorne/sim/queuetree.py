@@ -1,9 +1,9 @@
-"""The queues of the benchmark case `tree`: five levels, and on each of them what a configuration can say.
+"""The queues of the benchmark case `tree`: five levels, which together use all settings of a queue.
 
-Everything is set in proportion to what is asked for beneath a queue, so that it is certain what binds. Quotas of the
-upper levels have room for all of it. In one leaf of fifteen a quota lets through exactly the pods that are to fit, in
-another one the limits of its users do; both count pods, so that it does not matter which of them come first. The
-number of allocations at the end is therefore known, whatever the order of decisions.
+All limits are in proportion to the demand below a queue, so that it is certain which of them bind. Quotas of the upper
+levels have room for all of it. In one leaf of fifteen a quota admits exactly the pods that are to fit, in another one the
+limits of its users do; both count pods, so that it does not matter which pods come first. The number of allocations at the
+end is therefore known, whatever the order of decisions.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 LEVELS = ("org", "division", "department", "team", "queue")
 SHARES = (500, 125, 25, 5)
-"""One queue in so many stands on the first, second, third and fourth level; the rest are leaves."""
+"""The number of queues on the first, second, third and fourth level is the total divided by these; the rest are leaves."""
 ROOM = 1.3
 EVERY = 15
 QUOTA_BINDS, USERS_BIND = 7, 3
-"""Which of `EVERY` leaves have a quota, or limits of users, that bind."""
+"""The leaves, by number modulo `EVERY`, whose quota binds, and whose limits of users bind."""
 
 
 @dataclass(slots=True)

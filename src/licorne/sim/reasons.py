@@ -1,11 +1,11 @@
-"""Puts into words why an ask waits; the reasons themselves are data, and the core's (`licorne.core.inspection.explain`).
+"""Put into words why an ask waits; the reasons themselves are data from the core (`licorne.core.inspection.explain`).
 
-Only what many asks have in common is said (the queue or user, and the kind of thing that is missing), so that equal
-reasons can be counted. Amounts and numbers of nodes differ from ask to ask, and are left to whoever looks at one.
+The text has only what many asks have in common (the queue or user, and the resource types that are missing), so that equal
+reasons can be counted. Amounts and numbers of nodes differ from ask to ask and are left out.
 
-To find out why one ask waits, every node is looked at. When a hundred thousand asks wait for ten thousand nodes that
-is far more work than all decisions were, so asks that must have the same reasons are looked at once (the same shape,
-queue, user and state of the application), and where even those are too many, the rest is counted as not looked into.
+Explaining one ask takes a look at every node. For a hundred thousand waiting asks and ten thousand nodes that would be far
+more work than all decisions were. So asks that must have the same reasons (equal shape, queue, user and state of the
+application) are explained once, and when even those are too many, the remaining asks are counted as not looked into.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from licorne.core.inspection import explain
 from licorne.core.partition import Partition
 
 LOOKS_MAX = 1_000_000
-"""How many nodes are looked at, at most, for all reasons together."""
+"""Most nodes that are looked at for all reasons together."""
 NOT_LOOKED_INTO = "not looked into: too many different asks wait"
 
 
 def waiting(partition: Partition) -> Iterator[tuple[str, str]]:
-    """For each pending ask its key and why it waits, in order of application and request."""
+    """Yield key and reason for each pending ask, in order of application and request."""
     known: dict[tuple[Any, ...], str] = {}
     looks = 0
     for app in sorted(partition.applications.values(), key=attrgetter("seq")):
@@ -52,7 +52,7 @@ def waiting(partition: Partition) -> Iterator[tuple[str, str]]:
 
 
 def describe(reasons: Iterable[explain.Reason]) -> str:
-    """All reasons of an ask in one line."""
+    """Return all reasons of an ask in one line."""
     return "; ".join(dict.fromkeys(_describe(reason) for reason in reasons))
 
 
@@ -92,7 +92,7 @@ def _describe(reason: explain.Reason) -> str:
 
 
 def _short(failed: Iterable[str]) -> list[str]:
-    """Why nodes failed: the types that one or the other lacks together, then everything else."""
+    """Summarise why nodes failed: first all missing resource types as one entry, then the other reasons."""
     lack = "lack of "
     types = {name for why in failed if why.startswith(lack) for name in why.removeprefix(lack).split(", ")}
     others = sorted(why for why in failed if not why.startswith(lack))

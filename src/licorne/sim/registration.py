@@ -1,7 +1,7 @@
-"""How a workload's configuration comes to the scheduler, and how what is wrong with it is told: with file and line.
+"""Register a simulated resource manager, and report faults of its configuration with file and line.
 
-The scheduler sees texts and does not know where they come from. A configuration stands in one line of the workload, so a
-fault of it has two places: that line, and the line and column of the text in it.
+The scheduler receives texts without knowing their origin. In a workload file the configuration is a string in one line, so
+a fault of it has two places: that line, and the line and column within the string.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ PARTITION = "default"
 def register(
     api: SchedulerAPI, rm_id: str, workload: Workload, config: str | None, settings: Mapping[str, str]
 ) -> Partition:
-    """Register with the configuration of the workload, or with `config` in its place; `settings` go before its own.
+    """Register with the configuration of the workload, or with `config` in its place.
 
-    Returns the partition in which a workload's applications go.
+    `settings` take precedence over those of the workload. Returns the partition of the workload's applications.
 
     Raises:
-        SettingsError: one of `settings` cannot be used.
-        WorkloadError: something that the workload says cannot.
-        RegistrationError: `config` cannot.
+        SettingsError: one of `settings` is not usable.
+        WorkloadError: a setting or the configuration of the workload is not usable.
+        RegistrationError: `config` is not usable.
     """
     check_settings(settings)
     read_settings(settings)
@@ -62,7 +62,7 @@ def register(
 
 
 def refused_configuration(text: str, label: str, error: Exception) -> str:
-    """Why a configuration was refused: all its faults with line and column in the text that has this label."""
+    """Return why a configuration was refused: all its faults with line and column in the text, which is named `label`."""
     try:
         load(text, file=label)
     except ConfigError as found:

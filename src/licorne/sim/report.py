@@ -1,7 +1,7 @@
-"""The result of a simulation, as data: what `--json` prints and what the tables are drawn from.
+"""The result of a simulation, as data: `--json` prints it, and the tables are made from it.
 
-Durations are in seconds of virtual time, amounts as the workload counts them (vcore in milli, memory in bytes), shares
-as fractions of 1. Only `real_s` differs between two runs on the same input.
+Durations are in seconds of virtual time, amounts as in the workload (vcore in milli, memory in bytes), shares are
+fractions of 1. Only `real_s` differs between two runs on the same input.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NANOSECONDS = 1_000_000_000
 
 
 class ReasonCount(msgspec.Struct, frozen=True):
-    """Why asks were never placed: a reason, how many it holds for, and one of them.
+    """A reason why asks were never placed, the number of such asks, and one of them as an example.
 
     `place`: the line of the example, as `FILE:LINE`, if the scheduler refused it.
     """
@@ -50,7 +50,7 @@ class QueueWaits(msgspec.Struct, frozen=True):
 
 
 class Utilisation(msgspec.Struct, frozen=True):
-    """How much of a resource was in use: mean over time and peak, as amounts and as shares of the capacity."""
+    """The use of a resource: mean over time and peak, as amounts and as shares of the capacity."""
 
     resource: str
     mean_capacity: float
@@ -61,7 +61,7 @@ class Utilisation(msgspec.Struct, frozen=True):
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
-    """How much of a resource a queue and all below it used, against what it is guaranteed and may use at most."""
+    """The use of a resource by a queue and all queues below it, with the queue's guarantee and max."""
 
     queue: str
     resource: str
@@ -72,14 +72,14 @@ class QueueUsage(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a workload.
+    """The outcome of simulating a workload.
 
-    `asks` counts an ask that repeats as often as it does, and one that was created again after an eviction
-    (`resubmitted`) as another; `placed` the allocations that the scheduler decided for them; `never_placed` the rest,
-    each with a reason. `recovered` allocations were reported, not decided. `ended` pods came to their end; `timed_out`,
-    `preempted` ones were ended by the scheduler. Placeholders count for themselves: `placeholders` were allocated.
-    `refused` is what the scheduler refused beside asks, which are among the `reasons`. `digest` is SHA-256 over the decision
-    lines (`ask<TAB>node<LF>`; `licorne.sim.escaping`).
+    `asks` counts an ask with repetitions as that many, and one that is created again after an eviction (`resubmitted`) once
+    more. `placed` counts the allocations that the scheduler decided for them, `never_placed` the others, each with a reason.
+    `recovered` allocations were reported, not decided. `ended` pods ended by themselves; `timed_out` and `preempted` ones
+    were ended by the scheduler. Placeholders are counted separately: `placeholders` were allocated. `refused` is what the
+    scheduler refused except asks, which are among the `reasons`. `digest` is SHA-256 over the decision lines
+    (`ask<TAB>node<LF>`; `licorne.sim.escaping`).
     """
 
     workload: str
@@ -111,7 +111,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(workload: Workload, manager: ResourceManager, *, digest: str, real_s: float) -> Result:
-    """Put together what a resource manager has seen."""
+    """Make the result from the records of a resource manager."""
     counts = manager.counts
     reasons = _reasons(manager)
     return Result(
@@ -153,7 +153,7 @@ def _notes(workload: Workload, manager: ResourceManager) -> Iterable[str]:
 
 
 def _reasons(manager: ResourceManager) -> list[ReasonCount]:
-    """Why asks were never placed, the most frequent reason first."""
+    """Return why asks were never placed, the most frequent reason first."""
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
     places: dict[str, str] = {}
@@ -182,7 +182,7 @@ def _reasons(manager: ResourceManager) -> list[ReasonCount]:
 
 
 def _waiting_times(manager: ResourceManager) -> list[QueueWaits]:
-    """A row for each queue in which something was placed, and one for all together, named `*`."""
+    """Return a row for each queue in which an ask was placed, and one for all together, named `*`."""
     groups = sorted(manager.waits_ns.items())
     if len(groups) > 1:
         groups.append(("*", [wait for _, waits in groups for wait in waits]))
@@ -207,7 +207,7 @@ def _utilisation(manager: ResourceManager) -> list[Utilisation]:
 
 
 def _queues(manager: ResourceManager) -> list[QueueUsage]:
-    """A row for each queue and resource that was used, guaranteed or limited, queues in order of path."""
+    """Return a row for each queue and resource that was used, guaranteed or limited, queues in order of path."""
     end_ns = manager.changed_ns
     queues: list[Any] = list(manager.partition.tree.queues())
     known = {queue.path: queue for queue in queues}

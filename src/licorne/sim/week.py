@@ -1,12 +1,12 @@
 """The sample of the demonstration: a cluster of 60 nodes and a busy week of four teams, made from a seed.
 
-It is small enough to read and busy enough to show what queues are for: services that stay for days, builds that come
-in bursts during working hours, nightly data jobs, and experiments that want GPUs. By day more is asked than the
-cluster has, so that guarantees, quotas and priorities decide who waits; by night the backlog goes. One job can never
-run: its pods want more GPUs than any node has.
+It is small enough to read and busy enough to show what queues are for: services that run for days, builds that come
+in bursts during working hours, nightly data jobs, and experiments that need GPUs. By day the demand exceeds the cluster, so
+that guarantees, quotas and priorities decide which asks wait; by night the backlog is worked off. One job can never run: its
+pods need more GPUs than any node has.
 
-Everything is counted in integers, and random numbers are drawn by `randrange` alone, whose results do not depend on
-the machine or on Python's version: the file that ships with the project can be made again, byte for byte.
+All amounts are integers, and random numbers are drawn by `randrange` alone, whose results do not depend on the machine or
+on Python's version: the file that ships with the project can be made again, byte for byte.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ partitions:
 
 
 class Kind(NamedTuple):
-    """A kind of node: how many there are, what each has, and its labels."""
+    """A kind of node: number of nodes, resources of each."""
 
     name: str
     nodes: int
@@ -84,7 +84,10 @@ class Kind(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A kind of job: how many pods it has, what each needs, how long each runs (ranges: first and last value)."""
+    """A kind of job: its weight among the team's jobs, its number of pods, and needs and running time of each pod.
+
+    Pairs are ranges, given by their first and last value.
+    """
 
     weight: int
     pods: tuple[int, int]
@@ -95,7 +98,10 @@ class Job(NamedTuple):
 
 
 class Team(NamedTuple):
-    """Who submits what, and when: jobs begun in each hour of a working day, in thousandths, and on a weekend's."""
+    """A team: its users and kinds of jobs, and how many jobs it starts.
+
+    `workday`: jobs started in each hour of a working day, in thousandths; `weekend_percent`: the share of that at weekends.
+    """
 
     queue: str
     users: tuple[str, ...]
@@ -106,7 +112,7 @@ class Team(NamedTuple):
 
 
 def _hours(*spans: tuple[int, int]) -> tuple[int, ...]:
-    """A day's 24 values from (length, value) spans."""
+    """Return a day's 24 values from (length, value) spans."""
     return tuple(value for length, value in spans for _ in range(length))
 
 
@@ -161,7 +167,7 @@ TEAMS = (
 
 
 def week(seed: int = 1) -> Workload:
-    """The cluster and its week as a timed workload; `seed` chooses among weeks of the same character."""
+    """Return the cluster and its week as a timed workload; `seed` chooses among weeks of the same character."""
     rng = random.Random(seed)
     lines: list[Line] = [*_nodes()]
     arrivals: list[tuple[int, int, Team, Job]] = []
@@ -185,14 +191,14 @@ def _nodes() -> list[Node]:
             attributes = {"si/hostname": name, "si/zone": f"zone-{i % 3}"}
             if kind.gpus:
                 resource[GPU] = kind.gpus
-                # Whoever does not ask for a GPU should leave these nodes alone.
+                # Pods that need no GPU are kept off these nodes.
                 attributes["taints"] = _json([{"key": GPU, "value": "present", "effect": "NoSchedule"}])
             nodes.append(Node(id=name, res=resource, attrs=attributes))
     return nodes
 
 
 def _jobs_of_hour(rng: random.Random, team: Team, day: int, hour: int, first: int) -> list[tuple[int, int, Team, Job]]:
-    """The jobs that a team begins in an hour, each with its second, its rank among equals, and its kind."""
+    """Return the jobs that a team starts in an hour, each with its second, a rank that breaks ties, and its kind."""
     expected = team.workday[hour] * (team.weekend_percent if day >= 5 else 100) // 100
     count = expected // 1000 + (rng.randrange(1000) < expected % 1000)
     start_s = (day * 24 + hour) * HOUR_S
@@ -209,7 +215,7 @@ def _pick(rng: random.Random, jobs: tuple[Job, ...]) -> Job:
 
 
 def _lines_of(rng: random.Random, number: int, at_s: int, team: Team, job: Job) -> list[Line]:
-    """A job as an application and its asks, all handed in at once."""
+    """Return a job as an application and its asks, all submitted at once."""
     user = team.users[rng.randrange(len(team.users))]
     name = f"{team.queue.rpartition('.')[2]}-{number:04d}"
     lines: list[Line] = [App(at=at_s, id=name, queue=team.queue, user=user, groups=team.groups)]
@@ -219,17 +225,17 @@ def _lines_of(rng: random.Random, number: int, at_s: int, team: Team, job: Job) 
         resource[GPU] = job.gpus
         tags = {"licorne/node-constraints": _json({"tolerations": [{"key": GPU, "operator": "Exists"}]})}
     for pod in range(rng.randrange(job.pods[0], job.pods[1] + 1)):
-        # Pods of a job do not all run equally long: within a fifth of each other.
+        # The running times of a job's pods differ by up to a fifth.
         minutes = rng.randrange(job.minutes[0], job.minutes[1] + 1)
         seconds = minutes * 48 + rng.randrange(minutes * 12 + 1)
-        # The week ends for everybody.
+        # No pod runs beyond the end of the week.
         seconds = min(seconds, max(60, DAYS * 24 * HOUR_S - at_s))
         lines.append(Ask(at=at_s, key=f"{name}-{pod:02d}", app=name, res=resource, tags=tags, duration_s=seconds))
     return lines
 
 
 def _impossible(number: int, at_s: int) -> list[Line]:
-    """A job whose pods want eight GPUs on a node, where no node has more than four."""
+    """Return a job whose pods need eight GPUs on one node, although no node has more than four."""
     name = f"research-{number:04d}"
     resource = {"vcore": 16000, "memory": 64 * GI, "pods": 1, GPU: 8}
     tags = {"licorne/node-constraints": _json({"tolerations": [{"key": GPU, "operator": "Exists"}]})}

@@ -1,8 +1,8 @@
 """Metrics and history: counters, durations and figures of queues, and their text for Prometheus.
 
-counts          counters of what the scheduler says
-latencies       how long things take; `histogram`: in buckets; `lag`: how long the loop keeps its own waiting
+counts          counters of the scheduler's output messages
+latencies       how long scheduling takes; `histogram`: in buckets; `lag`: how late the event loop is
 queue_figures   figures of queues
-history         how many applications and containers there were
+history         the numbers of applications and containers, minute by minute
 metrics         all of these as text; `metric_texts`: their help
 """

@@ -1,8 +1,8 @@
-"""What the scheduler has told resource managers, counted (docs/spec/metrics.md): read off its outputs, nothing else.
+"""Counters of what the scheduler sends to resource managers (docs/spec/metrics.md), taken from its outputs alone.
 
-The core has no hooks for this. Each list of outputs passes here once, on its way to a resource manager. What can be read
-off the state at the moment of a question is not counted at all: what is released of a queue, for one, is what was
-allocated there less what still is.
+The core has no hooks for this: each list of outputs passes here once, on its way to a resource manager. What the state can
+tell when metrics are read is not counted: the number of allocations released in a queue, for one, is the number made there
+less the number still live.
 """
 
 from __future__ import annotations
@@ -31,25 +31,24 @@ if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
 NO_PARTITION = "failed to find partition"
-"""How the refusal of a node, or of an ask but for case, begins whose partition is unknown."""
+"""Beginning of the reason with which a node, or (in any letter case) an ask, of an unknown partition is refused."""
 WAIT_BUCKETS_S = (0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0)
 _WAIT_BUCKETS_NS = tuple(int(bound * 1e9) for bound in WAIT_BUCKETS_S)
 
 SAMPLE = 32
-"""Of so many allocations of a batch it is looked up how long each one waited; in larger batches, for its neighbours too."""
+"""In each batch of outputs, the waiting time of at most this many allocations is looked up; each stands for its neighbours."""
 _WHERE = attrgetter("partition", "queue")
 
 QueueKey = tuple[str, str, str]
 """(resource manager, partition, path)."""
 Shown = dict[str, dict[tuple[str, str], None]]
-"""By path of a queue, of which amounts (state, type of resource) metrics have had a series; `metrics` keeps it short."""
+"""By queue path, the amounts (state, resource type) that metrics have shown so far; `keep_zeros` limits their number."""
 
 
 class Counts:
-    """The counters. They only rise, but for queues that are gone, which are forgotten.
+    """The counters. They only rise, except that figures of removed queues are dropped.
 
-    Of applications, what was counted in such a queue is forgotten with it; of allocations it stays part of the queues
-    above.
+    Applications that were counted in a removed queue are dropped with it; its allocations stay part of the queues above.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -63,7 +62,7 @@ class Counts:
         self.completed = 0
         self.failed = 0
         self.nodes_accepted = 0
-        self.nodes_refused = 0  # for want of a partition
+        self.nodes_refused = 0  # only those refused for an unknown partition
         self.by_queue: dict[QueueKey, int] = {}
         self.waits: dict[QueueKey, Histogram] = {}
         """How long asks waited for their allocation, in nanoseconds."""
@@ -71,7 +70,7 @@ class Counts:
         self.shown: Shown = {}
 
     def count_outputs(self, rm_id: str, outputs: Sequence[Output]) -> None:
-        """Count what a resource manager is told."""
+        """Count a list of outputs for a resource manager."""
         new = Counter(map(type, outputs))[NewAllocation]
         if new == len(outputs):
             self._allocations(rm_id, outputs)  # type: ignore[arg-type]
@@ -104,7 +103,7 @@ class Counts:
             self._refused(rm_id, refused)
 
     def _allocations(self, rm_id: str, made: Sequence[NewAllocation]) -> None:
-        """New allocations, which come by the thousand: of a large batch a part stands for all where one has to look."""
+        """Count new allocations, which come by the thousand: of a large batch, only a sample's waiting times are looked up."""
         number = len(made)
         self.allocated += number
         for (name, path), of_queue in Counter(map(_WHERE, made)).items():
@@ -116,7 +115,7 @@ class Counts:
             home = self._partition(rm_id, output.partition)
             app = None if home is None else home.applications.get(output.application_id)
             alloc = None if app is None else app.allocations.get(output.uuid or output.key)
-            if alloc is not None and alloc.attempted:  # not one that was placed by somebody else, and only reported
+            if alloc is not None and alloc.attempted:  # not one that the resource manager placed and only reported
                 waited = max(0, alloc.bound_ns - alloc.created)
                 self._waits(rm_id, output.partition, output.queue).add(waited, min(stride, number - at))
 
@@ -142,7 +141,7 @@ class Counts:
             ended[output.application_id] = output.state
 
     def _ended(self, rm_id: str, left: dict[str, str]) -> None:
-        """These applications are Completed or Failed: those that ended last, in one of the partitions."""
+        """Count applications that became Completed or Failed. They are among the last to have ended in one of the partitions."""
         manager = self._cluster.managers.get(rm_id)
         for partition in () if manager is None else manager.ordered:
             for app in reversed(partition.terminated):
@@ -152,7 +151,7 @@ class Counts:
                     self._count_end((rm_id, partition.name, app.queue.path), left.pop(app.id))
 
     def _refused(self, rm_id: str, left: set[str]) -> None:
-        """These applications were refused just now: counted where they wanted to go, or at root."""
+        """Count applications that were just refused: at the queue that they asked for, or at root if that does not exist."""
         manager = self._cluster.managers.get(rm_id)
         for partition in () if manager is None else manager.ordered:
             for rejection in reversed(partition.rejected):
@@ -168,7 +167,7 @@ class Counts:
         states[state.lower()] = states.get(state.lower(), 0) + 1
 
     def forget_removed(self) -> None:
-        """Queues that are gone have no figures; allocations that were counted in them stay part of the queues above."""
+        """Drop the figures of removed queues; allocations counted in them are added to the nearest queue above."""
         for key in [key for key in self.by_queue if not self._exists(key)]:
             above = self._above(key)
             self.by_queue[above] = self.by_queue.get(above, 0) + self.by_queue.pop(key)
@@ -179,7 +178,7 @@ class Counts:
             del self.by_queue[key]
 
     def _above(self, key: QueueKey) -> QueueKey:
-        """The nearest queue above that is there; root, if the partition is gone too."""
+        """Return the nearest existing queue above; root, if the partition is removed too."""
         path = key[2]
         while "." in path:
             path = path.rpartition(".")[0]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 
 class Histogram:
-    """How many values there were up to each bound, and one bucket beyond; the buckets are not cumulative.
+    """Counts of values up to each bound, with one bucket beyond the last; the buckets are not cumulative.
 
-    `sum` is that of the values, in the unit of the bounds, which rise; whole numbers are added exactly.
+    The bounds rise. `sum` is the sum of the values, in the unit of the bounds; integers are summed exactly.
     """
 
     def __init__(self, bounds: Sequence[float]) -> None:
@@ -18,7 +18,7 @@ class Histogram:
         self.sum: float = 0
 
     def add(self, value: float, times: int = 1) -> None:
-        """One more, or several that were the same."""
+        """Count a value, `times` times."""
         self.sum += value * times
         self.buckets[bisect_left(self._bounds, value)] += times
 

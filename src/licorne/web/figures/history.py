@@ -1,4 +1,4 @@
-"""How many applications ran and containers were there, minute by minute, for the charts of the web page.
+"""The numbers of running applications and of containers, minute by minute, for the charts of the web page.
 
 One record is made each minute, the first one minute after the start, and the last 1,440 are kept (docs/spec/metrics.md,
 section 7).
@@ -30,11 +30,11 @@ class History:
         self.due_ns = now_ns + INTERVAL_NS
 
     def is_due(self, now_ns: int) -> bool:
-        """Is it time for a record?"""
+        """Whether a record is due."""
         return now_ns >= self.due_ns
 
     def note(self, now_ns: int, applications: int, containers: int) -> None:
-        """Keep a record, which is due; minutes that were missed have none."""
+        """Append a record, which must be due; minutes that were missed get none."""
         self.minutes.append(Minute(now_ns, applications, containers))
         self.due_ns += ((now_ns - self.due_ns) // INTERVAL_NS + 1) * INTERVAL_NS
 

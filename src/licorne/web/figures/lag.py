@@ -1,8 +1,8 @@
-"""How long the loop keeps its own waiting: the measure of whether anything holds it.
+"""How late the event loop is: the measure of whether anything blocks it.
 
-Two things are measured, and none costs more than a look at the clock. `LoopLag`: a clock in the loop that should tick every
-10 ms, and how late each tick is. And the engine notes how long it waits between two slices while there is more to decide:
-that is what requests, answers, REST and the garbage collector take from decisions.
+Two things are measured, neither of which costs more than reading the clock. `LoopLag` schedules a tick every 10 ms and
+measures how late each tick is. The engine measures how long it waits between two slices while there is more to decide:
+that is the time that requests, answers, REST and the garbage collector take from decisions.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ LAG_BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class Waits(Histogram):
-    """How long waits were, in seconds, and the longest since it was asked."""
+    """A histogram of waits, in seconds, with the longest since it was last read."""
 
     def __init__(self) -> None:
         super().__init__(LAG_BUCKETS_S)
         self._longest_s = 0.0
 
     def add(self, value: float, times: int = 1) -> None:
-        """One more, or several."""
+        """Count a wait, `times` times."""
         super().add(value, times)
         self._longest_s = max(self._longest_s, value)
 
     def take_longest(self) -> float:
-        """The longest since this was asked last, in seconds; 0 where there was none."""
+        """Return the longest wait since the last call, in seconds, and reset it; 0 if there was none."""
         longest, self._longest_s = self._longest_s, 0.0
         return longest
 
 
 class LoopLag:
-    """Ticks while it is `running`; `waits` has how late the ticks were."""
+    """A timer that ticks while it is `running`; `waits` is the histogram of how late the ticks were."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.waits = Waits()
@@ -51,7 +51,7 @@ class LoopLag:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Tick until this is left."""
+        """Tick until the context is left."""
         loop = asyncio.get_running_loop()
 
         def tick() -> None:

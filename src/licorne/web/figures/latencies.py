@@ -1,8 +1,8 @@
-"""How long deciding takes, as far as it can be measured without a clock in the core (docs/spec/metrics.md, section 1).
+"""How long scheduling takes, as far as it can be measured without a clock in the core (docs/spec/metrics.md, section 1).
 
-Measured are whole slices, and each search for victims of preemption, which is rare and long. What an ask costs is too
-short to be measured one by one; it is the mean of a second: the time of all slices, less that of those searches, by the
-asks that were tried, and by the allocations that were made.
+Two things are measured: whole slices, and each search for preemption victims, which is rare and long. A single ask is too
+quick to be measured; its cost is the mean over a second: the time of all slices, less that of those searches, divided by
+the number of asks tried, and by the number of allocations made.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Latencies:
     def __init__(self) -> None:
         self.slices = Histogram(BUCKETS_S)
         self.tried = Histogram(BUCKETS_S)
-        """By ask that was tried, whether a node was found or not."""
+        """Mean time for each ask that was tried, whether a node was found or not."""
         self.placed = Histogram(BUCKETS_S)
-        """By allocation that was made."""
+        """Mean time for each allocation that was made."""
         self.preemption = Histogram(BUCKETS_S)
-        """Each search for victims, of asks whose queue is below its guarantee."""
+        """Each search for victims on behalf of an ask whose queue is below its guarantee."""
         self._busy_s = 0.0
         self._made = 0
-        self._attempts: dict[Partition, int] = {}  # as far as they are in `tried`
+        self._attempts: dict[Partition, int] = {}  # attempts of each partition that `tried` already counts
 
     def watch(self, partition: Partition) -> None:
-        """Measure this partition's searches for victims."""
+        """Measure this partition's searches for victims, by wrapping `Guaranteed.attempt`."""
         guaranteed = partition.guaranteed
         guaranteed.attempt = partial(self._search, guaranteed.attempt)
 
@@ -54,13 +54,13 @@ class Latencies:
             self._busy_s -= took
 
     def slice(self, seconds: float, made: int) -> None:
-        """A slice took so long and made so many allocations."""
+        """Count a slice that took `seconds` and made `made` allocations."""
         self.slices.add(seconds)
         self._busy_s += seconds
         self._made += made
 
     def settle(self, partitions: Iterable[Partition]) -> None:
-        """Count what was tried and made since the last time, in all partitions that there are."""
+        """Add the asks tried and the allocations made since the last call, in these partitions, to the histograms."""
         before, self._attempts = self._attempts, {p: p.descent.attempts for p in partitions}
         tried = sum(attempts - before.get(p, 0) for p, attempts in self._attempts.items())
         busy_s, made = max(self._busy_s, 0.0), self._made

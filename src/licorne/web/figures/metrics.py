@@ -1,10 +1,10 @@
-"""The metrics of the original, with its names and labels, and some more, in Prometheus' text format.
+"""The original's metrics, with its names and labels, and some more, in Prometheus' text format.
 
 Source: docs/spec/metrics.md.
 
-What is exported is read off the scheduler when somebody asks (`snapshot`, on the loop), and put into text afterwards
-(`text`, which may run in a thread: it touches nothing of the scheduler). A queue that is gone has no series, as nothing
-is kept from one scrape to the next but counters of outputs.
+The figures are read from the scheduler when somebody asks (`snapshot`, on the loop) and formatted afterwards
+(`Metrics.text`, which may run in a thread, as it touches nothing of the scheduler). Only counters of outputs are kept from
+one scrape to the next, so a removed queue has no series.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ Labels = tuple[str, ...]
 
 
 def legal(name: str) -> str:
-    """A part of a metric's name: what is not allowed there becomes `_`."""
+    """Return a part of a metric's name with `_` for each character that is not allowed there."""
     return _ILLEGAL.sub("_", name)
 
 
 def _label(bound: float) -> str:
-    """A bucket's bound as the original writes it: `le="1"`, for queries compare texts."""
+    """Return a bucket's bound as the original writes it (`le="1"`, not `1.0`), as queries compare labels as text."""
     return str(bound).removesuffix(".0")
 
 
 class Snapshot:
-    """All figures of one moment."""
+    """All figures of one reading."""
 
     def __init__(self) -> None:
         self.families: list[Metric] = []
-        self.lines: list[str] = []  # of metrics whose names the library would change
+        self.lines: list[str] = []  # text of metrics whose names the library would change
 
     def counter(self, name: str, labels: Sequence[str], values: Iterable[tuple[Labels, float]]) -> None:
-        """A counter whose name ends in `_total`."""
+        """Add a counter; the library appends `_total` to its name."""
         family = CounterMetricFamily(name, HELP[name], labels=labels)
         for of, value in values:
             family.add_metric(of, value)
         self.families.append(family)
 
     def gauge(self, name: str, labels: Sequence[str], values: Iterable[tuple[Labels, float]], text: str = "") -> None:
-        """A gauge."""
+        """Add a gauge."""
         family = GaugeMetricFamily(name, text or HELP[name], labels=labels)
         for of, value in values:
             family.add_metric(of, value)
@@ -79,7 +79,7 @@ class Snapshot:
         labels: Sequence[str],
         values: Iterable[tuple[Labels, list[int], float]],
     ) -> None:
-        """A histogram; the buckets given are not cumulative."""
+        """Add a histogram; the given buckets are not cumulative."""
         family = HistogramMetricFamily(name, HELP[name], labels=labels)
         for of, buckets, total in values:
             count = 0
@@ -92,11 +92,11 @@ class Snapshot:
 
 
 def snapshot(monitor: Monitor, *, old_queue_names: bool = False) -> Snapshot:
-    """Read everything off the scheduler.
+    """Read all figures from the scheduler at once.
 
     Parameters:
-        monitor: who counts.
-        old_queue_names: also the names of releases up to 1.3, which the original's shipped dashboard still asks for.
+        monitor: watches the scheduler.
+        old_queue_names: also export the names of releases up to 1.3, which the original's shipped dashboard still uses.
     """
     found = Snapshot()
     for _ in fill(found, monitor, old_queue_names=old_queue_names):
@@ -105,7 +105,10 @@ def snapshot(monitor: Monitor, *, old_queue_names: bool = False) -> Snapshot:
 
 
 def fill(found: Snapshot, monitor: Monitor, *, old_queue_names: bool = False) -> Iterator[None]:
-    """The same in steps, between which the scheduler goes on. What must agree with each other is read in one of them."""
+    """Read all figures into `found`, in steps between which the scheduler works.
+
+    Figures that must agree with each other are read in the same step.
+    """
     partitions = list(monitor.backend.partitions())
     figures = figures_of(monitor, partitions)
     _scheduler(found, monitor, partitions, figures)
@@ -126,7 +129,7 @@ class _Given(Collector):
 
 
 class Metrics:
-    """Makes the text of snapshots; with what is known of the process."""
+    """Formats snapshots, together with metrics of the process."""
 
     def __init__(self) -> None:
         self._process = CollectorRegistry(auto_describe=False)
@@ -135,7 +138,7 @@ class Metrics:
         GCCollector(registry=self._process)
 
     def text(self, found: Snapshot) -> bytes:
-        """The text format, version 0.0.4."""
+        """Return a snapshot in the text format, version 0.0.4."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Given(found.families))
         lines = "".join(line + "\n" for line in found.lines).encode()
@@ -187,7 +190,7 @@ def _scheduler(
 
 
 def _latencies(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None:
-    """The original's six. Nothing is ever sorted for a decision, so that there is nothing to tell of how long that takes."""
+    """Add the original's six latencies. No decision sorts nodes or queues, so the sorting latencies are empty."""
     of = monitor.latencies
     of.settle(partitions)
     for name, durations in (
@@ -273,7 +276,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-# -- events, and what the original has not ---------------------------------------------------------------
+# -- events, and metrics that the original does not have -------------------------------------------------
 
 
 def _events(found: Snapshot, monitor: Monitor) -> None:
@@ -283,7 +286,7 @@ def _events(found: Snapshot, monitor: Monitor) -> None:
     figures = {"created": made, "channeled": made, "not_channeled": 0, "processed": made}
     figures |= {"stored": made - lost if stores else 0, "not_stored": lost, "collected": 0}
     for name, number in figures.items():
-        # A gauge in the library's eyes, since its name ends otherwise than a counter's there.
+        # The library would export this as a gauge, since it accepts only names in `_total` as counters.
         metric = f"yunikorn_event_total_{name}"
         found.lines += [f"# HELP {metric} {HELP[metric]}", f"# TYPE {metric} counter", f"{metric} {number}"]
 

@@ -1,7 +1,7 @@
-"""What is counted of each queue when somebody reads the metrics (docs/spec/metrics.md, section 2).
+"""Figures of queues, computed when somebody reads the metrics (docs/spec/metrics.md, section 2).
 
-Allocations and amounts of a queue are those of all below it. An application counts at its own queue alone, as in the
-original, so that a sum over all queues counts it once.
+Allocations and amounts of a queue include those of all queues below it. An application counts at its own queue alone, as
+in the original, so that a sum over all queues counts it once.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 QUEUE_STATES = ("new", "accepted", "running", "failing", "resuming", "completing")
 ZEROS_MAX = 100
-"""Of each queue, so many amounts are shown as 0 that were more when metrics were read before."""
+"""Most amounts of a queue that are shown as 0 because an earlier reading of the metrics showed them."""
 Homes = dict[tuple[str, str], "Partition"]
 """Partitions by (resource manager, name)."""
 
 
 class QueueFigures:
-    """The sums of one path; of several partitions with queues of this path, those of all.
+    """The figures of one path, summed over all partitions that have a queue of this path.
 
-    `states`: applications of the queue itself, empty if it is no leaf; `made`, `live`: allocations there and below.
+    `states`: applications of the queue itself, empty if it is no leaf; `made`, `live`: allocations in the queue and below.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,10 @@ class QueueFigures:
 
 
 def figures_of(monitor: Monitor, partitions: list[Partition]) -> dict[str, QueueFigures]:
-    """What is counted by application, by path; at once, for what was released is the difference of two of them."""
+    """Return the counts of applications and allocations by path.
+
+    They are read in one step, since the number of released allocations is the difference of two of them.
+    """
     figures: dict[str, QueueFigures] = {}
     for partition in partitions:
         for queue in partition.tree.queues():
@@ -58,7 +61,7 @@ def figures_of(monitor: Monitor, partitions: list[Partition]) -> dict[str, Queue
 
 
 def add_amounts(of: QueueFigures, queue: Queue) -> None:
-    """Add what a queue of this path may use, uses and waits for."""
+    """Add the guarantee, the maxima and the amounts of a queue of this path."""
     of.add("guaranteed", queue.guaranteed_resource())
     of.add("max", queue.max_resource())
     of.add("allocated", queue.allocated_resource())
@@ -69,9 +72,9 @@ def add_amounts(of: QueueFigures, queue: Queue) -> None:
 
 
 def keep_zeros(figures: dict[str, QueueFigures], shown: Shown) -> Iterator[None]:
-    """An amount that was shown and is gone is 0 from now on, as in the original: no series ends while its queue is there.
+    """Set amounts that were shown before and are gone to 0, as the original does: no series ends while its queue exists.
 
-    A step for each queue.
+    Yields once for each queue, so that the work can be done in small steps.
     """
     for path in [path for path in shown if path not in figures]:
         del shown[path]
@@ -86,7 +89,7 @@ def keep_zeros(figures: dict[str, QueueFigures], shown: Shown) -> Iterator[None]
 
 
 def _applications(figures: dict[str, QueueFigures], partition: Partition) -> None:
-    """Count applications by state at their own queue alone, and allocations at their queue and all queues above it."""
+    """Count applications by state at their own queue alone, and live allocations at their queue and all queues above it."""
     leaves: dict[Queue, dict[ApplicationState, int]] = {}
     live: dict[Queue, int] = {}
     for app in partition.applications.values():
@@ -105,7 +108,7 @@ def _applications(figures: dict[str, QueueFigures], partition: Partition) -> Non
 
 
 def _counted(figures: dict[str, QueueFigures], homes: Homes, counts: Counts) -> None:
-    """What was counted by queue since the start: allocations added up to root, applications at their own queue."""
+    """Add what was counted by queue since the start: allocations up to root, applications at their own queue."""
     for (rm_id, name, path), number in counts.by_queue.items():
         if (rm_id, name) in homes:
             for of in _lineage(figures, path):
@@ -126,7 +129,7 @@ def _lineage(figures: dict[str, QueueFigures], path: str) -> Iterator[QueueFigur
 
 
 def homes_of(partitions: list[Partition]) -> Homes:
-    """The partitions by their names."""
+    """Return the partitions by (resource manager, name)."""
     return {(partition.owner, partition.name): partition for partition in partitions}
 
 
