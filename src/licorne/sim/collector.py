@@ -1,10 +1,10 @@
-"""The garbage collector's part in a simulation: next to none.
+"""Keep Python's garbage collector nearly idle during a simulation.
 
-Deciding makes few cycles and many live objects, and Python's collector walks all live objects again and again: by
-default it takes a third of the time. Asks, decisions and releases leave no cycles behind
-(`tests/service/test_memory.py`), only what is seldom does, so that there is next to nothing to find. What is alive at the
-start is set aside (`gc.freeze`), and what is new is looked through when so much of it has come that garbage could matter.
-A host of the scheduler with as much to do would do the same. All is undone afterwards.
+Deciding makes few cycles and many live objects, and the collector walks all live objects again and again: by default that
+takes a third of the time. Asks, decisions and releases leave no cycles (`tests/service/test_memory.py`), only rare
+operations do, so a full collection finds next to nothing. Objects that live at the start are exempted (`gc.freeze`), and
+new ones are scanned only when there are so many that garbage could matter. A host of the scheduler with as much load
+should do the same. All is undone afterwards.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 THRESHOLDS = (5_000_000, 1, 1)
-"""Containers that came and are not gone, before they are looked through: a million pods are four million of them."""
+"""Containers made and not yet freed before a collection: a million pods are four million of them."""
 
 
 @contextmanager
 def quiet_collector() -> Iterator[None]:
-    """Look through what is made from now on hardly ever."""
+    """Keep the collector nearly idle until the context is left."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

@@ -1,13 +1,13 @@
 """Gangs in a simulation: what a resource manager does for them, and how long they waited.
 
-For a gang with placeholders it does what YuniKorn's Kubernetes shim does (docs/spec/scheduling.md, section 9.2,
-docs/spec/k8shim.md, section 3): when the application is accepted it hands in the placeholders; the real asks it keeps
-back until the application runs, or has gone back to being an ordinary one (style Soft) after its placeholders' time was
-over. If the gang fails (style Hard), what was kept back is never handed in. An atomic gang has no placeholders: its
-asks are handed in as they come.
+For a gang with placeholders the simulator does what YuniKorn's Kubernetes shim does (docs/spec/scheduling.md, section 9.2,
+docs/spec/k8shim.md, section 3). When the application is accepted it submits the placeholders. It keeps the real asks back
+until the application runs, or has become an ordinary one (style Soft) after its placeholders timed out. If the gang fails
+(style Hard), the asks kept back are never submitted. An atomic gang has no placeholders: its asks are submitted as they
+come.
 
-A gang has started when for each of its groups as many real pods run at once as the group needs at least. How long it
-waited is counted from its application's line to that moment.
+A gang has started when each of its groups has at least its minimum of real pods running at the same time. Its waiting time
+is counted from the line of its application to that moment.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ ATOMIC = "atomic"
 
 
 class Gang(msgspec.Struct):
-    """One gang: when it came, how many pods its groups need at least, how many run. Times of -1: not yet.
+    """One gang: when it was submitted, the minimum of pods of each group, the numbers running. A time of -1: not yet.
 
-    `kept` are real asks that are not handed in yet; `closed` says that they have to wait. `groups` is empty where the
-    workload itself hands in the placeholders, from which the need is learned then.
+    `kept` are real asks that are not submitted yet; `closed`: real asks are to be kept back. `groups` is empty if the
+    workload itself submits the placeholders, which then tell the needs.
     """
 
     app: str
@@ -48,10 +48,10 @@ class Gang(msgspec.Struct):
 
 
 class GangWaits(msgspec.Struct, frozen=True):
-    """The gangs of a queue: how many there were, started, and were too late; how long those waited that started.
+    """The gangs of a queue: numbers of all, started and timed out, and waiting times of those that started.
 
-    `kind` is placeholders or atomic. `timed_out`: their placeholders' time was over before all were there; in style
-    Soft they may have started later. Nearest-rank percentiles, in seconds of virtual time.
+    `kind` is placeholders or atomic. `timed_out`: the placeholders timed out before all of them were allocated; in style
+    Soft such a gang may have started later. Times are nearest-rank percentiles, in seconds of virtual time.
     """
 
     queue: str
@@ -71,7 +71,7 @@ class Gangs:
         self.known: dict[str, Gang] = {}
 
     def submitted(self, line: App, now_ns: int) -> None:
-        """An application is handed in; it may be a gang."""
+        """Note a submitted application, which may be a gang."""
         if (line.gang or line.ph_ask) and line.id not in self.known:
             self.known[line.id] = Gang(
                 app=line.id,
@@ -83,7 +83,7 @@ class Gangs:
             )
 
     def keeps(self, line: Ask) -> bool:
-        """Is this ask kept back for now? It is then taken."""
+        """Keep an ask back if its gang is not ready for it; return whether it was kept."""
         gang = self.known.get(line.app)
         if gang is None:
             return False
@@ -96,7 +96,7 @@ class Gangs:
         return True
 
     def forget(self, app: str, key: str) -> None:
-        """An ask is taken back, or with an empty key all of them: what was kept back is not handed in any more."""
+        """Drop an ask that was released, or with an empty key all of the application: it is not submitted any more."""
         gang = self.known.get(app)
         if gang is not None:
             if key:
@@ -105,7 +105,7 @@ class Gangs:
                 gang.kept = {}
 
     def accepted(self, app: str, queue: str) -> list[Ask]:
-        """The application was accepted: its placeholders."""
+        """Note that an application was accepted, in `queue`; return the placeholders to submit."""
         gang = self.known.get(app)
         if gang is None:
             return []
@@ -119,7 +119,7 @@ class Gangs:
         ]
 
     def entered(self, app: str, state: str, message: str) -> list[Ask]:
-        """The application is in another state: the asks that are to be handed in now."""
+        """Note a change of an application's state; return the asks kept back that are to be submitted now."""
         gang = self.known.get(app)
         if gang is None:
             return []
@@ -132,7 +132,7 @@ class Gangs:
         return []
 
     def given_up(self, app: str) -> list[Ask]:
-        """The application was rejected or has failed: the asks that will never be handed in."""
+        """Note that an application was rejected or has failed; return the asks that will never be submitted."""
         gang = self.known.get(app)
         if gang is None:
             return []
@@ -141,7 +141,7 @@ class Gangs:
         return list(kept.values())
 
     def placed(self, ask: Ask, now_ns: int) -> None:
-        """A pod of the ask runs."""
+        """Note that a pod of the ask runs."""
         gang = self.known.get(ask.app)
         if gang is not None and not ask.ph and ask.group in gang.needs:
             gang.running[ask.group] += 1
@@ -149,17 +149,17 @@ class Gangs:
                 gang.started_ns = now_ns
 
     def ended(self, ask: Ask) -> None:
-        """It does not run any more."""
+        """Note that a pod of the ask no longer runs."""
         gang = self.known.get(ask.app)
         if gang is not None and not ask.ph and ask.group in gang.needs:
             gang.running[ask.group] -= 1
 
     def kept_back(self) -> Iterable[tuple[str, Ask]]:
-        """The asks that were never handed in, with their application."""
+        """Return the asks that were never submitted, with their applications."""
         return ((gang.app, ask) for gang in self.known.values() for ask in gang.kept.values())
 
     def rows(self) -> list[GangWaits]:
-        """How long gangs waited, by queue and kind."""
+        """Return how long gangs waited, by queue and kind."""
         groups: defaultdict[tuple[str, str], list[Gang]] = defaultdict(list)
         for gang in self.known.values():
             if gang.queue:
@@ -173,7 +173,7 @@ class Gangs:
 
 
 def task_groups(groups: tuple[TaskGroup, ...]) -> str:
-    """The groups as the tag that an application carries (docs/spec/scheduling.md, section 9.2)."""
+    """Encode the groups as the tag that an application carries (docs/spec/scheduling.md, section 9.2)."""
     return msgspec.json.encode(
         [
             {
@@ -191,7 +191,7 @@ def _quantity(name: str, amount: int) -> str:
 
 
 def placeholder_ask(groups: tuple[TaskGroup, ...]) -> dict[str, int]:
-    """What the placeholders of all groups ask for together."""
+    """Return the total resources of the placeholders of all groups."""
     total: dict[str, int] = {}
     for group in groups:
         for name, amount in group.res.items():

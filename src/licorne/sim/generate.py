@@ -1,17 +1,17 @@
 """Benchmark workloads, made from a seed: the cases of the comparison with yunikorn-core, and bigger ones.
 
-The cases a to t are those of the generator that the recordings and the peer's figures were made with, byte for byte,
-so that a figure here and a figure there speak of the same work. That fixes more than the numbers: which random
-numbers are drawn, in which order (one pod after the other, application by application), and that node sizes are
-computed in binary floating point. The others are this project's own: x by the same rules, ten times as large; churn,
-constraints and tree for what the comparison leaves out (a full cluster in motion, choosy asks, a deep tree of queues).
+The cases a to t are, byte for byte, those of the generator that the recordings and the peer's figures were made with, so
+that figures of both sides are about the same work. That fixes more than the numbers: which random numbers are drawn, in
+which order (one pod after the other, application by application), and that node sizes are computed in binary floating
+point. The other cases are this project's own: x follows the same rules, ten times as large; churn, constraints and tree
+cover what the comparison leaves out (a full cluster in motion, asks with node constraints, a deep tree of queues).
 
-`demand` says how much the asks want together of what the cluster has. Without it the nodes have 1.3 times the demand
-of what is to fit; with 1.5 the cluster is full when two thirds of the demand are placed, and how many pods that
-makes is not known beforehand (`expect` is 0).
+`demand` is the total of all asks as a multiple of the cluster's capacity. Without it the nodes have 1.3 times the demand of
+the asks that are to fit; with 1.5 the cluster is full when two thirds of the demand are placed, and the number of pods then
+is not known beforehand (`expect` is 0).
 
-All pods of one shape share one map of resources: a million asks are a million small objects, not two million.
-The sample of the demonstration, a busy week of a small cluster, is in `week.py`.
+All pods of one shape share one map of resources: a million asks are a million small objects, not two million. The sample of
+the demonstration, a busy week of a small cluster, is in `week.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHAPES = (
 )  # fmt: skip
 FITTING_IN_HARD_CASES = 10_000
 CHURN_DEMAND = 1.3
-"""With it the cluster of case churn is full, and about 50,000 asks are left over."""
+"""With this demand the cluster of case churn is full, and about 50,000 asks are left over."""
 # Every pod of case churn that is to end is larger than every pod that waits, so that each end makes room for one.
 ENDING_SHAPES = ((3000, 6 * GI), (3500, 7 * GI), (4000, 8 * GI), (3000, 8 * GI))
 WAITING_SHAPES = ((2000, 4 * GI), (2500, 5 * GI), (2000, 5 * GI), (2500, 4 * GI))
@@ -46,7 +46,7 @@ NODE_CLASS = "node-class"
 
 
 class Size(NamedTuple):
-    """How big a case is. In case tree the pods are those that fit; more are asked for."""
+    """The size of a case. In case tree `pods` counts those that fit; more are asked for."""
 
     nodes: int
     pods: int
@@ -77,7 +77,7 @@ CASES: dict[str, Size] = {
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be chosen about a case; the defaults are the original generator's."""
+    """Options of a case; the defaults are the original generator's."""
 
     shape: str = "app"
     """app: one shape for each application, of eight; same: one for all; unique: each pod its own"""
@@ -90,7 +90,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def benchmark(case: str, options: Options | None = None, size: Size | None = None) -> Workload:
-    """One of the benchmark cases as a workload of version 1, in another size if one is given.
+    """Return one of the benchmark cases as a workload of version 1, in another size if one is given.
 
     Raises WorkloadError for an unknown case or option.
     """
@@ -101,7 +101,7 @@ def benchmark(case: str, options: Options | None = None, size: Size | None = Non
 
 
 def write(workload: Workload, stream: IO[bytes]) -> None:
-    """Write a workload as a file of JSON lines, the head first."""
+    """Write a workload as a file of JSON lines, beginning with its head."""
     version = 1 if workload.mode is Mode.BATCH else 2
     for line in head(workload, version):
         stream.write(encode(line) + b"\n")
@@ -110,7 +110,7 @@ def write(workload: Workload, stream: IO[bytes]) -> None:
 
 
 def head(workload: Workload, version: int) -> Iterator[Line]:
-    """The lines that come before all others: the name of the workload, and the configuration if there is one."""
+    """Yield the lines before all others: the meta line, and the configuration if there is one."""
     yield Meta(
         name=workload.name,
         expect=workload.expect,
@@ -138,12 +138,12 @@ def _check(case: str, options: Options) -> None:
 
 
 class _Case:
-    """The making of one case: applications, their pods, nodes to match, queues."""
+    """Makes one case: applications, their pods, nodes to match, queues."""
 
     demand: float | None = None
-    """What the case itself says about the demand."""
+    """The demand that the case itself sets."""
     room = 1.3
-    """How much the nodes have of what is to fit, if nothing is said about the demand."""
+    """The capacity of the nodes as a multiple of what is to fit, if no demand is set."""
 
     def __init__(self, case: str, options: Options, size: Size) -> None:
         self.case = case
@@ -161,13 +161,13 @@ class _Case:
         return App(id=f"app-{index:04d}", queue=queue, user=f"user{index % 5}", groups=("dev",))
 
     def queue_of(self, index: int) -> str:
-        """The queue of an application; in the hard cases q0 has what does not fit."""
+        """Return the queue of an application; in the hard cases q0 has the asks that do not fit."""
         if self.hard:
             return "q0" if index < (50 if self.case == "e2" else 1) else "q1"
         return self.queues[index % self.size.queues]
 
     def asks_of(self, index: int, application: App) -> list[Ask]:
-        """The asks of an application: the pods are dealt out evenly, the first ones get one more."""
+        """Return the asks of an application: the pods are dealt out evenly, the first applications get one more."""
         priority = self.priority(index, application)
         shared: dict[str, int] | None = None
         asks: list[Ask] = []
@@ -183,11 +183,11 @@ class _Case:
         return each + (index < left)
 
     def priority(self, index: int, application: App) -> int:
-        """The priority of an application's asks."""
+        """Return the priority of an application's asks."""
         return 100 if self.hard and application.queue == "root.q0" else 0
 
     def shape(self, index: int) -> tuple[int, int]:
-        """What a pod of an application needs: vcore in milli, memory in bytes."""
+        """Return what a pod of an application needs: vcore in milli, memory in bytes."""
         if self.options.shape == "same" or (self.case.startswith("e") and self.options.shape == "app"):
             return 1000, 2 * GI
         if self.options.shape == "app":
@@ -195,7 +195,7 @@ class _Case:
         return self.unique_shape((250, 4001), (512, 8193))
 
     def unique_shape(self, vcore: tuple[int, int], memory: tuple[int, int]) -> tuple[int, int]:
-        """A shape that no pod has yet, within these bounds (memory in MiB; the second one is above the largest)."""
+        """Draw a shape that no pod has yet, within these bounds (memory in MiB; upper bounds are exclusive)."""
         while True:
             drawn = self.random.randrange(*vcore), self.random.randrange(*memory) << 20
             if drawn in self.used:
@@ -205,10 +205,10 @@ class _Case:
                 return drawn
 
     def workload(self) -> Workload:
-        """Everything together."""
+        """Return the complete workload."""
         nodes = self.nodes()
         if self.case == "e3":
-            # Larger than any node, small beside the cluster.
+            # Larger than any node, but small in comparison with the cluster.
             too_much = max(node.res["vcore"] for node in nodes) + 1
             for ask in self.asks[0]:
                 ask.res = {**ask.res, "vcore": too_much}
@@ -228,7 +228,7 @@ class _Case:
         return FITTING_IN_HARD_CASES if self.case.startswith("e") else self.size.pods
 
     def nodes(self) -> list[Node]:
-        """Nodes of three sizes, in proportion to the demand of the asks that are to fit."""
+        """Return nodes of three sizes, in proportion to the demand of the asks that are to fit."""
         fitting = [ask.res for asks in self.asks for ask in asks if not (self.hard and ask.prio)]
         vcore = sum(resource["vcore"] for resource in fitting)
         memory = sum(resource["memory"] for resource in fitting)
@@ -246,17 +246,17 @@ class _Case:
         return nodes
 
     def in_order(self) -> Iterable[Ask]:
-        """The asks in order of arrival."""
+        """Return the asks in order of arrival."""
         if self.options.order == "app":
             return (ask for asks in self.asks for ask in asks)
         longest = max(len(asks) for asks in self.asks)
         return (asks[turn] for turn in range(longest) for asks in self.asks if turn < len(asks))
 
     def config(self) -> str:
-        """The queues: flat, with a guarantee each, or with the quotas that make a case hard."""
+        """Return the configuration: flat queues, with a guarantee each, or with the quotas that make a case hard."""
         resources: dict[str, tuple[str, dict[str, str]] | None]
         if self.case == "e1":
-            # A type that the quota does not name is without limit.
+            # A type that the quota does not name is unlimited.
             resources = dict.fromkeys(self.queues, ("max", {"pods": "1000"}))
         elif self.case == "e2":
             resources = {"q0": ("max", {"vcore": "1m"}), "q1": None}
@@ -278,7 +278,7 @@ class _Case:
 
 
 class _Churn(_Case):
-    """A full cluster: large pods, which are to end one by one, and small ones that wait for their room."""
+    """A full cluster: large pods, which are to end one by one, and small ones that wait for the room."""
 
     demand = CHURN_DEMAND
 
@@ -298,17 +298,17 @@ class _Churn(_Case):
 
 
 class _Constraints(_Case):
-    """Nodes of many classes, and asks that will not run on just any of them."""
+    """Nodes of many classes, and asks with constraints on the class."""
 
-    room = 1.5  # how much is asked of one class is drawn, so each needs some to spare
+    room = 1.5  # the demand for a class is random, so each class needs some spare capacity
 
     def __init__(self, case: str, options: Options, size: Size) -> None:
-        # One map of tags for all asks that name the same.
+        # All asks that name the same class share one map of tags.
         self.single = [_named({"nodeSelector": {NODE_CLASS: _node_class(i)}}) for i in range(NODE_CLASSES)]
         super().__init__(case, options, size)
 
     def asks_of(self, index: int, application: App) -> list[Ask]:
-        """The asks of an application. Those that name a set name the same one, as pods of one template would."""
+        """Return the asks of an application. Those that name a set all name the same one, as pods of one template would."""
         asks = super().asks_of(index, application)
         names = [_node_class(i) for i in sorted(self.random.sample(range(NODE_CLASSES), CLASSES_IN_A_SET))]
         several = _named({"nodeAffinity": [[{"key": NODE_CLASS, "operator": "In", "values": names}]]})
@@ -333,7 +333,7 @@ def _named(constraints: object) -> dict[str, str]:
 
 
 class _Tree(_Case):
-    """Applications of several priorities and users in a deep tree of queues, some of which are too small for them."""
+    """Applications of several priorities and users in a deep tree of queues, some of which have too small a limit for them."""
 
     def __init__(self, case: str, options: Options, size: Size) -> None:
         self.tree = QueueTree(size.queues)
@@ -352,7 +352,7 @@ class _Tree(_Case):
         return self.priorities[index % len(self.priorities)]
 
     def number_of_asks(self, index: int) -> int:
-        """What fits; and as much again where a quota or a limit of users lets through no more."""
+        """Return the asks that fit, or twice as many where a quota or a limit of users admits only those."""
         fitting = super().number_of_asks(index)
         return fitting * 2 if self.tree.binds(self.leaf(index)) else fitting
 

@@ -1,12 +1,11 @@
-"""What a simulation observes: waiting times, and how much of what was in use for how long.
+"""Observations of a simulation: waiting times, and the usage of resources over time.
 
-Quantities are read from the core, never counted a second time here: after each moment of virtual time the queues that
-changed are asked what they hold, and the value counts for as long as it stood. So states that lasted no time count
-neither for means nor for peaks; but where no time passes at all (a workload of version 1), the last state is what
-there is, and counts.
+Amounts are read from the core, never counted a second time here: after each moment of virtual time the changed queues are
+read, and the value counts for as long as it lasted. So states that lasted no time count neither for means nor for peaks.
+The exception is a workload of version 1, where no time passes at all: there the last state counts.
 
-Means over time are sums of integers divided once, at the end; percentiles are of the nearest rank: always a value
-that occurred.
+Means over time are sums of integers divided once, at the end; percentiles are nearest-rank, so each is a value that
+occurred.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Gauge:
         self._peak: dict[str, int] = {}
 
     def set(self, now_ns: int, value: dict[str, int]) -> None:
-        """From now on it is this much."""
+        """Set the amounts from this time on."""
         self._settle(now_ns)
         self._value = value
 
@@ -44,7 +43,7 @@ class Gauge:
                 self._peak[name] = amount
 
     def over(self, start_ns: int, end_ns: int) -> dict[str, Level]:
-        """Mean from `start_ns` to `end_ns` and peak of each type that ever was above zero, in order of name."""
+        """Return mean over the span and peak of each type that was ever above zero, in order of name."""
         self._settle(end_ns)
         span_ns = end_ns - start_ns
         names = sorted(self._value.keys() | self._integral.keys())
@@ -66,7 +65,7 @@ class Level(msgspec.Struct, frozen=True):
 
 
 class Share:
-    """How much of the cluster was in use: used amount over capacity, for each type, as both change."""
+    """Usage of the cluster: used amount over capacity, for each type, as both change."""
 
     def __init__(self, now_ns: int) -> None:
         self.used = Gauge(now_ns)
@@ -76,7 +75,7 @@ class Share:
         self._since_ns = now_ns
 
     def set(self, now_ns: int, used: dict[str, int], capacity: dict[str, int]) -> None:
-        """From now on so much is used of so much."""
+        """Set usage and capacity from this time on."""
         self._settle(now_ns)
         self.used.set(now_ns, used)
         self.capacity.set(now_ns, capacity)
@@ -90,16 +89,16 @@ class Share:
                     self._peak[name] = share
 
     def peak(self, name: str, *, lasting: bool) -> float:
-        """The highest share that lasted; where no time passed at all (not `lasting`), the last one."""
+        """Return the highest share that lasted; if no time passed at all (not `lasting`), the last one."""
         return self._peak.get(name, 0.0) if lasting else self._last.get(name, 0.0)
 
     def finish(self, now_ns: int) -> None:
-        """The last state stood until now."""
+        """Count the last state up to this time."""
         self._settle(now_ns)
 
 
 def percentiles(values: Iterable[int], ranks: Sequence[int]) -> list[int]:
-    """The values of the nearest rank for percentages from 1 to 100; zeros if there are no values."""
+    """Return the nearest-rank values for percentages from 1 to 100; zeros if there are no values."""
     ordered = sorted(values)
     if not ordered:
         return [0] * len(ranks)

@@ -1,17 +1,17 @@
 """The openb trace as a workload: 1,523 nodes and 8,152 pods of a GPU cluster (Alibaba; USENIX ATC 2023).
 
-What decides here is how a table of pods becomes arrivals and durations. A pod arrives when it was created, and runs
-from its scheduling to its deletion, or from its creation where it never was scheduled. But the recorded times leave
-the cluster 99 % idle, which tests nothing, so there are three readings of them:
+This module decides how a table of pods becomes arrivals and durations. A pod arrives at its creation, and runs from its
+scheduling to its deletion, or from its creation if it was never scheduled. The recorded times leave the cluster 99 % idle,
+which tests nothing, so there are three ways to read them:
 
 * `recorded`: as they are;
 * `fill`: pods arrive in order and stay;
-* a load F (the default, 0.9): the arrival times are squeezed until the peak demand of the scarcest resource, if every
-  pod started on arrival, is F times what the cluster has. Durations stay. The factor is found by bisection on a
-  grid of 2^-30, in integers throughout, so that it is the same on every machine.
+* a load F (the default, 0.9): the arrival times are compressed until the peak demand for the scarcest resource, if every
+  pod started on arrival, is F times the capacity. Durations are kept. The factor is found by bisection on a grid of
+  2^-30, in integers throughout, so that it is the same on every machine.
 
-Every pod is an application of its own, for the trace does not say which pods belong together; the queue is that of
-its QoS class (`root.ls`), and the user is named as the class. GPU models are node constraints
+Every pod is an application of its own, because the trace does not say which pods belong together; the queue is that of
+its QoS class (`root.ls`), and the user has the name of the class. GPU models are node constraints
 (docs/spec/scheduler-interface.md, section 9). GPUs count as thousandths per node: that a pod's share must come from one
 device, or its whole GPUs from several, is not modelled, and the result says so.
 """
@@ -45,7 +45,7 @@ _POD_COLUMNS = (
 
 
 class Pod(msgspec.Struct, gc=False):
-    """A row of a pod list: when it came and how long it ran (seconds), what it needs and where it may run."""
+    """A row of a pod list: arrival and duration in seconds, resources, and the GPU models that it accepts."""
 
     name: str
     qos: str
@@ -56,12 +56,12 @@ class Pod(msgspec.Struct, gc=False):
 
 
 def is_openb(path: Path) -> bool:
-    """Whether a path is meant as the trace: a folder, or a CSV file."""
+    """Whether a path denotes the trace: a folder, or a CSV file."""
     return path.is_dir() or path.suffix == ".csv"
 
 
 def read_openb(path: Path, *, how: str = "load", load: float = 0.9) -> Workload:
-    """The trace as a timed workload. `path`: its folder, or one of its pod lists with the node list beside it.
+    """Read the trace as a timed workload. `path`: its folder, or one of its pod lists with the node list beside it.
 
     `how` is `recorded`, `fill` or `load`. Raises WorkloadError (file:line: column: what is wrong) and OSError.
     """
@@ -91,9 +91,10 @@ def read_openb(path: Path, *, how: str = "load", load: float = 0.9) -> Workload:
 
 
 def squeeze(pods: list[Pod], capacity: dict[str, int], load: float) -> tuple[list[int], str]:
-    """Arrival times in nanoseconds at which peak demand is at most, and nearly, `load` of capacity; and a note.
+    """Return arrival times in nanoseconds at which peak demand is nearly but at most `load` of capacity, and a note.
 
-    Arrivals can be squeezed to nothing at most, and are never stretched; the note says when a load is out of reach.
+    Arrivals are compressed, at most to a single moment, and never stretched; the note says when a load is out of reach.
+    Raises WorkloadError for a load that is not above 0 and at most 100.
     """
     if not 0 < load <= 100:
         raise WorkloadError(f"load must be above 0 and at most 100, not {load:g}")
@@ -122,7 +123,7 @@ def squeeze(pods: list[Pod], capacity: dict[str, int], load: float) -> tuple[lis
 
 
 def peak_share(pods: list[Pod], arrivals_ns: list[int], capacity: dict[str, int]) -> tuple[float, str]:
-    """The highest demand over time as a share of capacity, over all resource types, and the type that has it.
+    """Return the highest demand over time as a share of capacity, over all resource types, and the type that has it.
 
     Pods are in order of arrival; each needs its resources from its arrival up to, and not at, its end.
     """
@@ -133,7 +134,7 @@ def peak_share(pods: list[Pod], arrivals_ns: list[int], capacity: dict[str, int]
     peak = dict(demand)
     ended = 0
     for at_ns, pod in started:
-        # Whoever has ended by now started before: nobody here ends when it starts.
+        # All pods that have ended by now are in `started` before this one, as durations are above 0.
         while ends[ended][0] <= at_ns:
             for name, amount in started[ends[ended][1]][1].resource.items():
                 demand[name] -= amount
@@ -147,7 +148,7 @@ def peak_share(pods: list[Pod], arrivals_ns: list[int], capacity: dict[str, int]
 
 
 def default_config(classes: Iterable[str]) -> str:
-    """Queues for the trace: one for each QoS class under root, without quotas, each with itself as user."""
+    """Return queues for the trace: one for each QoS class under root, without quotas, each with the class as its user."""
     queues = "".join(
         f"          - name: {name.lower()}\n            submitacl: {name}\n" for name in sorted(set(classes))
     )
@@ -155,7 +156,7 @@ def default_config(classes: Iterable[str]) -> str:
 
 
 def _lines_of(pod: Pod, at_ns: int, *, stays: bool) -> list[Line]:
-    """A pod as an application of its own, and its ask."""
+    """Return a pod as an application of its own, and its ask."""
     at = at_ns // NANOSECONDS if at_ns % NANOSECONDS == 0 else at_ns / NANOSECONDS
     tags = None
     if pod.models:
@@ -200,14 +201,14 @@ def _read_pods(path: Path) -> list[Pod]:
         duration_s = row.count("deletion_time") - started_s
         if duration_s < 0:
             raise row.fault("deletion_time", "is before the pod's start")
-        # Alternatives are separated by a bar, and some are named twice.
+        # Alternatives are separated by a bar, and some are listed twice.
         models = tuple(dict.fromkeys(model for model in row.values["gpu_spec"].split("|") if model))
         pods.append(Pod(row.text("name"), row.text("qos"), created_s, duration_s, resource, models))
     return pods
 
 
 class _Row:
-    """A row of a table, which complains with file, line and column."""
+    """A row of a table; its errors name file, line and column."""
 
     def __init__(self, file: Path, line: int, values: dict[str, str]) -> None:
         self.file = file
@@ -230,7 +231,7 @@ class _Row:
 
 
 def _rows(path: Path, columns: tuple[str, ...], advice: str) -> Iterator[_Row]:
-    """The rows of a CSV file that has at least these columns."""
+    """Yield the rows of a CSV file that must have at least these columns."""
     try:
         stream = path.open(encoding="utf-8", newline="")
     except FileNotFoundError:

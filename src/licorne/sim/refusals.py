@@ -1,6 +1,6 @@
-"""What the scheduler refused of a workload: equal reasons counted, each with one example and the line that it comes from.
+"""What the scheduler refused of a workload: equal reasons counted, each with an example and the line it comes from.
 
-A refusal carries its reason a second time without the names in it (`template`), so nothing is searched for in sentences.
+A refusal carries its reason a second time without the names in it (`template`), so reasons need not be parsed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from licorne.sim import lines
 from licorne.sim.workload import Workload
 
 PLACES_MAX = 1_000
-"""For so many different reasons the line of an example is looked for."""
+"""Most different reasons for which the line of an example is looked up."""
 _LINES: dict[type[lines.Line], tuple[str, str]] = {
     lines.Node: ("node", "id"),
     lines.App: ("application", "id"),
     lines.Ask: ("ask", "key"),
     lines.Foreign: ("foreign", "key"),
 }
-"""By what lines and refusals name things: what it is, and the field with its name."""
+"""How lines and refusals name things: the kind of thing, and the field of the line that has its name."""
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Something that the scheduler refused: node, application, ask, foreign or reload; why, how often, one of them, and where.
+    """Things that the scheduler refused for one reason: node, application, ask, foreign or reload.
 
-    `place` is `FILE:LINE`, empty where the workload was not read from a file.
+    `number` counts them, `example` names one. `place` is `FILE:LINE`, empty where the workload was not read from a file.
     """
 
     what: str
@@ -45,7 +45,7 @@ class _Row(msgspec.Struct):
 
 
 class Refusals:
-    """Counts refusals. `asks`: reasons why new asks were refused, with their keys, and how many allocations that means."""
+    """Counts refusals. `asks`: by (reason, key) of a refused new ask, the number of allocations that it asked for."""
 
     def __init__(self, workload: Workload) -> None:
         self._workload = workload
@@ -63,15 +63,15 @@ class Refusals:
         self._verdicts.clear()
 
     def accepted(self, what: str, name: str) -> None:
-        """A node or an application was taken: the next verdict on this name is about a further line."""
+        """Note that a node or an application was accepted: the next verdict on this name belongs to a later line."""
         self._verdicts[(what, name)] += 1
 
     def node(self, output: messages.RejectedNode) -> None:
-        """A node was refused."""
+        """Count a refused node."""
         self._count("node", output.node_id, output.template or output.reason)
 
     def application(self, output: messages.RejectedApplication, *, there: bool) -> str:
-        """An application was refused; returns why. `there`: one of this name is there already, and takes asks."""
+        """Count a refused application; return the reason. `there`: one of this name exists already and takes asks."""
         reason = _one_line(output.template or output.reason)
         place = self._count("application", output.application_id, reason)
         if not there:
@@ -79,7 +79,7 @@ class Refusals:
         return reason
 
     def ask(self, output: messages.RejectedAllocation, number: int) -> None:
-        """A new ask was refused, which is for so many allocations; if its application was, for that reason."""
+        """Count a refused new ask for `number` allocations; if its application was refused, for that reason."""
         reason = _one_line(output.template or output.reason)
         reason, place = self._applications.get(output.application_id, (reason, ""))
         if reason not in self._places:
@@ -87,25 +87,25 @@ class Refusals:
         self.asks[(reason, output.key)] += number
 
     def given_up(self, reason: str, ask: lines.Ask, app: str) -> None:
-        """An ask was not even handed in, as its application is no more."""
+        """Count an ask that was never submitted because its application has ended."""
         self._places.setdefault(reason, self._applications.get(app, ("", ""))[1])
         self.asks[(reason, ask.key)] += ask.max
 
     def allocation(self, output: messages.RejectedAllocation) -> None:
-        """Anything else was refused: a change of an ask, a placeholder, another scheduler's allocation."""
+        """Count a refused change of an ask, a refused placeholder, or a refused allocation of another scheduler."""
         what = "foreign" if not output.application_id else "ask"
         self._count(what, output.key, output.template or output.reason)
 
     def reload(self, reason: str, place: str) -> None:
-        """Record that the scheduler refused a changed configuration."""
+        """Count a refused change of the configuration."""
         self._add("reload", "", reason, place)
 
     def rows(self) -> list[Refused]:
-        """What was refused, in the order in which each reason was met first; new asks are not among them."""
+        """Return what was refused except new asks, in the order in which each reason first occurred."""
         return [Refused(what, reason, row.number, row.example, row.place) for (what, reason), row in self._rows.items()]
 
     def place_of(self, reason: str) -> str:
-        """The line of the first ask that was refused for this reason."""
+        """Return the line of the first ask that was refused for this reason; empty if it is not known."""
         return self._places.get(reason, "")
 
     def _count(self, what: str, name: str, reason: str) -> str:
@@ -120,7 +120,7 @@ class Refusals:
         return row.place
 
     def _place(self, what: str, name: str) -> str:
-        """The line that a refusal is about: of several with this name the one whose turn it is."""
+        """Return the line that a refusal is about: of several with this name, the next without a verdict."""
         if self._first < 0 or len(self._rows) + len(self._places) > PLACES_MAX:
             return ""
         found = [

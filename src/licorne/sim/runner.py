@@ -1,15 +1,15 @@
-"""Drives the scheduler through a workload, under a virtual clock.
+"""Drive the scheduler through a workload, under a virtual clock.
 
-Time is an argument of the core, so a week takes as long as its decisions: the clock jumps from one moment at which
-something happens to the next. Such moments are the lines' own times, the ends of pods, and the deadlines that the
-core names (`next_deadline_ns`). At each moment pods that are over end first, evicted ones too when their grace is over,
-then the lines of that moment are handed in, then the scheduler decides; so a pod that ends and one that arrives at the same moment can share a place, and the
-order does not depend on how the file was written.
+Time is an argument of the core, so simulating a week takes as long as its decisions: the clock jumps from one moment at
+which something happens to the next. Such moments are the times of lines, the ends of pods, and the deadlines that the core
+names (`next_deadline_ns`). At each moment three things happen in this order: pods end, whether by themselves or because the
+grace period of their eviction is over; the lines of that moment are submitted; the scheduler decides. So a pod can take the
+room of one that ends at the moment of its arrival, and the result does not depend on how the file orders the two.
 
-When nothing is left to hand in or to end, deadlines alone go on: a back-off may let an ask through, a timeout may
-free a place. They are followed until a day has passed, or ten thousand of them, without any effect.
+When no more lines or ends remain, only deadlines do: a back-off may let an ask through, a timeout may free room. They are
+followed until a day has passed, or ten thousand of them, without any effect.
 
-Where time stands still (version 1, scripts) nothing but the lines themselves makes anything happen.
+Where time stands still (version 1, scripts), nothing happens except through the lines themselves.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ QUIET_NS = 24 * HOUR_NS
 IDLE_DEADLINES = 10_000
 _BATCH = 1_000
 _SLICE = 20_000
-# An outstanding-request inspection only informs autoscalers, and would tick once a second of virtual time.
+# The inspection of outstanding requests only informs autoscalers, and would tick once a second of virtual time.
 TIMED_SETTINGS = {"outstanding.inspection": "false", "application.state.starting": "false"}
 STILL_SETTINGS = {**TIMED_SETTINGS, "reservation.enabled": "false"}
 
 
 class Decisions:
-    """An observer that keeps the digest of all decisions (`ask<TAB>node`, in order), and writes them if wanted.
+    """An observer that computes the digest of all decisions (`ask<TAB>node`, in order), and writes them if wanted.
 
-    How names are written that hold a tab or a line end is in `licorne.sim.escaping`.
+    `licorne.sim.escaping` says how names with tabs or line ends are written.
     """
 
     def __init__(self, stream: IO[str] | None = None) -> None:
@@ -52,7 +52,7 @@ class Decisions:
         self.count = 0
 
     def take(self, outputs: Sequence[Output], *, deciding: bool) -> None:
-        """Take the allocations that the scheduler decided; those that were reported to it are no decisions."""
+        """Record the allocations that the scheduler decided; those that were reported to it are not decisions."""
         if not deciding:
             return
         made = [(output.key, output.node_id) for output in outputs if type(output) is NewAllocation]
@@ -64,7 +64,7 @@ class Decisions:
                 self._stream.write(text)
 
     def digest(self) -> str:
-        """SHA-256 over the lines so far, in hexadecimal digits."""
+        """Return SHA-256 over the lines so far, in hexadecimal digits."""
         return self._sha.hexdigest()
 
 
@@ -76,15 +76,15 @@ def simulate(
     decisions: Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Simulate a workload and report what became of it.
+    """Simulate a workload and return its result.
 
-    `config` replaces the workload's queue configuration; `settings` go before the workload's, and those before the
+    `config` replaces the workload's queue configuration; `settings` take precedence over the workload's, and those over the
     simulator's own. `decisions` is a file for the decision lines, or for a script its trace.
 
     Raises, before anything is written:
-        WorkloadError: what the workload says of configuration and settings cannot be used.
-        RegistrationError: `config` cannot.
-        SettingsError: one of `settings` cannot.
+        WorkloadError: the workload's configuration or settings are not usable.
+        RegistrationError: `config` is not usable.
+        SettingsError: one of `settings` is not usable.
     """
     started = time.perf_counter()
     still = workload.mode is not Mode.TIMED
@@ -111,14 +111,14 @@ def simulate(
 
 
 def _writer(stream: IO[str] | None) -> Callable[[str], object]:
-    """What writes a line of a trace."""
+    """Return a function that writes a line of a trace; without a stream it does nothing."""
     if stream is None:
         return len
     return lambda line: stream.write(line + "\n")
 
 
 def _run_batch(manager: ResourceManager, lines: Sequence[Line], progress: Progress | None) -> None:
-    """Version 1: everything in, then decisions until nothing more is possible."""
+    """Run version 1: submit everything, then decide until nothing more is possible."""
     total = 2 * len(lines)
     for start in range(0, len(lines), _BATCH):
         manager.hand_in(lines[start : start + _BATCH], start)
@@ -133,7 +133,7 @@ def _run_batch(manager: ResourceManager, lines: Sequence[Line], progress: Progre
 
 
 def _run_script(manager: ResourceManager, lines: Sequence[Line], trace: ScriptTrace, progress: Progress | None) -> None:
-    """Version 2 without times: each line fully processed before the next."""
+    """Run version 2 without times: process each line completely before the next."""
     for number, line in enumerate(lines):
         if type(line) is Run:
             while manager.decide():
@@ -189,7 +189,7 @@ class _Clock:
                 self.progress(self.done, self.total)
 
     def _own_moment(self) -> int | None:
-        """When the next line is to be handed in or the next pod ends."""
+        """Return the time of the next line to submit or the next end of a pod; None if there is neither."""
         moments: list[int] = []
         if self.next < len(self.lines):
             at = self.lines[self.next].at
@@ -200,12 +200,12 @@ class _Clock:
         return min(moments) if moments else None
 
     def _deadline(self) -> int | None:
-        """The core's next deadline; one that has passed without being served would not be served again either."""
+        """Return the core's next deadline, if it is in the future: one that was not served when it passed never will be."""
         deadline_ns = self.manager.api.next_deadline_ns()
         return deadline_ns if deadline_ns is not None and deadline_ns > self.manager.now_ns else None
 
     def _hand_in(self) -> int:
-        """Hand in the lines of this moment; how many there were."""
+        """Submit the lines of this moment; return their number."""
         first = self.next
         while self.next < len(self.lines):
             at = self.lines[self.next].at

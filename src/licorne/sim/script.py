@@ -1,10 +1,10 @@
-"""The trace of a script: one line for each thing that the scheduler announces, in the form of the recordings.
+"""The trace of a script: one line for each thing that the scheduler announces, in the format of the recordings.
 
-Only the form is decided here (docs/spec/workload-format.md, version 2). The one subtlety is the order of release lines:
-those of one message are sorted by key, because the original announces them in the order of a map. A message is what
-the scheduler says about one cause. While it decides, neighbours with the same type and text belong together, whatever
-that has no line stands between them; a line of the script (a node that goes) is one cause altogether, and all releases
-with the same type and text are its message, at the place of the first.
+Only the format is decided here (docs/spec/workload-format.md, version 2). The one subtlety is the order of release lines:
+those of one message are sorted by key, because the original announces them in the order of a map. A message is everything
+that the scheduler announces for one cause. While the scheduler decides, adjacent releases with the same type and text
+belong together, ignoring outputs without a line between them. A line of the script (a removed node, for example) is a
+single cause, so all its releases with the same type and text are one message, at the place of the first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ScriptTrace:
         self.partition = partition
 
     def take(self, outputs: Sequence[Output], *, deciding: bool) -> None:
-        """Write what the scheduler has said."""
+        """Write the lines for outputs of the scheduler."""
         told = [(_cause(output), output) for output in outputs if isinstance(output, _WITH_LINES)]
         if not deciding:
             first: dict[object, int] = {}
@@ -76,18 +76,18 @@ class ScriptTrace:
         return None
 
     def refused(self) -> None:
-        """A configuration was refused."""
+        """Write that a configuration was refused."""
         self._write("C\trejected")
 
     def sums(self) -> None:
-        """What each queue holds, after a run."""
+        """Write the usage of each queue, after a run."""
         for queue in self.partition.tree.queues():
             held = {name: amount for name, amount in queue.allocated_resource().items() if amount}
             self._write(f"S\t{queue.path}\t{json.dumps(held, sort_keys=True, separators=(',', ':'))}")
 
 
 def _cause(output: Output) -> tuple[int, str] | None:
-    """What makes releases one message; None for everything that is no release of an allocation."""
+    """Return the key by which releases form one message; None for anything but the release of an allocation."""
     if isinstance(output, Released) and not output.ask:
         return output.termination, output.message
     return None

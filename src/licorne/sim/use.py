@@ -1,4 +1,4 @@
-"""How much the queues hold and how large the cluster is, read from the core as time passes."""
+"""The usage of the queues and the size of the cluster, read from the core as virtual time passes."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Use:
         self._resized = True
 
     def changed(self, leaf: Queue) -> None:
-        """Something has begun or ended in this queue."""
+        """Note that an allocation of this queue has begun, ended or changed."""
         self._changed.add(leaf)
 
     def queues_changed(self, leaves: Iterable[Queue]) -> None:
-        """Something may have changed in all of these."""
+        """Note that the allocations of any of these queues may have changed."""
         self._changed.update(leaves)
 
     def resized(self) -> None:
-        """The cluster may have another size."""
+        """Note that the size of the cluster may have changed."""
         self._resized = True
 
     def observe(self, now_ns: int) -> None:
-        """Read what has changed until this moment."""
+        """Read the usage of the changed queues and all queues above them."""
         if not self._changed and not self._resized:
             return
         changed = {self._root}

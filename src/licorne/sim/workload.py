@@ -1,13 +1,13 @@
-"""Reads workload files: JSON lines in, a checked `Workload` out, or an error that names file, line and field.
+"""Read workload files: JSON lines in, a checked `Workload` out, or an error that names file, line and field.
 
-A file is checked whole before anything of it is simulated: an error on the last line of a million must not appear
-after a minute of decisions. So all lines are kept, as the slim objects of `lines.py`. Decoding and checking are one
-step: msgspec builds the object of the right class from the bytes of a line and refuses what the class does not
-allow; only what spans lines (order of kinds, time, version) is checked here.
+A file is checked completely before anything is simulated: an error on the last line of a million must not appear after a
+minute of decisions. So all lines are kept in memory, as the slim objects of `lines.py`. Decoding and checking are one
+step: msgspec builds the object of the right class from the bytes of a line and refuses what the class does not allow; only
+rules that span lines (order of kinds, time, version) are checked here.
 
-Two versions are read (docs/spec/workload-format.md). Version 1 knows five kinds of line, submitted kind by kind.
-Version 2 is a script, executed line by line; and if any of its lines says when (`at`) or how long (`duration_s`), or
-names a gang, it is a timed one: the clock moves and decisions are made as time passes.
+Two versions are read (docs/spec/workload-format.md). Version 1 knows five kinds of line, submitted kind by kind. Version 2
+is a script, executed line by line; but if any of its lines has a time (`at`), a duration (`duration_s`) or a gang, it is
+a timed workload: the clock moves and decisions are made as time passes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ import msgspec
 from licorne.sim.lines import STYLES, App, Ask, Config, Line, Meta, Run, Version1, Version2, to_ns
 
 Progress = Callable[[int, int], None]
-"""Told from time to time how much is done, of how much."""
+"""Called from time to time with (done, total)."""
 
 ASKS_MAX = 2_000_000
-"""So many asks a workload may have, unless the reader is told otherwise: an ask that repeats, or a gang, is many in one line."""
+"""Most asks of a workload by default; a single line can stand for many, as an ask that repeats or a gang."""
 _BATCH = 1 << 14
 _FIELD = re.compile(r"\s*- at `(?:key in )?\$\.?(.*)`$")
 _NAMED = re.compile(r"(?:missing required|contains unknown) field `([^`]*)`")
@@ -42,7 +42,7 @@ _VERSION_2_FIELDS: dict[type[Line], tuple[str, ...]] = {
 
 
 class WorkloadError(ValueError):
-    """A workload that cannot be used; the text names file, line and field, and says what is wrong."""
+    """A workload that is not usable; the text names file, line and field, and says what is wrong."""
 
 
 class Mode(StrEnum):
@@ -57,12 +57,12 @@ class Mode(StrEnum):
 
 
 class Workload(msgspec.Struct, kw_only=True):
-    """What a simulation is fed: the configuration, and the lines in the order in which they are handed in.
+    """The input of a simulation: the configuration, and the lines in the order in which they are submitted.
 
-    `config` is None where the file has none: the scheduler's built-in configuration then counts. `notes` are
-    sentences for whoever reads the result, such as what the workload does not model. `grace_s` and `resubmit` are
-    what the meta line says of evictions. `file` is the name of the file that it was read from, `numbers` are the numbers
-    of its `lines` there, `config_place` is where `config` and `extra` stand, as `FILE:LINE`; all empty without a file.
+    `config` is None if the file has none; then the scheduler's built-in configuration applies. `notes` are sentences for
+    readers of the result, such as what the workload does not model. `grace_s` and `resubmit` are the meta line's settings
+    for evictions. `file` is the name of the file that it was read from, `numbers` are the line numbers of its `lines` there,
+    `config_place` is the place of `config` and `extra`, as `FILE:LINE`; all three are empty without a file.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Workload(msgspec.Struct, kw_only=True):
     config_place: str = ""
 
     def place(self, index: int) -> str:
-        """Where a line stands, as `FILE:LINE`."""
+        """Return the place of a line, as `FILE:LINE`; empty if it is not known."""
         return f"{self.file}:{self.numbers[index]}" if 0 <= index < len(self.numbers) else ""
 
 
@@ -103,7 +103,7 @@ def parse_workload(
     size: int = 0,
     asks_max: int = ASKS_MAX,
 ) -> Workload:
-    """Read a workload from lines of bytes; `file` is its name in messages, `size` its length in bytes, if known."""
+    """Read a workload from lines of bytes; `file` is its name in messages, `size` its length in bytes, 0 if not known."""
     reader = _Reader(file, asks_max)
     done = 0
     try:
@@ -120,7 +120,7 @@ def parse_workload(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
-    """The bytes of a file and how many there are (0: not known beforehand)."""
+    """Open a file; yield its bytes and their number (0: not known beforehand)."""
     if str(path) == "-":
         yield sys.stdin.buffer, 0
     elif path.suffix == ".gz":
@@ -132,7 +132,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], int]]:
 
 
 class _Reader:
-    """Takes line after line, and complains with file and number."""
+    """Collects and checks line after line; its errors name file and line."""
 
     def __init__(self, file: str, asks_max: int) -> None:
         self.file = file
@@ -152,7 +152,11 @@ class _Reader:
         self.names: dict[str, str] = {}
 
     def take(self, number: int, text: bytes) -> None:
-        """Decode and check one line."""
+        """Decode and check one line.
+
+        Raises:
+            WorkloadError: the line is not allowed.
+        """
         try:
             line = self.decode(text)
         except msgspec.MsgspecError as error:
@@ -164,7 +168,7 @@ class _Reader:
         if not _surely_unique(text):
             self.unique(number, text)
         if type(line) is Ask:
-            # One text for all asks of an application, instead of one for each.
+            # All asks of an application share one string instead of having one each.
             line.app = self.names.setdefault(line.app, line.app)
             if line.duration_s is not None:
                 self.timed = True
@@ -190,7 +194,7 @@ class _Reader:
         self.numbers.append(number)
 
     def unique(self, number: int, text: bytes) -> None:
-        """Refuse an object that has a name twice: JSON leaves open which one counts."""
+        """Refuse an object that has a name twice: JSON does not define which one counts."""
 
         def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             made = dict(pairs)
@@ -203,7 +207,7 @@ class _Reader:
         json.loads(text, object_pairs_hook=once)
 
     def count(self, number: int, field: str, asks: int) -> None:
-        """Refuse more asks than a simulation should be asked for by accident."""
+        """Refuse a workload with more asks than anybody would simulate on purpose."""
         self.asks += asks
         if self.asks > self.asks_max:
             raise self.fault(
@@ -214,7 +218,7 @@ class _Reader:
             )
 
     def explain(self, message: str, text: bytes) -> tuple[str, str]:
-        """Field and complaint for a line that could not be decoded."""
+        """Return field and complaint for a line that could not be decoded."""
         field, complaint = explain(message)
         if self.decode == self.version_1.decode and complaint.startswith("unknown kind"):
             try:
@@ -225,7 +229,7 @@ class _Reader:
         return entry(field, text), complaint
 
     def head(self, number: int, line: Meta | Config) -> None:
-        """The two kinds that stand before all others and are no steps of their own."""
+        """Take a meta or config line, which precede all others and are not steps of the simulation."""
         if isinstance(line, Meta):
             if self.meta is not None:
                 raise self.fault(number, "t", 'there is a "meta" line already')
@@ -253,7 +257,7 @@ class _Reader:
             self.clock(number, line.at)
 
     def check_version_1(self, number: int, line: Line) -> None:
-        """Refuse what only version 2 knows."""
+        """Refuse fields that only version 2 has."""
         if type(line) is Ask:
             if (
                 line.at is None
@@ -271,7 +275,7 @@ class _Reader:
                 raise self.fault(number, name, 'needs "version":2 in meta')
 
     def clock(self, number: int, at: float) -> None:
-        """Time may stand still but never goes back."""
+        """Refuse a time that is before that of an earlier line."""
         now_ns = to_ns(at)
         if now_ns < self.last_ns:
             raise self.fault(number, "at", f"{at} is before the time of an earlier line; times may not decrease")
@@ -283,7 +287,7 @@ class _Reader:
         return WorkloadError(f"{place}{field}: {what}" if field else f"{place}{what}")
 
     def finish(self) -> Workload:
-        """The workload, once the last line is in."""
+        """Return the workload, after the last line."""
         if self.meta is None:
             raise WorkloadError(f'{self.file}: there is no "meta" line; is this a workload file?')
         if self.timed and self.first_run:
@@ -311,10 +315,10 @@ class _Reader:
 
 
 def _surely_unique(text: bytes) -> bool:
-    """Tell quickly that no object of a line has a name twice. False: not certain, so the line must be examined closely.
+    """Decide quickly that no object of a line has a name twice. False: not certain, so the line must be examined closely.
 
-    Decoded, an object has each name once; each name in the text is followed by a colon. What has as many colons as
-    decoded names, in itself and the objects directly in it, has none twice. It is asked for each line, so it must be quick.
+    A decoded object has each name once, while in the text each name is followed by a colon. So if the text has as many
+    colons as the decoded line and the objects directly in it have names, none occurs twice. Called for each line.
     """
     values = _decode(text)
     names = len(values)
@@ -328,13 +332,13 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def by_kind(lines: Sequence[Line]) -> list[int]:
-    """The indices of lines of version 1 in the order in which they are handed in: nodes, applications, asks."""
+    """Return the indices of lines of version 1 in the order in which they are submitted: nodes, applications, asks."""
     rank: dict[type, int] = {Ask: 2, App: 1}
     return sorted(range(len(lines)), key=lambda index: rank.get(type(lines[index]), 0))
 
 
 def explain(message: str) -> tuple[str, str]:
-    """Field and complaint, from what the decoder says."""
+    """Return field and complaint, parsed from a message of the decoder."""
     where = _FIELD.search(message)
     field = where.group(1) if where is not None else ""
     text = message[: where.start()] if where is not None else message
@@ -352,7 +356,7 @@ def explain(message: str) -> tuple[str, str]:
 
 
 def entry(field: str, text: bytes) -> str:
-    """The field, with the entry of a map named that the decoder only counted as `[...]`."""
+    """Return the field; if the decoder named an entry of a map only as `[...]`, with the name of that entry."""
     if not field.endswith("[...]"):
         return field
     name = field.removesuffix("[...]")
