@@ -1,5 +1,5 @@
-"""The benchmark of licorne, and of licorne beside yunikorn-core: see README.md in this folder.
+"""The benchmark of licorne alone, and of licorne compared with yunikorn-core: see README.md in this folder.
 
-`python -m bench` is run from the root of the repository. Measuring is `licorne.sim`'s part; what stands here is which
-cases are measured, against which targets, each in a process of its own, and how the figures are shown and kept.
+`python -m bench` is run from the root of the repository. The measuring itself is done by `licorne.measure`; this package
+decides which cases are measured against which targets, each in a process of its own, and how figures are shown and kept.
 """

@@ -1,10 +1,10 @@
-# ruff: noqa: S603  # what is started is Go and what it built
-"""Measures licorne and yunikorn-core in turn: A B A B, so that what slows the machine down meets both.
+# ruff: noqa: S603  # the programs started are Go and the one that it built
+"""Measure licorne and yunikorn-core in turn: A B A B, so that a slow machine affects both alike.
 
-Both read the same workload file, take the asks 1,000 a call, and keep what is decided. The peer is driven in process
-through its own API by the program in `peer/`, an ordinary Go module, and runs in its own scheduling loop. Reservations
-and preemption are off on both sides. A run of the peer ends when all that can be placed is placed, or when its time is
-up: then the ratio of the pair is a bound (`ratio.py`).
+Both read the same workload file, take the asks 1,000 in a call, and keep what is decided. The peer is driven in process
+through its own API by the program in `peer/`, an ordinary Go module, and runs in its own scheduling loop. Reservations and
+preemption are off on both sides. A run of the peer ends when everything that fits is placed, or at a time limit: then the
+ratio of the pair is a bound (`ratio.py`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from licorne.sim.generate import write
 
 SOURCE = ROOT / "bench" / "peer"
 QUIET_S = 15.0
-"""The peer is taken to be done when it has allocated nothing for so long."""
+"""The peer counts as done when it has allocated nothing for this many seconds."""
 
 
 def build() -> Path:
-    """Build the driver; it takes yunikorn-core as the module that `go.mod` names. Raises BenchError without Go."""
+    """Build the driver with yunikorn-core as the module that `go.mod` names. Raises BenchError without Go."""
     go = shutil.which("go")
     if go is None:
         raise BenchError("the peer is written in Go, and there is no `go` on the PATH; see bench/README.md")
@@ -43,7 +43,7 @@ def build() -> Path:
 
 
 def version() -> str:
-    """Name and version of the peer, as `go.mod` has it."""
+    """Return name and version of the peer, from `go.mod`."""
     for line in (SOURCE / "go.mod").read_text(encoding="utf-8").splitlines():
         words = line.split()
         if len(words) >= 2 and words[0].endswith("/yunikorn-core"):
@@ -64,7 +64,7 @@ def measure_pairs(
             write(prepared(case.workload, case.options()), stream)
         for _ in range(pairs):
             ours = apart(task_of(case, "speed", file=str(file)), BenchResult)
-            warm_memory(ours.asks * WARM_BYTES_PER_ASK)  # as for ours
+            warm_memory(ours.asks * WARM_BYTES_PER_ASK)  # as before a run of licorne
             theirs = run_peer(driver, file, cap_s)
             made.append(pair(ours, theirs))
             if told is not None:
@@ -73,13 +73,13 @@ def measure_pairs(
 
 
 def pair(ours: BenchResult, theirs: PeerRun) -> Pair:
-    """Two runs and their ratio."""
+    """Return two runs with their ratio."""
     found = ratio(Timed(ours.allocations, ours.seconds), Timed(theirs.allocs, theirs.seconds, cut_off=theirs.capped))
     return Pair(licorne=ours, peer=theirs, ratio=found)
 
 
 def run_peer(driver: Path, file: Path, cap_s: float) -> PeerRun:
-    """One run of the peer, stopped after so many seconds. Raises BenchError if it fails."""
+    """Run the peer once, with a time limit of `cap_s` seconds. Raises BenchError if it fails."""
     command = [str(driver), "-workload", str(file), "-cap", str(cap_s), "-idle", str(QUIET_S)]
     try:
         done = subprocess.run(command, capture_output=True, check=False)
@@ -87,5 +87,5 @@ def run_peer(driver: Path, file: Path, cap_s: float) -> PeerRun:
         raise BenchError(f"the peer failed: {driver}: {error.strerror}") from None
     if done.returncode != 0:
         raise BenchError(f"the peer failed: {done.stderr.decode(errors='replace').strip()[-2000:]}")
-    # Before the last line stands what the peer logs.
+    # The lines before the last one are the peer's log.
     return msgspec.json.decode(done.stdout.splitlines()[-1], type=PeerRun)

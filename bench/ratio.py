@@ -1,8 +1,8 @@
-"""How many times as fast, pair by pair, when one of the two may have been stopped before it was done.
+"""Ratios of speed, pair by pair, when one of the two runs may have been stopped before it was done.
 
-A run that was cut off says only that its time is at least so much, so the ratio is at least so much too: such a ratio is
-a *bound*. The median, least and greatest of a list are computed with bounds as they stand; whether the result is itself
-only a bound follows from which of the values could be greater.
+A run that was cut off gives only a lower bound of its time, so the ratio has a lower bound too: such a ratio is called a
+*bound*. The median, least and greatest of a list are computed with bounds taken at their values; whether the result is
+itself only a bound follows from which of the values could be greater.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import msgspec
 
 SAME = 0.98
-"""A run that ended by itself with fewer allocations than this part of the other's was not done either."""
+"""A run that ended by itself with fewer allocations than this part of the other's counts as not done either."""
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """So many times as fast; `bound`: at least."""
+    """A ratio of speeds; `bound`: the true ratio is this one or greater."""
 
     value: float
     bound: bool = False
@@ -34,7 +34,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """Allocations made and the seconds that they took; `cut_off`: there would have been more."""
+    """Allocations made and the seconds that they took; `cut_off`: the run was stopped before it was done."""
 
     allocations: int
     seconds: float
@@ -47,30 +47,30 @@ class Timed(msgspec.Struct, frozen=True):
 
 
 def shown(value: float) -> str:
-    """A ratio with as many digits as it deserves."""
+    """Format a ratio with a sensible number of digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def not_done(ours: Timed, theirs: Timed) -> bool:
-    """Was the peer cut off, or did it give up, before it had made as many allocations?"""
+    """Whether the peer was cut off, or gave up, before it had made as many allocations as licorne."""
     return theirs.cut_off or theirs.allocations < SAME * ours.allocations
 
 
 def ratio(ours: Timed, theirs: Timed) -> Ratio:
-    """How many times as fast we are: by allocations per second, or if the peer was not done by the time, as a bound."""
+    """Return how many times as fast licorne is, by allocations per second; if the peer was not done, as a bound."""
     if not_done(ours, theirs):
         return Ratio(theirs.seconds / ours.seconds, bound=True)
     return Ratio(ours.per_s / theirs.per_s)
 
 
 def spread(ratios: Sequence[Ratio]) -> Spread:
-    """Median, least and greatest of at least one ratio."""
-    # Of equal values the bounds stand last: they are the ones that may in truth be greater.
+    """Return median, least and greatest of at least one ratio."""
+    # Among equal values bounds come last, as their true values may be greater.
     ordered = sorted(ratios, key=lambda each: (each.value, each.bound))
     number = len(ordered)
     middle = (ordered[(number - 1) // 2].value + ordered[number // 2].value) / 2
     return Spread(
-        # A bound beyond the middle may be greater without moving it; one at or before the middle moves it.
+        # A bound above the middle may be greater without moving the median; one at or below the middle moves it.
         median=Ratio(middle, any(each.bound for each in ordered[: number // 2 + 1])),
         least=ordered[0],
         greatest=Ratio(ordered[-1].value, any(each.bound for each in ordered)),

@@ -1,4 +1,4 @@
-"""Measures licorne alone, each case and each kind of figure in a fresh process."""
+"""Measure licorne alone, each case and each kind of figure in a fresh process."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Kind = TypeVar("Kind", BenchResult, Blocked, ChurnResult, ContestResult, Footpri
 
 
 class BenchError(Exception):
-    """A measurement that failed; the text says which, and what was said."""
+    """A measurement that failed; the text says which one, and the error output."""
 
 
 def measure_case(case: Case, *, repeat: int, interpreted: bool = False, memory: bool = True) -> CaseResult:
-    """Measure a case in all the ways that it asks for. Raises BenchError if something fails."""
+    """Measure a case in every way that its kind requires. Raises BenchError if a measurement fails."""
     result = CaseResult(case=case)
     if case.kind == "contest":
         contest = apart(task_of(case, "contest", repeat=repeat), ContestResult, interpreted=interpreted)
@@ -50,7 +50,7 @@ def measure_case(case: Case, *, repeat: int, interpreted: bool = False, memory: 
 
 
 def task_of(case: Case, what: What, *, repeat: int = 1, file: str = "") -> Task:
-    """One measurement of a case."""
+    """Return the task for one measurement of a case."""
     return Task(
         what=what,
         workload=case.workload,
@@ -68,7 +68,7 @@ def apart(task: Task, kind: type[Kind], *, interpreted: bool = False) -> Kind:
 
 
 def run_apart(task: Task, *, folder: Path, environment: Mapping[str, str]) -> bytes:
-    """Perform a task by the worker of a folder; the outcome as JSON. Raises BenchError if it fails."""
+    """Perform a task by the worker in a folder; return the outcome as JSON. Raises BenchError if it fails."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.worker"],
         input=msgspec.json.encode(task),
@@ -84,7 +84,7 @@ def run_apart(task: Task, *, folder: Path, environment: Mapping[str, str]) -> by
 
 
 def environment(*, interpreted: bool) -> Mapping[str, str]:
-    """What a process that measures finds in its environment."""
+    """Return the environment of a measuring process."""
     if not interpreted:
         return os.environ
     return {**os.environ, "LICORNE_INTERPRETED": "1"}

@@ -1,8 +1,8 @@
-# ruff: noqa: T201  # what goes wrong is printed
-"""One measurement in a process of its own, so that none finds the memory of another: `bench.run` starts it.
+# ruff: noqa: T201  # errors are printed
+"""One measurement in a process of its own, so that none reuses the memory of another; started by `bench.run`.
 
-It reads a `Task` as JSON from standard input and prints the result as JSON. What goes wrong with the workload is said
-on standard error, and the status is 1.
+It reads a `Task` as JSON from standard input and prints the result as JSON. If the workload is not usable, the reason is
+printed on standard error, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Outcome = BenchResult | Blocked | ChurnResult | ContestResult | Footprint
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What to measure: a case of the generator, or a workload file if one is named."""
+    """A measurement: its kind, and a case of the generator, or a workload file if one is named."""
 
     what: What
     workload: str
@@ -39,7 +39,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def perform(task: Task) -> Outcome:
-    """Measure. Raises WorkloadError for what cannot be measured."""
+    """Perform the measurement. Raises WorkloadError for a workload that cannot be measured."""
     if task.what == "contest":
         return measure_contest(contended(task.workload, task.options), repeat=task.repeat)
     workload = _workload(task)
@@ -59,7 +59,7 @@ def _workload(task: Task) -> Workload:
 
 
 def prepared(case: str, options: Options, size: Size | None = None) -> Workload:
-    """The workload of a case, with preemption switched off: it is on where a configuration says nothing of it."""
+    """Return the workload of a case with preemption disabled; without a setting in the configuration it would be enabled."""
     workload = benchmark(case, options, size)
     before, partition, after = (workload.config or "").partition("  - name: default\n")
     assert partition and before == "partitions:\n", "the generator begins a configuration in another way"
@@ -68,7 +68,7 @@ def prepared(case: str, options: Options, size: Size | None = None) -> Workload:
 
 
 def main() -> int:
-    """Read a task, perform it, print what came out."""
+    """Read a task, perform it, print the outcome; return the exit status."""
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
     try:
         outcome = perform(task)

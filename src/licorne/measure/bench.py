@@ -1,16 +1,16 @@
-"""Measures how fast the scheduler decides, as a resource manager that embeds it would see it.
+"""Measure how fast the scheduler decides, as seen by a resource manager that embeds it.
 
-The clock runs from the first ask handed in to the last allocation handed out, in the form of the chosen boundary
-(`boundary.py`): by default as a Python object. Everything goes through the public API in the dialect of 1.9: asks are
-`Allocation` messages, made before the clock starts, because they are the resource manager's; they are handed in 1,000
-a call; then the scheduler decides until nothing more is possible; the callback keeps every allocation that it is
-given. Nodes and applications are in place before.
+The clock runs from the first ask submitted to the last allocation returned, in the form of the chosen boundary
+(`boundary.py`): by default as a Python object. Everything goes through the public API in the dialect of 1.9. Asks are
+`Allocation` messages, made before the clock starts because they belong to the resource manager. They are submitted 1,000 in
+a call; then the scheduler decides until nothing more is possible; the callback keeps every allocation that it receives.
+Nodes and applications are in place before.
 
-Two policies belong to a host, and are those of the simulator: the garbage collector is kept from walking what
-lives (`collector.py`), and virtual time stands still, so that nothing is decided by the machine's speed. Only with
-reservations, which need time to pass, is the real clock used.
+Two policies are the host's, and are those of the simulator: the garbage collector is kept from walking live objects
+(`collector.py`), and virtual time stands still, so that no decision depends on the machine's speed. Only with reservations,
+which need time to pass, is the real clock used.
 
-When all is decided, the scheduler is called some more times, with nothing changed: these are the idle cycles.
+When all is decided, the scheduler is called some more times with nothing changed: these are the idle cycles.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from licorne.sim.lines import Ask
 from licorne.sim.workload import Workload, WorkloadError
 
 WARM_BYTES_PER_ASK = 2_048
-"""So much memory for each ask is touched before the clock starts: twice as much as it takes until it is allocated."""
+"""Memory touched before the clock starts, for each ask: twice what it takes until it is allocated."""
 IDLE_CYCLES = 1_000
 IDLE_S = 1.0
-"""No more idle cycles are begun after so many seconds."""
+"""No idle cycle is started after this many seconds of them."""
 
 
 class BenchRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: allocations made, and seconds in all, until all asks were handed in, and from then on.
+    """One run: allocations made, and seconds in all, until all asks were submitted, and from then on.
 
-    `idle_cycle_us` is the median of calls that found nothing to do, with `pending` asks waiting. `cpu_s`, of it
-    `kernel_s` in the kernel, and `other_cores` (processors kept busy by others; None: not known) are of the timed part.
-    `peak_bytes` is the peak of the process above what it had before there was a scheduler; the kept allocations are part
-    of it.
+    `idle_cycle_us` is the median of calls that found nothing to do, with `pending` asks waiting. `cpu_s`, the part
+    `kernel_s` of it spent in the kernel, and `other_cores` (processors kept busy by other processes; None: not known) are
+    those of the timed part. `peak_bytes` is the peak of the process above its memory before there was a scheduler; it
+    includes the allocations that the callback keeps.
     """
 
     allocations: int
@@ -63,10 +63,10 @@ class BenchRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a benchmark measured; figures are medians over the runs, those of memory and of others the highest.
+    """The result of a benchmark: medians over the runs, but of memory and `other_cores` the highest.
 
-    `expected` is what the workload says that it ends with (0: not known). `peak_rss_bytes` is the whole process's,
-    the workload included.
+    `expected` is the number of allocations that the workload states (0: not known). `peak_rss_bytes` is the peak of the
+    whole process, including the workload.
     """
 
     workload: str
@@ -94,10 +94,10 @@ class BenchResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Blocked(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload with asks that are blocked, and the same without them.
+    """The results for a workload with asks that are blocked, and for the same workload without them.
 
-    `decide_ratio`: how many times as long the decisions take from the moment the last ask is handed in, medians of
-    both. `submit_us_per_ask` is of the workload with them.
+    `decide_ratio`: time of the decisions after the last ask was submitted, with the blocked asks divided by without, as
+    medians. `submit_us_per_ask` is of the workload with them.
     """
 
     complete: BenchResult
@@ -114,10 +114,9 @@ def measure(
     boundary: BoundaryName = "objects",
     told: Callable[[BenchRun], None] | None = None,
 ) -> BenchResult:
-    """Run a workload of version 1 as often as wanted, each time in a new scheduler.
+    """Run a workload of version 1 `repeat` times, each time in a new scheduler.
 
-    Raises WorkloadError for a workload of version 2, or one of which something is refused, or if two runs decide
-    differently.
+    Raises WorkloadError for a workload of version 2, if any part of it is refused, or if two runs decide differently.
     """
     bench = _Bench(workload, boundary, reservations)
     for _ in range(repeat):
@@ -128,10 +127,10 @@ def measure(
 
 
 def measure_blocked(workload: Workload, *, repeat: int = 1, boundary: BoundaryName = "objects") -> Blocked:
-    """Measure a workload, and in turn the same without its asks of a priority above 0: what they cost the others.
+    """Measure what asks with a priority above 0 cost the others: run the workload with and without them, in turn.
 
-    In the generated cases e2 and e3 these are the ones that a quota, or the size of the nodes, keeps waiting. Raises
-    WorkloadError as `measure`.
+    In the generated cases e2 and e3 these are the asks that a quota, or the size of the nodes, keeps waiting. Raises
+    WorkloadError as `measure` does.
     """
     lines = [line for line in workload.lines if not (isinstance(line, Ask) and line.prio > 0)]
     plain = msgspec.structs.replace(workload, name=f"{workload.name}-unblocked", lines=lines)
@@ -149,7 +148,7 @@ def measure_blocked(workload: Workload, *, repeat: int = 1, boundary: BoundaryNa
 
 
 class _Bench:
-    """A workload that is run again and again."""
+    """Runs a workload repeatedly and collects the results."""
 
     def __init__(self, workload: Workload, boundary: BoundaryName, reservations: bool) -> None:
         self.workload = workload
@@ -160,7 +159,7 @@ class _Bench:
         self.peak_rss_bytes = 0
 
     def run(self) -> None:
-        """Hand in and decide everything once, in a new scheduler."""
+        """Submit and decide everything once, in a new scheduler."""
         self.peak_rss_bytes = max(self.peak_rss_bytes, peak_rss_bytes())
         warm_memory(self.feed.asks * WARM_BYTES_PER_ASK)
         forget_peak()
@@ -201,7 +200,7 @@ class _Bench:
         )
 
     def result(self) -> BenchResult:
-        """The runs together."""
+        """Return the result over all runs."""
         runs, name = self.runs, self.workload.name
         if len({run.digest for run in runs}) > 1 and not self.reservations:
             raise WorkloadError(f"{name}: two runs decided differently, which must never happen: please report it")
@@ -232,7 +231,7 @@ class _Bench:
 
 
 def _idle_cycle_us(session: Session) -> float:
-    """The median of calls that find nothing to do."""
+    """Return the median duration, in microseconds, of calls that find nothing to do."""
     schedule, clock = session.api.schedule, time.perf_counter_ns
     times_ns: list[int] = []
     begun_ns = clock()

@@ -1,11 +1,11 @@
-"""The ways into the scheduler and out of it that the benchmark measures.
+"""The forms in which the benchmark exchanges messages with the scheduler.
 
-A boundary is what a resource manager hands in and gets back. `Feed` is what it has before the clock starts: nodes,
-applications and the asks of a workload, 1,000 a batch, in the form of this boundary. `Session` is one scheduler that is
-fed with it: nodes and applications are in place when it is made, then batches are handed in, and what comes back is
+A boundary is the form of what a resource manager submits and receives. `Feed` is what it has before the clock starts:
+nodes, applications and the asks of a workload, 1,000 in a batch, in the form of this boundary. `Session` is one scheduler
+that receives them: nodes and applications are in place when it is made, then batches are submitted, and what comes back is
 kept in the form in which it came, or only counted.
 
-Another boundary is another pair of these, entered in `FEEDS`.
+To add a boundary, write another pair of these classes and enter it in `FEEDS`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from licorne.sim.lines import App, Ask, Node
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
 BoundaryName = Literal["objects", "bytes", "first-bytes"]
-"""objects: messages of the 1.9 interface; bytes: the same as protobuf; first-bytes: the first interface as protobuf"""
+"""objects: messages of the 1.9 interface; bytes: the same messages as protobuf; first-bytes: the first interface as protobuf"""
 
 RM_ID = "bench"
 ASKS_A_CALL = 1_000
 
 
 class Session(ABC):
-    """A scheduler to be measured. `made` allocations were told so far, the last of them at `last_ns`."""
+    """A scheduler to be measured. It has returned `made` allocations so far, the last of them at `last_ns`."""
 
     made = 0
     last_ns = 0
@@ -53,7 +53,7 @@ class Session(ABC):
 
     @abstractmethod
     def hand_in(self, batch: Any) -> None:
-        """Hand in one batch of the feed."""
+        """Submit one batch of the feed."""
 
     def decide(self) -> None:
         """Decide until nothing more is possible."""
@@ -62,16 +62,16 @@ class Session(ABC):
 
     @abstractmethod
     def decisions(self) -> list[tuple[str, str]]:
-        """Which ask runs on which node, in the order of decision; empty if they were only counted."""
+        """Return the pairs of ask and node in the order of decision; empty if they were only counted."""
 
     def check(self, workload: str, what: str) -> None:
-        """Refuse to measure a workload of which something was refused."""
+        """Raise WorkloadError if anything was refused, since then the measurement is void."""
         if self.refused:
             raise WorkloadError(f"{workload}: {len(self.refused)} {what}refused, the first: {self.refused[0]}")
 
 
 class Feed(ABC):
-    """What a resource manager has of a workload of version 1, before it tells a scheduler of it."""
+    """What a resource manager has of a workload of version 1 before it connects to a scheduler."""
 
     batches: Sequence[Any]
     asks: int
@@ -81,11 +81,14 @@ class Feed(ABC):
 
     @abstractmethod
     def connect(self, *, keep: bool, reservations: bool) -> Session:
-        """A new scheduler with nodes and applications in place. `keep`: keep what it decides, rather than count it."""
+        """Return a new scheduler with nodes and applications in place. `keep`: keep its decisions rather than count them."""
 
 
 def feed_of(workload: Workload, boundary: BoundaryName) -> Feed:
-    """The workload in the form of a boundary. Raises WorkloadError for a workload of version 2."""
+    """Return the workload in the form of a boundary.
+
+    Raises WorkloadError for a workload of version 2, or an unknown boundary.
+    """
     if workload.mode is not Mode.BATCH:
         raise WorkloadError(f"{workload.name}: only workloads of version 1 can be measured (all asks first, no times)")
     if boundary not in FEEDS:
@@ -107,12 +110,12 @@ class ObjectFeed(Feed):
         self.asks = sum(len(batch.allocations) for batch in self.batches)
 
     def connect(self, *, keep: bool, reservations: bool) -> ObjectSession:
-        """A new scheduler with nodes and applications in place."""
+        """Return a new scheduler with nodes and applications in place."""
         return ObjectSession(self, keep=keep, reservations=reservations)
 
 
 class ObjectSession(Session, ResourceManagerCallback):
-    """A resource manager that keeps the objects that it is given."""
+    """A resource manager that keeps the objects that it receives."""
 
     def __init__(self, feed: ObjectFeed, *, keep: bool, reservations: bool) -> None:
         super().__init__(reservations=reservations)
@@ -125,15 +128,15 @@ class ObjectSession(Session, ResourceManagerCallback):
         self.check(workload.name, "")
 
     def hand_in(self, batch: v19.AllocationRequest) -> None:
-        """Hand in one batch of the feed."""
+        """Submit one batch of the feed."""
         self.api.update_allocation(batch)
 
     def decisions(self) -> list[tuple[str, str]]:
-        """Which ask runs on which node."""
+        """Return the pairs of ask and node in the order of decision."""
         return [(new.allocation_key, new.node_id) for new in self.allocations]
 
     def update_allocation(self, response: v19.AllocationResponse) -> None:
-        """Keep or count what is new, and when it came."""
+        """Keep or count new allocations, and note the time."""
         if response.new:
             self.made += len(response.new)
             if self.keep:
@@ -143,21 +146,21 @@ class ObjectSession(Session, ResourceManagerCallback):
             self.refused += [refusal.reason for refusal in response.rejected_allocations]
 
     def update_application(self, response: v19.ApplicationResponse) -> None:
-        """Keep refusals."""
+        """Collect refusals."""
         self.refused += [refusal.reason for refusal in response.rejected]
 
     def update_node(self, response: v19.NodeResponse) -> None:
-        """Keep refusals."""
+        """Collect refusals."""
         self.refused += [refusal.reason for refusal in response.rejected]
 
 
 def registration(workload: Workload) -> v19.RegisterResourceManagerRequest:
-    """The first call, which brings the configuration."""
+    """Return the first request, which has the configuration."""
     return v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=workload.config or "", extra_config=workload.extra)
 
 
 def node_request(workload: Workload) -> v19.NodeRequest:
-    """All nodes."""
+    """Return a request with all nodes."""
     nodes = [
         v19.NodeInfo(
             node_id=line.id,
@@ -172,7 +175,7 @@ def node_request(workload: Workload) -> v19.NodeRequest:
 
 
 def application_request(workload: Workload) -> v19.ApplicationRequest:
-    """All applications."""
+    """Return a request with all applications."""
     applications = [
         v19.AddApplicationRequest(
             application_id=line.id,
@@ -188,7 +191,7 @@ def application_request(workload: Workload) -> v19.ApplicationRequest:
 
 
 def allocation_requests(workload: Workload) -> list[v19.AllocationRequest]:
-    """All asks, in batches."""
+    """Return requests with all asks, in batches."""
     asks = [ask_message(line) for line in workload.lines if isinstance(line, Ask)]
     return [
         v19.AllocationRequest(rm_id=RM_ID, allocations=asks[start : start + ASKS_A_CALL])
@@ -197,7 +200,7 @@ def allocation_requests(workload: Workload) -> list[v19.AllocationRequest]:
 
 
 def ask_message(line: Ask) -> v19.Allocation:
-    """An ask, or with a node an allocation that exists already."""
+    """Return an ask, or with a node an existing allocation."""
     policy = None
     if line.pre_self or line.pre_other:
         policy = v19.PreemptionPolicy(allow_preempt_self=line.pre_self, allow_preempt_other=line.pre_other)
@@ -223,7 +226,7 @@ _REFUSALS = (RejectedAllocation, RejectedApplication, RejectedNode)
 class ByteSession(Session):
     """A host between the scheduler and a resource manager that speaks protobuf, in one dialect or the other.
 
-    Outputs leave as bytes at once, and the bytes are kept. What they say is read when the clock has stopped.
+    Outputs are encoded at once, and the bytes are kept. They are decoded only after the clock has stopped.
     """
 
     def __init__(self, *, keep: bool, reservations: bool, policy_groups: PolicyGroups | None = None) -> None:
@@ -233,10 +236,10 @@ class ByteSession(Session):
 
     @abstractmethod
     def as_bytes(self, outputs: list[Output]) -> Sequence[tuple[str, bytes]]:
-        """What is sent to the resource manager, and which kind of message each is."""
+        """Encode outputs as messages for the resource manager; each comes with its kind."""
 
     def send(self, _rm_id: str, outputs: list[Output]) -> None:
-        """Make bytes of what the scheduler says, and keep them; count what is new, and note when it was made."""
+        """Encode outputs and keep the bytes; count new allocations, and note when they were encoded."""
         sent = self.as_bytes(outputs)
         done_ns = time.perf_counter_ns()
         if self.keep:
@@ -261,12 +264,12 @@ class BytesFeed(Feed):
         self.batches: list[bytes] = [encode(request) for request in requests]
 
     def connect(self, *, keep: bool, reservations: bool) -> BytesSession:
-        """A new scheduler with nodes and applications in place."""
+        """Return a new scheduler with nodes and applications in place."""
         return BytesSession(self, keep=keep, reservations=reservations)
 
 
 class BytesSession(ByteSession):
-    """AllocationRequest in, AllocationResponse out."""
+    """A session that takes AllocationRequest and returns AllocationResponse, both as bytes."""
 
     def __init__(self, feed: BytesFeed, *, keep: bool, reservations: bool) -> None:
         super().__init__(keep=keep, reservations=reservations)
@@ -276,15 +279,15 @@ class BytesSession(ByteSession):
         self.check(feed.workload.name, "")
 
     def hand_in(self, batch: bytes) -> None:
-        """Hand in one batch of the feed."""
+        """Submit one batch of the feed."""
         self.api.update_allocation(batch)
 
     def as_bytes(self, outputs: list[Output]) -> Sequence[tuple[str, bytes]]:
-        """What is sent to the resource manager."""
+        """Encode outputs as messages for the resource manager."""
         return adapt_v19.responses_as_bytes(outputs, RM_ID)
 
     def decisions(self) -> list[tuple[str, str]]:
-        """Which ask runs on which node, read from the bytes that were sent."""
+        """Return the pairs of ask and node, decoded from the bytes that were sent."""
         return [
             (new.allocation_key, new.node_id)
             for kind, data in self.sent
@@ -294,7 +297,7 @@ class BytesSession(ByteSession):
 
 
 class FirstBytesFeed(Feed):
-    """Messages of the first interface as protobuf. It has no preemption policy, so this is left out."""
+    """Messages of the first interface as protobuf. That interface has no preemption policy, so it is left out."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -318,12 +321,12 @@ class FirstBytesFeed(Feed):
         ]
 
     def connect(self, *, keep: bool, reservations: bool) -> FirstBytesSession:
-        """A new scheduler with nodes and applications in place."""
+        """Return a new scheduler with nodes and applications in place."""
         return FirstBytesSession(self, keep=keep, reservations=reservations)
 
 
 class FirstBytesSession(ByteSession):
-    """UpdateRequest in, UpdateResponse out. The configuration is the host's: that of a policy group."""
+    """A session of UpdateRequest and UpdateResponse as bytes. The configuration is that of a policy group of the host."""
 
     def __init__(self, feed: FirstBytesFeed, *, keep: bool, reservations: bool) -> None:
         workload = feed.workload
@@ -334,15 +337,15 @@ class FirstBytesSession(ByteSession):
         self.check(workload.name, "")
 
     def hand_in(self, batch: bytes) -> None:
-        """Hand in one batch of the feed."""
+        """Submit one batch of the feed."""
         self.api.update(batch)
 
     def as_bytes(self, outputs: list[Output]) -> Sequence[tuple[str, bytes]]:
-        """What is sent to the resource manager."""
+        """Encode outputs as messages for the resource manager."""
         return adapt_first.responses_as_bytes(outputs, RM_ID)
 
     def decisions(self) -> list[tuple[str, str]]:
-        """Which ask runs on which node, read from the bytes that were sent."""
+        """Return the pairs of ask and node, decoded from the bytes that were sent."""
         return [
             (new.allocation_key, new.node_id)
             for kind, data in self.sent

@@ -1,9 +1,9 @@
-"""Measures a full cluster in motion: an allocation ends, and what waited takes its place.
+"""Measure a full cluster in motion: an allocation ends, and a waiting ask takes its room.
 
-First everything is handed in and decided, as in `bench.py`. Then allocations end one by one, in an order drawn from a
-seed, each through the public API: one call that releases it, one that decides. Among the allocations those of a
-priority above 0 end; in the generated case these are the large ones, so that each end makes room for one of the smaller
-that wait. In a workload without priorities all may end.
+First everything is submitted and decided, as in `bench.py`. Then allocations end one by one, in an order drawn from a
+seed, each through the public API: one call that releases it, one that decides. Only allocations with a priority above 0
+end; in the generated case these are the large ones, so that each end makes room for one of the smaller pods that wait. In a
+workload without priorities any allocation may end.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from licorne.sim.workload import Workload, WorkloadError
 
 RELEASES = 20_000
 LIMIT_S = 20.0
-"""No more allocations end after so many seconds, however many there were to be."""
+"""No further allocation ends after this many seconds, even if not all of `releases` have ended."""
 
 
 class ChurnResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a churn measured: microseconds for one release and the allocations that it allowed.
+    """The result: microseconds for one release together with the allocations that it allowed.
 
-    `waiting` asks there were when it began. `allowed` is how many of the releases allowed at least one allocation.
+    `waiting`: asks that waited when the releases began. `allowed`: releases that allowed at least one allocation.
     """
 
     workload: str
@@ -44,7 +44,10 @@ class ChurnResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def churn(workload: Workload, *, seed: int = 1, releases: int = RELEASES, limit_s: float = LIMIT_S) -> ChurnResult:
-    """Fill the cluster, then end so many allocations, or fewer if time is up. Raises WorkloadError if there are none to end."""
+    """Fill the cluster, then end `releases` allocations, or fewer if the time is up.
+
+    Raises WorkloadError if no allocation was made, so that none can end.
+    """
     feed = ObjectFeed(workload)
     session = feed.connect(keep=True, reservations=False)
     api = session.api
@@ -91,13 +94,13 @@ def churn(workload: Workload, *, seed: int = 1, releases: int = RELEASES, limit_
 
 
 def urgent(feed: ObjectFeed, allocations: list[v19.Allocation]) -> list[v19.Allocation]:
-    """Those of the allocations whose asks have a priority above 0; a decision itself names no priority."""
+    """Return the allocations whose asks have a priority above 0; an allocation itself does not carry the priority."""
     keys = {ask.allocation_key for batch in feed.batches for ask in batch.allocations if ask.priority > 0}
     return [allocation for allocation in allocations if allocation.allocation_key in keys]
 
 
 def release_of(allocation: v19.Allocation) -> v19.AllocationRequest:
-    """The request that ends one allocation."""
+    """Return the request that ends an allocation."""
     release = v19.AllocationRelease(
         partition_name="default",
         application_id=allocation.application_id,

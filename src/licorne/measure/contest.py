@@ -1,15 +1,15 @@
-"""Measures evictions and gangs, as a resource manager that embeds the scheduler would see them.
+"""Measure evictions and gangs, as seen by a resource manager that embeds the scheduler.
 
-Like `bench.py` it goes through the public API in the 1.9 interface, with messages that exist before the clock starts,
-1,000 a call. But here the resource manager has a part of its own: it confirms what is to be released, and hands in the
-real asks of a gang when its application runs. Its answers are made in the loop, because they depend on what was
-decided; their time is part of the whole, and told apart from that of deciding.
+As in `bench.py`, everything goes through the public API in the 1.9 interface, with messages that are made before the clock
+starts, 1,000 in a call. But here the resource manager has a part of its own: it confirms releases, and submits the real
+asks of a gang when its application runs. Its answers are made inside the measured loop, because they depend on what was
+decided; their time is part of the whole, and reported separately from that of deciding.
 
 | case | the clock runs |
 |---|---|
-| preempt | from the first moment of virtual time at which preemption is allowed, until all asks run or nothing more happens |
-| gangs | from the first placeholder handed in until all real pods run |
-| gangs-atomic | from the first ask handed in until all pods run |
+| preempt | from the first virtual time at which preemption is allowed, until all asks run or nothing more happens |
+| gangs | from the first placeholder submitted until all real pods run |
+| gangs-atomic | from the first ask submitted until all pods run |
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from licorne.sim.workload import Workload, WorkloadError
 
 SECOND_NS = 1_000_000_000
 ALLOWED_NS = 30 * SECOND_NS
-"""When preemption is first allowed for asks that came at 0.
+"""When preemption is first allowed for asks that came at 0, in nanoseconds of virtual time.
 
 Source: docs/spec/preemption.md, section 1: the delay of a leaf.
 """
 PATIENCE_NS = 600 * SECOND_NS
-"""So much virtual time may pass, in all, until everything is decided."""
+"""Most virtual time that may pass until everything is decided."""
 
 
 class ContestRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run. `decide_s` is the time in calls that decide, `answer_s` in calls that bring the manager's answers.
 
-    `placed`: asks, or members of gangs, that run in the end. `virtual_s`: virtual time that passed meanwhile.
+    `placed`: asks, or members of gangs, that run in the end. `virtual_s`: seconds of virtual time that passed meanwhile.
     """
 
     evictions: int
@@ -62,9 +62,9 @@ class ContestRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContestResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured; medians over the runs. `per_s` counts evictions in case preempt, members of gangs in others.
+    """The result of a measurement: medians over the runs. `per_s` counts evictions in case preempt, else members of gangs.
 
-    `decided_per_s` is the same through the time in calls that decide alone. `expected`: asks, or members of gangs.
+    `decided_per_s` divides the same number by the time in calls that decide alone. `expected`: asks, or members of gangs.
     """
 
     workload: str
@@ -87,9 +87,9 @@ class ContestResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure_contest(workload: Workload, *, repeat: int = 1) -> ContestResult:
-    """Measure a workload of `contended.py` so often, each time in a new scheduler.
+    """Measure a workload of `contended.py` `repeat` times, each time in a new scheduler.
 
-    Raises WorkloadError if something of it is refused, or two runs decide differently.
+    Raises WorkloadError if any part of it is refused, or if two runs decide differently.
     """
     feed = _Feed(workload)
     runs = [_run(feed) for _ in range(repeat)]
@@ -119,7 +119,7 @@ def measure_contest(workload: Workload, *, repeat: int = 1) -> ContestResult:
 
 
 class _Feed:
-    """What there is before the clock starts: messages, and what the resource manager will do for gangs."""
+    """The messages made before the clock starts, and those that the resource manager will send for gangs."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -164,7 +164,7 @@ def _requests(asks: list[v19.Allocation]) -> list[v19.AllocationRequest]:
 
 
 class _Manager(ResourceManagerCallback):
-    """Keeps what it is told, until it has an answer to it."""
+    """A resource manager that counts decisions and collects the answers that it owes."""
 
     def __init__(self, feed: _Feed) -> None:
         self.later = dict(feed.later)
@@ -210,7 +210,7 @@ class _Manager(ResourceManagerCallback):
         self.refused += [refusal.reason for refusal in response.rejected]
 
     def answer(self) -> bool:
-        """Confirm releases and hand in what may go in now; whether there was anything."""
+        """Confirm releases and submit asks that are due; return whether there were any."""
         confirming, self.to_confirm = self.to_confirm, []
         asks, self.to_hand_in = self.to_hand_in, []
         for request in _requests(asks):
@@ -276,7 +276,7 @@ def _run(feed: _Feed) -> ContestRun:
 
 
 def _next_moment(manager: _Manager, feed: _Feed) -> bool:
-    """Nothing more happens at this moment: go on to the next, unless all is done or it is too far away."""
+    """Advance virtual time to the next deadline; return False if everything is placed or the deadline is too far away."""
     if manager.placed >= feed.expected:
         return False
     next_ns = manager.api.next_deadline_ns()

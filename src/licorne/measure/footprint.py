@@ -1,11 +1,10 @@
-"""Measures what a pending ask and an allocation take in memory.
+"""Measure the memory of a pending ask and of an allocation.
 
-What belongs to the caller is left out: his messages exist before the first reading, and what is decided is counted by
-the session and dropped. (The strings and maps of messages that come as objects live on in the scheduler; they are the
-caller's. Of bytes the scheduler makes its own, and they count.)
-The figures are differences of the memory that the system gives to the whole process, so they hold what allocators
-and tables waste, and only large workloads give steady ones. Measure in a fresh process: memory that something else gave
-back before would be used again, and not be seen.
+Memory that belongs to the caller is excluded: its messages exist before the first reading, and decisions are counted by the
+session and dropped. (The strings and maps of messages that come as objects live on in the scheduler; they are the caller's.
+From bytes the scheduler makes its own, and these count.) The figures are differences of the memory that the system gives to
+the whole process, so they include the waste of allocators and tables, and only large workloads give steady figures. Measure
+in a fresh process: memory that was freed earlier would be used again, and not be counted.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from licorne.sim.workload import Workload
 class Footprint(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the process. `cluster_bytes`: the scheduler with nodes and applications; `peak_bytes`: above the workload.
 
-    `pending_ask_bytes` is for one ask when all are handed in and none is decided. `allocation_bytes` is for one
-    allocation, its ask included, when all is decided; asks that still wait are taken off, as large as before.
+    `pending_ask_bytes` is for one ask when all are submitted and none is decided. `allocation_bytes` is for one allocation,
+    including its ask, when all is decided; asks that still wait are subtracted, at `pending_ask_bytes` each.
     """
 
     workload: str
@@ -38,7 +37,7 @@ class Footprint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def footprint(workload: Workload, boundary: BoundaryName = "objects") -> Footprint:
-    """Hand in and decide a workload once, and read the memory before, between and after."""
+    """Submit and decide a workload once, and read the memory before, between and after."""
     feed = feed_of(workload, boundary)
     with quiet_collector():
         forget_peak()
@@ -67,6 +66,6 @@ def footprint(workload: Workload, boundary: BoundaryName = "objects") -> Footpri
 
 
 def _settled() -> int:
-    """The memory in use, without what nobody can reach any more."""
+    """Return the memory in use after a garbage collection."""
     gc.collect()
     return rss_bytes()
