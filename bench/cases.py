@@ -1,8 +1,8 @@
-"""What is measured, and what it has to reach.
+"""The cases of the benchmark, and their targets.
 
 A case is a generated workload (`licorne generate --help`) and a way to measure it. Its targets are those that the project
-has set itself: they hold for pods of unique shapes, fifo applications and seed 1. No other shape or policy may be slower
-than half of that, which is what the variants are for.
+has set itself: they hold for pods of unique shapes, fifo applications and seed 1. No other shape or policy may reach less
+than half of that, which the variants check.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from licorne.measure.boundary import BoundaryName
 from licorne.sim.generate import Options
 
 Kind = Literal["speed", "blocked", "churn", "contest"]
-"""speed: allocations per second; blocked: the same, and once more without the blocked asks; churn: and releases;
+"""speed: allocations per second; blocked: speed, and once more without the blocked asks; churn: speed, and releases;
 contest: evictions, or members of gangs, per second"""
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A figure to reach: at least so much, or at most."""
+    """A figure to reach: `value` or more, or with `at_most` that value or less."""
 
     figure: str
     value: float
     at_most: bool = False
 
     def reached(self, measured: float) -> bool:
-        """Is it?"""
+        """Whether a measured figure reaches the target."""
         return measured <= self.value if self.at_most else measured >= self.value
 
 
@@ -46,17 +46,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[Target, ...] = ()
 
     def options(self) -> Options:
-        """What the generator is told."""
+        """Return the options for the generator."""
         return Options(shape=self.shape, appsort=self.appsort, nodesort=self.nodesort, demand=self.demand)
 
     def targets_interpreted(self) -> tuple[Target, ...]:
-        """What is to be reached without a compiler, in place of the other targets."""
+        """Return the targets of an interpreted build, which replace the others."""
         return (Target("allocations_per_s", 10_000 if self.name == "b" else 2_000),)
 
 
 GROUPS = ("quick", "binpacking", "full", "bytes", "variants", "all")
 FULL = 1.5
-"""Demand over capacity, where a cluster is to be full."""
+"""Demand over capacity in cases with a full cluster."""
 BIG = ("b", "c", "d")
 PEER_DEFAULT = ("b", "c", "d", "binpacking", "full", "e2", "e3")
 
@@ -120,7 +120,7 @@ _BYTES: tuple[BoundaryName, ...] = ("bytes", "first-bytes")
 
 
 def _variants() -> list[Case]:
-    """Every other shape and policy, at half of the targets."""
+    """Return the cases for every other shape and policy, with half of the targets."""
     variants: list[Case] = []
     for name, shape, appsort, nodesort in product(
         BIG, ("unique", "app", "same"), ("fifo", "fair"), ("fair", "binpacking")
@@ -141,7 +141,10 @@ CASES: dict[str, Case] = _table()
 
 
 def chosen(names: tuple[str, ...], default: tuple[str, ...] = ("quick",)) -> list[Case]:
-    """The cases of these names and groups, each once, in the order of the table. Raises KeyError for an unknown name."""
+    """Return the cases of these names and groups, each once, in the order of the table.
+
+    Raises KeyError for an unknown name.
+    """
     wanted: set[str] = set()
     for name in names or default:
         if name in CASES:

@@ -1,4 +1,4 @@
-"""A report as tables for a terminal, and what of it is to be noticed: targets missed, a machine that was not idle."""
+"""Show a report as tables on a terminal, with warnings: targets missed, a machine that was not idle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def show(report: Report, console: Console | None = None) -> None:
     """Print a report."""
     console = console or Console(highlight=False)
     if not console.is_terminal:
-        console.width = max(console.width, 160)  # whoever reads it in a file should not find words cut off
+        console.width = max(console.width, 160)  # in a file, wide tables are better than broken words
     for line in head(report):
         console.print(line, markup=False)
     contests = [result for result in report.cases if result.contest is not None]
@@ -56,7 +56,7 @@ def show(report: Report, console: Console | None = None) -> None:
 
 
 def head(report: Report) -> Iterator[str]:
-    """Which program was measured, and where."""
+    """Yield lines that say which program was measured, and on which machine."""
     kind = {True: ", compiled", False: ", interpreted", None: ""}[report.compiled]
     machine = report.machine
     yield f"licorne {report.licorne}{kind}, {report.python}" + (f"; {report.peer}" if report.peer else "")
@@ -65,7 +65,7 @@ def head(report: Report) -> Iterator[str]:
 
 
 def warnings(report: Report) -> Iterator[str]:
-    """What makes the figures doubtful, or is missing."""
+    """Yield what makes the figures doubtful, and what is missing."""
     yield from report.failures
     if (report.machine.other_cores or 0) >= BUSY_CORES:
         yield f"the machine was not idle: before the start others kept {report.machine.other_cores:.1f} processors busy"
@@ -83,7 +83,7 @@ def warnings(report: Report) -> Iterator[str]:
 
 
 def other_cores(result: CaseResult) -> float:
-    """The most that others kept busy during any run of a case; 0 where it is not known."""
+    """Return the most processors that other processes kept busy during any run of a case; 0 where it is not known."""
     run = main_run(result)
     seen = [run.other_cores if run is not None else None]
     if result.blocked is not None:
@@ -98,7 +98,7 @@ def other_cores(result: CaseResult) -> float:
 
 
 def sentence(verdict: Verdict) -> str:
-    """`target 150,000 allocations/s: missed, 92,000`."""
+    """Return a verdict as text, like `target 150,000 allocations/s: missed, 92,000`."""
     target = verdict.target
     wanted = f"target {'at most ' if target.at_most else ''}{_figure(target, target.value)} {_FIGURES[target.figure]}"
     measured = f"{'≥ ' if verdict.bound else ''}{_figure(target, verdict.measured)}"
@@ -182,7 +182,7 @@ def _contests(results: list[CaseResult]) -> Table:
 
 
 def _notes(result: CaseResult) -> Iterator[str]:
-    """What a case has beside the common columns."""
+    """Yield the figures of a case that have no column in the table."""
     if (blocked := result.blocked) is not None:
         yield f"without blocked asks: deciding {blocked.without.decide_s:.3f} s, ratio {blocked.decide_ratio:.2f}"
     if (churn := result.churn) is not None:
@@ -220,7 +220,10 @@ def _compared(results: list[CaseResult], peer: str) -> Table:
 
 
 def peer_rate(pair: Pair) -> str:
-    """The peer's allocations per second; if it was cut off, what it has at most if it needed no longer for the rest."""
+    """Return the peer's allocations per second; if it was cut off, an upper bound.
+
+    The bound assumes that the peer had placed in its time everything that licorne placed.
+    """
     ours = Timed(pair.licorne.allocations, pair.licorne.seconds)
     theirs = Timed(pair.peer.allocs, pair.peer.seconds, cut_off=pair.peer.capped)
     if not not_done(ours, theirs):
@@ -229,7 +232,7 @@ def peer_rate(pair: Pair) -> str:
 
 
 def columns(*names: str) -> Table:
-    """An empty table: the first column holds names, the others numbers."""
+    """Return an empty table whose first column is for names and whose others are for numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, caption_justify="left")
     for index, column in enumerate(names):
         table.add_column(column, justify="right" if index else "left", overflow="fold")

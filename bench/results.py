@@ -1,4 +1,4 @@
-"""What a benchmark leaves behind: figures, verdicts on them, and the machine that they are of."""
+"""The results of a benchmark: figures, verdicts on them, and the machine that they belong to."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from licorne.measure.footprint import Footprint
 
 FOLDER = Path(__file__).resolve().parent / "results"
 BUSY_CORES = 0.1
-"""If others kept more processors busy than this, figures are not to be trusted."""
+"""If other processes kept more processors busy than this, the figures are not reliable."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it was measured, and how busy others were in the second before."""
+    """The machine of a measurement, and how many processors others kept busy in the second before it."""
 
     cpu: str
     processors: int
@@ -36,7 +36,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A target and what was measured. `bound`: the true figure is this one or more."""
+    """A target and the measured figure. `bound`: the true figure is this one or greater."""
 
     target: Target
     measured: float
@@ -45,7 +45,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PeerRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver of the peer prints of a run (`peer/result.go`)."""
+    """The result that the driver of the peer prints for a run (`peer/result.go`)."""
 
     allocs: int
     asks: int
@@ -69,7 +69,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was measured of a case."""
+    """All results of one case."""
 
     case: Case
     speed: BenchResult | None = None
@@ -83,7 +83,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """A whole benchmark. `compiled` is None until something was measured; `failures` is what could not be."""
+    """A whole benchmark. `compiled` is None until something was measured; `failures` are cases that could not be."""
 
     made: str
     licorne: str
@@ -95,7 +95,7 @@ class Report(msgspec.Struct, kw_only=True):
     failures: list[str] = []
 
     def add(self, result: CaseResult) -> None:
-        """Take in the result of a case."""
+        """Add the result of a case."""
         self.cases.append(result)
         run = main_run(result) or result.contest
         if run is not None:
@@ -103,7 +103,7 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def new_report(peer: str = "") -> Report:
-    """An empty report on this machine; takes a second, to see how busy others are."""
+    """Return an empty report on this machine. Takes a second, in which it measures how busy other processes are."""
     return Report(
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         licorne=licorne.__version__,
@@ -131,7 +131,7 @@ def _machine() -> Machine:
 
 
 def main_run(result: CaseResult) -> BenchResult | None:
-    """The run that the case's allocations per second are taken from."""
+    """Return the run that the case's allocations per second are taken from."""
     if result.blocked is not None:
         return result.blocked.complete
     if result.speed is None and result.pairs:
@@ -140,7 +140,7 @@ def main_run(result: CaseResult) -> BenchResult | None:
 
 
 def figures(result: CaseResult) -> dict[str, float]:
-    """The figures of a case by the names that targets have for them."""
+    """Return the figures of a case by the names that targets use for them."""
     found: dict[str, float] = {}
     run = main_run(result)
     if run is not None:
@@ -165,7 +165,7 @@ def figures(result: CaseResult) -> dict[str, float]:
 
 
 def judged(result: CaseResult, *, compiled: bool) -> CaseResult:
-    """The same result with a verdict on each target of which there is a figure."""
+    """Return the result with a verdict on each target for which there is a figure."""
     if result.pairs:
         result = msgspec.structs.replace(result, ratios=spread([pair.ratio for pair in result.pairs]))
     found = figures(result)
@@ -184,6 +184,6 @@ def judged(result: CaseResult, *, compiled: bool) -> CaseResult:
 
 
 def store(report: msgspec.Struct, path: Path) -> None:
-    """Write a report as JSON; it may be written again with every case, so that a break loses nothing."""
+    """Write a report as JSON. Called again after every case, so that an interruption loses nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")

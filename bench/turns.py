@@ -1,15 +1,15 @@
-# ruff: noqa: S603, S607  # what is started is git, Python and what they hold
-"""Measures two states of licorne in turn: does a change make a case slower?
+# ruff: noqa: S603, S607  # the programs started are git, and Python with code of this repository
+"""Measure two states of licorne in turn: does a change make a case slower?
 
-The speed of a machine drifts by more than most changes gain or cost, so runs of the two states alternate, old new, new
-old, each in a fresh process, and what counts is the ratio of their medians. Its 95 % interval comes from a bootstrap
-over the turns: the two runs of a turn are drawn together, since what slows the machine down meets both. A case is run
-until that interval is narrow enough, or the limit of turns is reached. A case *is slower* if the whole interval lies
-below a bound; an interval that contains 1 shows no difference.
+The speed of a machine drifts by more than most changes gain or cost. So runs of the two states alternate, old new, new
+old, each in a fresh process, and the ratio of their medians counts. Its 95 % interval comes from a bootstrap over the
+turns: the two runs of a turn are drawn together, since a slow machine affects both. A case is run until that interval is
+narrow enough, or the limit of turns is reached. A case *is slower* if the whole interval lies below a bound; an interval
+that contains 1 shows no difference.
 
-A commit is unpacked and compiled in a folder of its own below `build/turns`, once; a folder that is given is taken as it
-is. Each state is measured by its own `bench.worker`, of which only the `Task` that goes in, and the names of the figures
-that come out, must be the same in both; a boundary that has been renamed goes in by the name that the state knows.
+A commit is unpacked and compiled once, in a folder of its own below `build/turns`; a given folder is used as it is. Each
+state is measured by its own `bench.worker`. Only the `Task` that goes in and the names of the figures that come out must
+be the same in both; a renamed boundary is passed by the name that the state knows.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from bench.worker import Task, What
 
 FOLDER = ROOT / "build" / "turns"
 FIGURES: Mapping[What, str] = {"speed": "allocations_per_s", "churn": "release_us_mean", "contest": "per_s"}
-"""The figure that is compared, by kind of measurement. A time, `…_us_mean`, counts by its inverse: more is faster."""
+"""The figure compared, by kind of measurement. A time (`…_us_mean`) is inverted, so that more is faster."""
 DRAWS = 2_000
 RENAMED: Mapping[str, str] = {"first-bytes": "seed-bytes"}
-"""What a boundary was called in older states of licorne, by its name now."""
+"""Names of boundaries in older states of licorne, by their names now."""
 SLOWER = 0.97
 WIDTH = 0.04
 
@@ -58,7 +58,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """A ratio of medians, new through old, and the interval in which it lies with a probability of 95 %."""
+    """The ratio of medians, new divided by old, with its 95 % interval."""
 
     ratio: float
     low: float
@@ -66,12 +66,12 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def width(self) -> float:
-        """How much is left open."""
+        """The width of the interval."""
         return self.high - self.low
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """All turns of a case. `figure` is what was measured; rates are in units of it a second, or its inverse for times."""
+    """All turns of a case. `figure` is what was measured; rates are in its units per second, or inverted for times."""
 
     case: str
     figure: str
@@ -80,12 +80,12 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def same_decisions(self) -> bool:
-        """Did all runs of both states decide the same?"""
+        """Whether all runs of both states made the same decisions."""
         return len({run.digest for turn in self.turns for run in (turn.old, turn.new)}) == 1
 
 
 class TurnsReport(msgspec.Struct, kw_only=True):
-    """A whole comparison. `head` says when and on which machine; `failures` is what could not be measured."""
+    """A whole comparison. `head` has time and machine; `failures` are cases that could not be measured."""
 
     head: Report
     old: str
@@ -94,19 +94,19 @@ class TurnsReport(msgspec.Struct, kw_only=True):
     failures: list[str] = []
 
     def slower(self, bound: float) -> list[Compared]:
-        """The cases that are slower: their whole interval lies below the bound."""
+        """Return the cases whose whole interval lies below the bound."""
         return [case for case in self.cases if case.interval.high < bound]
 
 
 def new_turns_report(old: State, new: State) -> TurnsReport:
-    """An empty report on this machine; takes a second."""
+    """Return an empty report on this machine; takes a second."""
     head = new_report()
     head.compiled = True
     return TurnsReport(head=head, old=old.name, new=new.name)
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """A state of licorne: what it is called, and the folder in which it stands."""
+    """A state of licorne: its name, and the folder that contains it."""
 
     name: str
     folder: Path
@@ -122,7 +122,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def in_words_of(folder: Path, task: Task) -> Task:
-    """The task as the state in a folder understands it: an older one may know the boundary by another name."""
+    """Return the task as the state in a folder understands it: an older one may know the boundary by another name."""
     known = "".join(path.read_text(encoding="utf-8") for path in (folder / "src" / "licorne").rglob("boundary.py"))
     if f'"{task.boundary}"' in known:
         return task
@@ -130,7 +130,7 @@ def in_words_of(folder: Path, task: Task) -> Task:
 
 
 def kind_of(case: Case) -> What:
-    """How a case is measured here: what blocked asks cost is seen in its allocations per second as well."""
+    """Return how a case is measured here; the cost of blocked asks shows in allocations per second as well."""
     return "speed" if case.kind == "blocked" else case.kind
 
 
@@ -147,7 +147,7 @@ def compare(
     """Run both states in turn on a case, until the interval is narrow enough. Raises BenchError if a run fails."""
     turns: list[Turn] = []
     while True:
-        if len(turns) % 2:  # who comes second may find a warmer, or a hotter, machine
+        if len(turns) % 2:  # alternate the order: the second run may find a warmer, or a hotter, machine
             second = new.run(case, repeat)
             first = old.run(case, repeat)
         else:
@@ -162,8 +162,8 @@ def compare(
 
 
 def interval(old: Sequence[float], new: Sequence[float]) -> Interval:
-    """The ratio of the medians, and its 95 % interval by a bootstrap over pairs; the same for the same figures."""
-    draw = random.Random(1)  # noqa: S311  drawn again the same way
+    """Return the ratio of the medians, and its 95 % interval by a bootstrap over pairs; deterministic."""
+    draw = random.Random(1)  # noqa: S311  a fixed seed, so that equal figures give equal intervals
     number = len(old)
     ratios = []
     for _ in range(DRAWS):
@@ -177,7 +177,7 @@ def interval(old: Sequence[float], new: Sequence[float]) -> Interval:
 
 
 def state_of(text: str, say: Callable[[str], None]) -> State:
-    """The state that a user names: a folder with a checkout, or a commit. Raises BenchError for anything else."""
+    """Return the state that a user names: a folder with a checkout, or a commit. Raises BenchError for anything else."""
     folder = Path(text)
     if (folder / "bench" / "worker.py").is_file():
         state = State(name=text, folder=folder.resolve())
@@ -196,7 +196,7 @@ def state_of(text: str, say: Callable[[str], None]) -> State:
 
 
 def unpack(commit: str, folder: Path) -> None:
-    """Make the folder of a commit, compiled; nothing is left behind if that fails."""
+    """Make the folder of a commit, compiled; no folder remains if that fails."""
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     with tarfile.open(fileobj=io.BytesIO(git("archive", "--format=tar", commit))) as archive:
@@ -231,10 +231,10 @@ def check(state: State) -> None:
 
 
 def environment(folder: Path) -> Mapping[str, str]:
-    """What a process that measures this folder finds in its environment: the folder's code goes before installed code."""
+    """Return the environment of a process that measures this folder: the folder's code precedes installed code."""
     return {**os.environ, "PYTHONPATH": str(folder / "src")}
 
 
 def git(*arguments: str) -> bytes:
-    """What git prints; empty if it refuses."""
+    """Return the output of a git command; empty if it fails."""
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False).stdout

@@ -1,4 +1,4 @@
-"""A comparison of two states as a table for a terminal."""
+"""Show a comparison of two states as a table on a terminal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FIGURES = {"allocations_per_s": "allocations/s", "release_us_mean": "releases/s"
 
 
 def show_turns(report: TurnsReport, bound: float, console: Console | None = None) -> None:
-    """Print a comparison: cases whose whole interval lies below the bound are named as slower."""
+    """Print a comparison; cases whose whole interval lies below the bound are named as slower."""
     console = console or Console(highlight=False)
     if not console.is_terminal:
-        console.width = max(console.width, 160)  # whoever reads it in a file should not find words cut off
+        console.width = max(console.width, 160)  # in a file, wide tables are better than broken words
     for line in head(report.head):
         console.print(line, markup=False)
     table = columns("case", "figure", "old", "new", "new : old", "95 % interval", "turns", "verdict", "others")
@@ -43,7 +43,7 @@ def show_turns(report: TurnsReport, bound: float, console: Console | None = None
 
 
 def verdict(case: Compared, bound: float) -> str:
-    """What the interval says of a case, in a word or two."""
+    """Return what the interval shows about a case, in a few words."""
     if case.interval.high < bound:
         return "slower"
     if case.interval.low > 1:
@@ -52,7 +52,7 @@ def verdict(case: Compared, bound: float) -> str:
 
 
 def warnings(report: TurnsReport, bound: float) -> Iterator[str]:
-    """What is slower, what makes the figures doubtful, and what is missing."""
+    """Yield which cases are slower, what makes the figures doubtful, and what is missing."""
     for case in report.slower(bound):
         yield f"{case.case}: slower, {case.interval.ratio:.3f} of what it was"
     for case in report.cases:
@@ -66,5 +66,5 @@ def warnings(report: TurnsReport, bound: float) -> Iterator[str]:
 
 
 def other_cores(case: Compared) -> float:
-    """The processors that others kept busy, the median of all runs; 0 where it is not known."""
+    """Return the processors that others kept busy, the median of all runs; 0 where it is not known."""
     return median(run.other_cores or 0.0 for turn in case.turns for run in (turn.old, turn.new))

@@ -1,9 +1,9 @@
-"""Counts the files of the package whose functions run for one thing that a scheduler does.
+"""Count the files of the package whose functions run for one thing that a scheduler does.
 
-Somebody who wants to understand what happens to one ask, or to one request, reads these files. Counted are, in a process
-where nothing is compiled: an ask from its bytes to the answer, a GET of the queues, a reload of a changed queue
-configuration, each in `licorne serve`, and in process a preemption for a guarantee. Each is done a few times, and a file counts if its
-functions ran each time; what the service does now and then without being asked is left out by that.
+These are the files to read for understanding what happens to one ask, or to one request. Counted are, without any compiled
+module: an ask from its bytes to the answer, a GET of the queues, and a reload of a changed queue configuration, each in
+`licorne serve`; and in process a preemption for a guarantee. Each is done a few times, and a file counts if its functions
+ran each time; this excludes what the service does now and then by itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WAIT_S = 30.0
 TIMES = 3
 """How often each thing is done; a file counts if its functions ran each time."""
 APART_S = 4.5
-"""Seconds between two of them: an answer of REST is kept for four."""
+"""Seconds between two of these: longer than an answer of REST may be cached, which is four."""
 HOOK = """
 import json, os, signal, sys, threading
 import licorne
@@ -60,7 +60,7 @@ sys.setprofile(watch)
 from licorne.cli import main
 main(sys.argv[2:])
 """
-"""Runs the command; notes whose functions are called between the two signals."""
+"""A program that runs the command and records the files whose functions are called between the two signals."""
 CONFIG = """
 partitions:
   - name: default
@@ -76,14 +76,14 @@ partitions:
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """What was done, and the files whose functions ran for it, below the package's folder."""
+    """What was done, and the files whose functions ran for it, relative to the package's folder."""
 
     what: str
     files: tuple[str, ...]
 
 
 def walks() -> list[Walk]:
-    """All of them, in the order of the list above."""
+    """Return all walks, in the order of the module's docstring."""
     with tempfile.TemporaryDirectory() as folder:
         return [*_of_the_service(Path(folder)), preemption_walk()]
 
@@ -92,7 +92,7 @@ def walks() -> list[Walk]:
 
 
 class _Watched:
-    """`licorne serve` in a process that notes whose functions run."""
+    """`licorne serve` in a process that records the files whose functions run."""
 
     def __init__(self, folder: Path) -> None:
         self.config = folder / "queues.yaml"
@@ -112,7 +112,7 @@ class _Watched:
         raise RuntimeError(f"the service ended before it said {name!r}")
 
     def files_of(self, act: Callable[[], None], before: Callable[[], None]) -> frozenset[str]:
-        """Whose functions run while something is done, and not while something else is done before."""
+        """Return the files whose functions run during `act`; those of `before`, which is called first, do not count."""
         self._answer.unlink(missing_ok=True)
         before()
         time.sleep(APART_S)
@@ -132,11 +132,11 @@ class _Watched:
         self.config.write_text(CONFIG.format(most=most), encoding="utf-8")
 
     def wait_for_reload(self) -> None:
-        """Until the service has applied it."""
+        """Wait until the service has applied the configuration."""
         self._wait_for("queue configuration applied")
 
     def get(self, path: str) -> None:
-        """A request of REST."""
+        """Send a request to REST."""
         httpx.get(f"http://{self.addresses['listening for REST']}{path}", timeout=WAIT_S).raise_for_status()
 
 
@@ -172,7 +172,7 @@ class _Peer:
             yield data
 
     def ask(self) -> None:
-        """One ask, until its allocation is there."""
+        """Submit one ask and wait for its allocation."""
         self._count += 1
         ask = v19.Allocation(f"k{self._count}", application_id="app", resource_per_alloc={"vcore": 1})
         self._outbox.append(wire.encode(v19.AllocationRequest(rm_id="rm", allocations=[ask])))
@@ -227,7 +227,7 @@ def _of_the_service(folder: Path) -> Iterator[Walk]:
 
 
 def preemption_walk() -> Walk:
-    """An ask below its queue's guarantee comes, and another queue's allocation is evicted, in a process of its own."""
+    """Evict an allocation for an ask of a queue below its guarantee, in a process of its own; return the files."""
     environment = {**os.environ, "LICORNE_INTERPRETED": "1"}
     command = [sys.executable, "-c", "from bench.walks import preempt; preempt()"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)  # noqa: S603
@@ -235,7 +235,7 @@ def preemption_walk() -> Walk:
 
 
 def preempt() -> None:
-    """Let one queue preempt from another; print whose functions ran from the ask on."""
+    """Let one queue preempt from another; print the files whose functions ran from the ask on."""
     second = 10**9
     evicted: list[Any] = []
     api = SchedulerAPI(on_output=lambda _, outputs: evicted.extend(o for o in outputs if isinstance(o, Released)))

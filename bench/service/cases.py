@@ -1,4 +1,4 @@
-"""What is measured of the service, and what it has to reach."""
+"""The cases that are measured of the service, and their targets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from licorne.sim.generate import CASES, Size
 
 
 class ServiceCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. `size` is that of the main resource manager, `beside` that of another one which is looked at, or just there.
+    """One row. `size` is that of the main resource manager, `beside` that of another one, which is read or only present.
 
-    In that one `changes_a_s` pods come and go in a second, one after the other.
+    In that one `changes_a_s` pods per second are placed and ended, one after the other.
     """
 
     name: str
@@ -25,7 +25,7 @@ class ServiceCase(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[Target, ...] = ()
 
     def scaled(self, scale: float) -> ServiceCase:
-        """The same, so many times as large (and as long); targets hold for the full size only."""
+        """Return the case scaled in size and duration, without targets, as they hold for the full size only."""
         if scale == 1:
             return self
         return msgspec.structs.replace(
@@ -52,7 +52,7 @@ _REST = ServiceCase(
     size=B,
     beside=Size(1_000, 10_000, 1_000, 100),
     clients=50,
-    seconds=96.0,  # single turns differ by a third: the median of so many is known to two in a hundred
+    seconds=96.0,  # single turns differ by a third: the median of this many is exact to two in a hundred
     targets=(Target("rest_p99_ms", 50, at_most=True), Target("lost_percent", 10, at_most=True)),
 )
 SERVICE_CASES: dict[str, ServiceCase] = {

@@ -1,7 +1,7 @@
-"""A process of clients: reads its task from standard input, prints what came of it (`bench.service.run` starts it).
+"""A process of clients: reads its task from standard input, prints the outcome (started by `bench.service.run`).
 
-Clients that wait for a word (`hold`, and all others before they begin) print a line when they are ready, and go on with the
-next line of their input.
+Clients wait for a signal before they begin, except `hold`, which fills its cluster first, and some of them also later. A
+waiting client prints `ready` and continues with the next line of its input.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROBE = "probe"
 
 
 async def word() -> None:
-    """Say that all is ready, and wait for a line."""
+    """Print `ready`, and wait for a line."""
     print("ready", flush=True)  # noqa: T201
     await line()
 
@@ -44,7 +44,7 @@ async def line() -> None:
 
 @asynccontextmanager
 async def registered(task: Task) -> AsyncIterator[Peer]:
-    """A resource manager whose nodes and applications are accepted, and whose asks are ready to be sent."""
+    """Yield a resource manager whose nodes and applications are accepted, and whose asks are ready to be sent."""
     with quiet_collector():
         async with Peer(task.address, Work(task.size, task.rm_id)) as peer:
             await peer.register()
@@ -56,14 +56,14 @@ async def registered(task: Task) -> AsyncIterator[Peer]:
 
 
 async def one_round(peer: Peer, turn: int = 0) -> Round:
-    """All asks in prepared bytes, 1,000 a message; then all is released."""
+    """Submit all asks in prepared bytes, 1,000 a message; then release everything."""
     seconds = await peer.place()
     await peer.clear()
     return Round(allocations=peer.work.pods, seconds=seconds, turn=turn)
 
 
 async def grpc_rounds(task: Task) -> Outcome:
-    """So many rounds, or as many as begin until told to end."""
+    """Run a number of rounds; if the task has 0, run rounds until told to end."""
     rounds: list[Round] = []
     async with registered(task) as peer:
         ending = None if task.rounds else asyncio.create_task(line())
@@ -73,7 +73,7 @@ async def grpc_rounds(task: Task) -> Outcome:
 
 
 async def grpc_turns(task: Task) -> Outcome:
-    """In each turn so many rounds as fill some seconds; what stands between two turns is no part of either."""
+    """Run rounds in each turn until its seconds have passed; the time between two turns belongs to neither."""
     rounds: list[Round] = []
     async with registered(task) as peer:
         for turn in range(task.turns):
@@ -85,7 +85,7 @@ async def grpc_turns(task: Task) -> Outcome:
 
 
 class _Counting(ResourceManagerCallback):
-    """Counts what comes."""
+    """Counts responses."""
 
     def __init__(self, work: Work) -> None:
         self.left = {
@@ -122,7 +122,7 @@ class _Counting(ResourceManagerCallback):
 
 
 def client_rounds(task: Task) -> Outcome:
-    """The same with the client library: objects in, objects out."""
+    """Run rounds with the client library, which takes and returns objects."""
     work = Work(task.size, task.rm_id)
     counting = _Counting(work)
     rounds: list[Round] = []
@@ -149,7 +149,7 @@ def client_rounds(task: Task) -> Outcome:
 
 
 async def many_managers(task: Task) -> Outcome:
-    """Many resource managers begin at the same moment: each registers, adds what it has, and gets its pods."""
+    """Start many resource managers at the same moment: each registers, adds its cluster, and gets its pods."""
     works = [Work(task.size, f"{task.rm_id}-{number:04}") for number in range(task.managers)]
     await word()
     began = time.perf_counter()
@@ -186,7 +186,7 @@ async def many_managers(task: Task) -> Outcome:
 
 
 async def hold(task: Task) -> Outcome:
-    """Fill a cluster; then, until told to end, ask for one pod after the other if that is wanted."""
+    """Fill a cluster; then, until told to end, ask for one pod after the other if the task wants that."""
     work = Work(task.size, task.rm_id)
     taken: list[float] = []
     async with Peer(task.address, work) as peer:
@@ -217,7 +217,7 @@ async def hold(task: Task) -> Outcome:
 
 
 async def rest_clients(task: Task) -> Outcome:
-    """Clients of REST, from one word to the next, and again."""
+    """Send requests to REST from one signal to the next, in each turn."""
     askers = Askers(task.rest, rest_paths(task.rm_id, task.size), task.clients)
     for _ in range(task.turns):
         await word()
@@ -232,7 +232,7 @@ async def rest_clients(task: Task) -> Outcome:
 
 
 def rest_paths(rm_id: str, size: Size) -> list[tuple[str, str]]:
-    """Queues, nodes, applications of a queue and users in turn; each time the next queue."""
+    """Return paths of queues, nodes, applications of a queue and users in turn; each time of the next queue."""
     home = f"/ws/v1/partition/%5B{rm_id}%5Ddefault"
     workload = Work(Size(1, size.applications, size.applications, size.queues), rm_id).application_request
     queues = sorted({app.queue_name for app in workload.new})
@@ -249,7 +249,7 @@ def rest_paths(rm_id: str, size: Size) -> list[tuple[str, str]]:
 
 
 def perform(task: Task) -> Outcome:
-    """Do it."""
+    """Perform a task."""
     match task.what:
         case "grpc":
             return asyncio.run(grpc_rounds(task))
@@ -266,7 +266,7 @@ def perform(task: Task) -> Outcome:
 
 
 def main() -> int:
-    """Read a task, perform it, print what came of it."""
+    """Read a task, perform it, print the outcome; return the exit status."""
     task = msgspec.json.decode(sys.stdin.readline(), type=Task)
     before = time.process_time()
     outcome: Outcome | None = None

@@ -24,7 +24,7 @@ _WORDS = {
 
 
 class ServiceReport(msgspec.Struct, kw_only=True):
-    """All that was measured. `machine` has the same as the other benchmark's."""
+    """All results. `head` describes the machine as in the other benchmark."""
 
     head: Report
     scale: float
@@ -33,7 +33,7 @@ class ServiceReport(msgspec.Struct, kw_only=True):
 
 
 def new_service_report(scale: float) -> ServiceReport:
-    """An empty one on this machine; takes a second."""
+    """Return an empty report on this machine; takes a second."""
     made = new_report()
     made.compiled = compiled
     return ServiceReport(head=made, scale=scale)
@@ -56,7 +56,7 @@ def show_service(report: ServiceReport, console: Console | None = None) -> None:
 
 
 def verdicts(report: ServiceReport) -> Iterator[tuple[str, str]]:
-    """What was reached, and what makes it doubtful, each with its color."""
+    """Yield the verdicts, and what makes them doubtful, each with its color."""
     for result in report.results:
         for verdict in result.verdicts:
             yield f"{result.case.name}: {sentence(verdict)}", "green" if verdict.reached else "red"
@@ -67,7 +67,7 @@ def verdicts(report: ServiceReport) -> Iterator[tuple[str, str]]:
 
 
 def sentence(verdict: Verdict) -> str:
-    """`target 100,000 pods/s: missed, 92,000`."""
+    """Return a verdict as text, like `target 100,000 pods/s: missed, 92,000`."""
     target = verdict.target
     wanted = f"target {'at most ' if target.at_most else ''}{_number(target.value)} {_words(target)}"
     return f"{wanted}: {'reached' if verdict.reached else 'missed'}, {_number(verdict.measured)}"

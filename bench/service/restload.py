@@ -1,4 +1,4 @@
-"""Clients of the REST interface: each asks once a second, for one thing after the other, on a connection of its own."""
+"""Clients of the REST interface: each sends a request once a second, for one path after the other, on its own connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WAIT_S = 60.0
 
 
 async def get(address: str, target: str) -> bytes:
-    """The body of one answer; raises OSError if it is no success."""
+    """Return the body of one answer. Raises OSError if its status is not 200."""
     host, _, port = address.rpartition(":")
     async with asyncio.timeout(WAIT_S):
         reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 20)
@@ -36,13 +36,13 @@ async def _body(reader: asyncio.StreamReader, head: str) -> bytes:
 
 
 class Getter(asyncio.BufferedProtocol):
-    """A connection, kept alive. Of an answer the head is looked at, and the body, whole as it is read, is counted.
+    """A connection that is kept alive. It parses the head of an answer and only counts the bytes of the body.
 
-    What comes is read into memory that is there, and nothing is made of it: on two processors, what this took would be
-    taken from the service that is measured.
+    Data is read into one preallocated buffer, and no objects are made of it: on a machine with two processors, any time that
+    this took would be taken from the service that is measured.
     """
 
-    _space = memoryview(bytearray(1 << 18))  # one for all: what is in it is looked at at once
+    _space = memoryview(bytearray(1 << 18))  # shared by all: its content is used up before the next read
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -51,14 +51,14 @@ class Getter(asyncio.BufferedProtocol):
         self._status = self._size = self._missing = 0
 
     async def get(self, address: str, target: str) -> tuple[int, int]:
-        """The status of an answer, and how many bytes its body had. Raises OSError if the connection is lost."""
+        """Return the status of an answer, and the number of bytes of its body. Raises OSError if the connection is lost."""
         was_open = self._transport is not None
         try:
             return await self._get(address, target)
         except ConnectionError:
             if not was_open:
                 raise
-            return await self._get(address, target)  # the server closed what had been idle, just when it was used
+            return await self._get(address, target)  # the server closed the idle connection just as it was used
 
     async def _get(self, address: str, target: str) -> tuple[int, int]:
         host, _, port = address.rpartition(":")
@@ -72,16 +72,16 @@ class Getter(asyncio.BufferedProtocol):
             return await self._answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is there."""
+        """Keep the transport of the new connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def get_buffer(self, _hint: int) -> memoryview:
-        """Where what comes is to be put."""
+        """Return the buffer for received data."""
         return self._space
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So much has come."""
+        """Count received bytes; complete the answer when all are received."""
         if not self._missing:
             nbytes = self._begin(bytes(self._space[:nbytes]))
         self._missing -= nbytes
@@ -90,7 +90,7 @@ class Getter(asyncio.BufferedProtocol):
             self._answer = None
 
     def _begin(self, data: bytes) -> int:
-        """Read the head, as far as it is there; how much of the data belongs to the body."""
+        """Parse the head, as far as it is received; return how many bytes of the data belong to the body."""
         head, end, body = (self._head + data).partition(b"\r\n\r\n")
         self._head = head + end
         if end:
@@ -100,22 +100,22 @@ class Getter(asyncio.BufferedProtocol):
         return len(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Fail the pending answer, if there is one."""
         self._transport = None
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(exc or ConnectionResetError("the connection was closed"))
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         if self._transport is not None:
             self._transport.close()
 
 
 class Askers:
-    """So many clients, each with a connection of its own.
+    """A number of clients, each with a connection of its own.
 
-    `paths`: (kind, path). Each client begins elsewhere in them, and at another moment of the second. `taken` is how long each
-    answer took, in seconds, by kind and in all (`all`); `failures` is what failed.
+    `paths`: pairs of kind and path. Each client begins at another of them, and at another moment of the second. `taken` is
+    how long each answer took, in seconds, by kind and for all (`all`); `failures` are the failed requests.
     """
 
     def __init__(self, address: str, paths: Sequence[tuple[str, str]], clients: int) -> None:
@@ -124,10 +124,10 @@ class Askers:
         self._address = address
         self._paths = paths
         self._getters = [Getter() for _ in range(clients)]
-        self._asked = [number * (len(paths) // clients + 1) for number in range(clients)]  # not all at the same kind
+        self._asked = [number * (len(paths) // clients + 1) for number in range(clients)]  # spread over the kinds
 
     async def ask(self, over: asyncio.Event) -> None:
-        """Ask once a second each, until it is over."""
+        """Send one request a second from each client, until the event is set."""
         began = time.perf_counter()
         await asyncio.gather(*(self._ask(number, began, over) for number in range(len(self._getters))))
 
@@ -160,7 +160,7 @@ class Askers:
 
 
 async def slow_get(address: str, target: str, bytes_per_s: float) -> int:
-    """Read an answer slowly; how many bytes it had, with the head."""
+    """Read an answer slowly; return its number of bytes, including the head."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 16)
     writer.write(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())

@@ -1,4 +1,4 @@
-"""The measurements: a server, processes of clients beside it, and figures of what they say."""
+"""The measurements of the service: a server, processes of clients beside it, and figures computed from their reports."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from licorne._machine import Meter
 
 SLOW_BYTES_PER_S = 10e6
 TURN_S = 1.0
-"""For so long, and until the round has ended, the rate is measured without clients of REST, and then with them: so short that
-the machine's speed is mostly the same in both, and that no answer that is kept grows too old meanwhile."""
+"""Seconds for which the rate is measured without clients of REST, and then with them, each time to the end of the round. They
+are few, so that the machine's speed is mostly the same in both, and that no cached answer grows too old meanwhile."""
 METRICS, DUMP = "/ws/v1/metrics", "/debug/fullstatedump"
 Say = Callable[[str], None]
 Figures = dict[str, float]
 
 
 class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured of a case. `busy_cores`: processors that were kept busy, by server and clients and all others."""
+    """The result of a case. `busy_cores`: processors kept busy by server, clients and all other processes."""
 
     case: ServiceCase
     figures: Figures
@@ -57,24 +57,24 @@ class Clients:
         self.ready()
 
     def ready(self) -> None:
-        """Wait until it says that it is; raises BenchError if it never does."""
+        """Wait until the process is ready. Raises BenchError if it never is."""
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
             raise self._error()
 
     def go(self) -> None:
-        """Let it go on."""
+        """Let the process go on."""
         self._tell("go")
 
     def outcome(self) -> Outcome:
-        """Wait until it is done."""
+        """Wait for the end of the process; return its outcome. Raises BenchError if it failed."""
         said, complaint = self._process.communicate()
         if self._process.returncode != 0:
             raise BenchError(f"{self._what}: {complaint.strip()[-1000:]}")
         return msgspec.json.decode(said, type=Outcome)
 
     def end(self) -> None:
-        """It is not wanted any more."""
+        """Kill the process if it still runs."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
@@ -94,7 +94,7 @@ class Clients:
 
 @contextmanager
 def clients(task: Task) -> Iterator[Clients]:
-    """A process of clients that is ready; ended at the end."""
+    """Yield a process of clients that is ready; it is ended on leaving the context."""
     made = Clients(task)
     try:
         yield made
@@ -123,7 +123,7 @@ def _per_s(rounds: list[Round]) -> float:
 
 
 def _rounds(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
-    """The same with REST, which keeps events and counts, and without it."""
+    """Measure rounds with REST, which keeps events and counters, and without it."""
     figures: Figures = {}
     found: list[Round] = []
     for rest in (True, False):
@@ -151,7 +151,7 @@ def _rounds(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
 
 
 def _managers(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
-    """Many begin at once; then all but one are idle, and that one is measured beside them."""
+    """Start many resource managers at once; then measure one that is busy while the others are idle."""
     assert case.beside is not None
     with serving(rest=False) as server:
         busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.beside, rounds=case.rounds)
@@ -190,7 +190,7 @@ def _managers(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
 
 
 def _dump(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
-    """The dump of a large state, while single pods and a whole workload are decided; once more for a slow reader."""
+    """Read the dump of a large state, fast and then slowly, while single pods and a whole workload are decided."""
     assert case.beside is not None
     figures: Figures = {"allocations": case.beside.pods}
     with serving(rest=True) as server:
@@ -199,7 +199,7 @@ def _dump(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
         busy = Task(what="grpc", address=server.address, rm_id="busy", size=case.size, rounds=0)
         with clients(hold) as large, clients(busy) as working:
             working.go()
-            waits(server)  # from now on
+            waits(server)  # resets the maxima, so that they count from now on
             before = server.peak_bytes()
             for name, how in (("dump", get), ("slow_dump", slowly)):
                 say(f"dump: {name.replace('_', ' ')}")
@@ -219,12 +219,12 @@ def _dump(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
 
 
 async def slowly(address: str, target: str) -> bytes:
-    """Read an answer slowly; as many zeros as it has bytes."""
+    """Read an answer slowly; return as many zeros as it has bytes."""
     return bytes(await slow_get(address, target, SLOW_BYTES_PER_S))
 
 
 def waits(server: Server) -> Figures:
-    """The longest waits of the loop, and of decisions, since this was asked last."""
+    """Return the longest waits of the loop, and of decisions, since the last call."""
     text = asyncio.run(get(server.rest, METRICS)).decode()
     found = {
         sample.name: sample.value
@@ -242,17 +242,17 @@ def waits(server: Server) -> Figures:
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """Whole rounds: pods that are placed in a second, and the server's processor time for each, with its release."""
+    """Whole rounds: pods placed per second, and microseconds of the server's processor time for each and its release."""
 
     per_s: float
     server_us: float
 
 
 def _rest(case: ServiceCase, say: Say) -> tuple[Figures, list[Round]]:
-    """The rate at which a workload is decided without clients of REST and with them, by turns, and how long these wait.
+    """Measure the rate of deciding a workload without clients of REST and with them, and how long these clients wait.
 
-    By turns, as a machine's speed may change within seconds: what was with them is compared with what was without them just
-    before and just after.
+    The two alternate, as a machine's speed may change within seconds: each turn with clients is compared with the turns
+    without them just before and just after.
     """
     assert case.beside is not None
     turns = max(1, round(case.seconds / TURN_S))
@@ -304,10 +304,10 @@ def _turn(rounds: list[Round], cpu_s: float) -> Turn:
 
 
 def lost(turns: list[Turn]) -> Figures:
-    """What clients of REST take: of the rate, and, as more of it for each pod, of the server's processor time.
+    """Return what clients of REST cost: of the rate, and of the server's processor time for each pod, in percent.
 
-    The turns are without them and with them, in turn; the first and the last are without. Each with them is compared with the
-    mean of its neighbours, and the median of these counts.
+    The turns are alternately without and with them; the first and the last are without. Each turn with them is compared with
+    the mean of its neighbours, and the median of these counts.
     """
     without, beside = turns[::2], turns[1::2]
     around = list(pairwise(without))

@@ -1,4 +1,4 @@
-"""`licorne serve` in a process of its own, started and ended by its id."""
+"""`licorne serve` in a process of its own, which is ended by its process id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Server:
     def __init__(self, *, rest: bool, options: tuple[str, ...] = ()) -> None:
         command = [sys.executable, "-m", "licorne.cli", "serve", "--grpc", "127.0.0.1:0", "--log-format", "json"]
         command += ["--log-level", "info", *(("--rest", "127.0.0.1:0") if rest else ()), *options]
-        self._process = subprocess.Popen(  # noqa: S603  nothing of it comes from outside
+        self._process = subprocess.Popen(  # noqa: S603  all arguments are from this file and its callers
             command,
             stderr=subprocess.PIPE,
             text=True,
@@ -54,7 +54,7 @@ class Server:
         self._ready.set()
 
     def cpu_s(self) -> float:
-        """Seconds of processor time so far; 0 where the system does not say."""
+        """Return the seconds of processor time so far; 0 where the system does not tell."""
         try:
             fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         except OSError:
@@ -62,7 +62,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / 100
 
     def peak_bytes(self) -> int:
-        """The most memory it has had; 0 where the system does not say."""
+        """Return the peak of its memory, in bytes; 0 where the system does not tell."""
         try:
             for line in Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines():
                 if line.startswith("VmHWM:"):
@@ -72,11 +72,11 @@ class Server:
         return 0
 
     def faults(self) -> list[str]:
-        """What it logged that should not be."""
+        """Return log lines that should not occur: errors, and text that is not JSON."""
         return [line.strip()[:500] for line in self._lines if '"error"' in line or not line.startswith("{")]
 
     def end(self) -> None:
-        """End it in good order, or otherwise."""
+        """Terminate the service, or kill it if that takes too long."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -89,7 +89,7 @@ class Server:
 
 @contextmanager
 def serving(*, rest: bool, options: tuple[str, ...] = ()) -> Iterator[Server]:
-    """Run one; ended at the end."""
+    """Run a service, ended on leaving the context. Raises BenchError if it logged an error."""
     server = Server(rest=rest, options=options)
     try:
         yield server

@@ -1,4 +1,4 @@
-"""What a process of clients is told to do, and what it says in the end."""
+"""The tasks of a process of clients, and their outcomes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 from licorne.sim.generate import Size
 
 What = Literal["grpc", "turns", "client", "managers", "hold", "rest"]
-"""grpc: prepared bytes, round after round; turns: so many rounds as fill some seconds, whenever told to; client: prepared bytes
-once, as objects through `licorne.client`; managers: many resource managers at once; hold: fill a cluster, then ask for single
-pods until told to end; rest: clients of REST, from one word to the next"""
+"""grpc: prepared bytes, round after round; turns: as many rounds as fill some seconds, at each signal; client: prepared
+requests as objects through `licorne.client`; managers: many resource managers at once; hold: fill a cluster, then ask for
+single pods until told to end; rest: clients of REST, from one signal to the next"""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """One process of clients. `address` is that of gRPC, `rest` that of REST."""
+    """The task of one process of clients. `address` is that of gRPC, `rest` that of REST."""
 
     what: What
     address: str
@@ -23,20 +23,20 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     rm_id: str = "bench"
     size: Size = Size(1_000, 50_000, 50, 10)
     rounds: int = 1
-    """grpc: 0 for as many as begin until it is told to end"""
+    """grpc: the number of rounds; 0: as many as begin until it is told to end"""
     turns: int = 1
     seconds: float = 0.0
-    """turns, rest: how often; turns: each for so long, and until its last round has ended"""
+    """turns, rest: `turns` is how often; turns: `seconds` is the least duration of each, which ends with a whole round"""
     managers: int = 1
     stay: bool = False
     """managers: when all have their pods, wait until told to end"""
     clients: int = 0
     probes_a_s: float = 0.0
-    """hold: ask for so many single pods a second at most, each when the last one has gone, and measure how long each takes"""
+    """hold: ask for at most this many single pods per second, each after the last one has ended, and time each"""
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """All asks of a workload, from the first that leaves to the last allocation that comes. `turn`: the one it belongs to."""
+    """All asks of a workload, timed from the first one sent to the last allocation received. `turn`: the turn it belongs to."""
 
     allocations: int
     seconds: float
@@ -44,7 +44,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """How long things took, in milliseconds."""
+    """Statistics of durations, in milliseconds."""
 
     count: int
     median_ms: float
@@ -53,20 +53,20 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process of clients says in the end."""
+    """The result of a process of clients."""
 
     rounds: list[Round] = []
     finished_s: list[float] = []
-    """managers: when each had all its pods, from the moment at which all began"""
+    """managers: seconds until each had all its pods, from the moment at which all began"""
     probes: Times | None = None
     answers_s: dict[str, list[float]] = {}
-    """rest: how long each answer took, by kind of path, and `all`"""
+    """rest: seconds that each answer took, by kind of path, and `all`"""
     failures: list[str] = []
     cpu_s: float = 0.0
 
 
 def times(taken_s: list[float]) -> Times:
-    """The figures of these; zeros for none."""
+    """Return statistics of durations in seconds; zeros for none."""
     ordered = sorted(taken_s) or [0.0]
     last = len(ordered) - 1
     return Times(

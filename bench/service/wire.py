@@ -1,4 +1,4 @@
-"""A resource manager that sends prepared bytes, and reads no more of the answers than it has to."""
+"""A resource manager that sends prepared bytes, and decodes as little of the answers as possible."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from licorne.si.rpc import METHODS, REGISTER, RM_ID, Kind, path
 from licorne.si.wire import decode, encode
 
 OPTIONS = (("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1))
-"""A connection for each resource manager."""
+"""Options that give each resource manager a connection of its own."""
 WAIT_S = 300.0
 NEW, RELEASED = 1 << 3 | 2, 2 << 3 | 2
-"""What stands before a decision and before a release in an `AllocationResponse`."""
+"""The protobuf tags before a decision and before a release in an `AllocationResponse`."""
 
 
 class RefusedError(Exception):
-    """The service refused something, which makes the measurement void."""
+    """The service refused something, or ended a stream, which makes the measurement void."""
 
 
 class Peer:
@@ -49,7 +49,7 @@ class Peer:
             if kind != "update":
                 stream: Any = self._channel.stream_stream(path(name))
                 self._calls[kind] = stream(metadata=((RM_ID, self.work.rm_id),))
-                await self._calls[kind].initial_metadata()  # the service has taken it
+                await self._calls[kind].initial_metadata()  # the service has accepted the stream
 
     async def prepare(self) -> None:
         """Add nodes and applications, and wait until all are accepted."""
@@ -66,14 +66,14 @@ class Peer:
             count -= len(found.accepted)
 
     async def read(self, kind: Kind) -> bytes:
-        """The next response."""
+        """Return the next response."""
         data = await asyncio.wait_for(self._calls[kind].read(), WAIT_S)
         if data is grpc.aio.EOF:
             raise RefusedError("the service ended the stream")
         return bytes(data)
 
     async def place(self) -> float:
-        """Hand all asks in and wait until all pods run; seconds from the first ask to the last decision."""
+        """Submit all asks and wait until all pods run; return the seconds from the first ask to the last decision."""
         began = time.perf_counter()
         await self._tell(self.work.asks, NEW, self.work.pods)
         return time.perf_counter() - began
@@ -83,7 +83,7 @@ class Peer:
         await self._tell(self.work.releases, RELEASED, self.work.pods)
 
     async def one(self, ask: bytes, release: bytes) -> float:
-        """Ask for one more pod, and end it; seconds until it was placed."""
+        """Ask for one more pod, and end it; return the seconds until it was placed."""
         began = time.perf_counter()
         await self._tell([ask], NEW, 1)
         took = time.perf_counter() - began
@@ -102,13 +102,13 @@ class Peer:
             await write(request)
 
     async def discard(self) -> None:
-        """Read what comes about applications, and forget it, until cancelled."""
+        """Read and ignore messages about applications until cancelled."""
         while True:
             await self._calls["application"].read()
 
 
 def counted(data: bytes, wanted: int) -> int:
-    """How many messages of one kind an `AllocationResponse` holds; raises RefusedError if it holds a refusal."""
+    """Return the number of messages of one kind in an `AllocationResponse`. Raises RefusedError if it has a refusal."""
     at, found = 0, 0
     while at < len(data):
         tag = data[at]

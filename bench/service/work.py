@@ -1,4 +1,4 @@
-"""What resource managers send: a benchmark workload of any size as bytes of the 1.9 interface, made before the clock starts."""
+"""The requests of a resource manager: a benchmark workload of any size as bytes of the 1.9 interface, made in advance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from licorne.sim.generate import Options, Size
 
 
 class Work:
-    """One resource manager's requests. `releases` end all that `asks` ask for."""
+    """The requests of one resource manager. `releases` end all pods that `asks` ask for."""
 
     def __init__(self, size: Size, rm_id: str) -> None:
         workload = prepared("b", Options(shape="unique"), size)
@@ -30,7 +30,7 @@ class Work:
 
 
 def releases(request: v19.AllocationRequest) -> v19.AllocationRequest:
-    """What ends all pods that the request asks for."""
+    """Return the request that ends all pods of a request."""
     return v19.AllocationRequest(
         rm_id=request.rm_id,
         releases=v19.AllocationReleasesRequest(allocations_to_release=[release(ask) for ask in request.allocations]),
@@ -38,7 +38,7 @@ def releases(request: v19.AllocationRequest) -> v19.AllocationRequest:
 
 
 def release(ask: v19.Allocation) -> v19.AllocationRelease:
-    """What ends the pod of this ask."""
+    """Return the release that ends the pod of an ask."""
     return v19.AllocationRelease(
         partition_name="default",
         application_id=ask.application_id,

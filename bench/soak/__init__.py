@@ -1,1 +1,1 @@
-"""The soak: kinds of things come and go by the million, and neither time nor memory may grow with what is gone."""
+"""The soak test: things of each kind are created and removed by the million, while time and memory must not grow."""

@@ -1,7 +1,7 @@
-"""What comes and goes in a soak: one `Kind` for each sort of thing that a scheduler is told of.
+"""The kinds of things that are created and removed in a soak: one `Kind` for each sort of input to a scheduler.
 
-The n-th thing of a kind is like no other of it: other keys, amounts, names. What `come` brings `go` takes away again, with
-all that it brought about, so that after it nothing of it needs to be known.
+The n-th thing of a kind is unlike any other of it: other keys, amounts, names. Whatever `come` creates, `go` removes, with
+everything that it caused, so that afterwards the scheduler need not remember anything of it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from licorne.si.messages import Allocation, Release
 
 Act = Callable[[World, int], None]
 TYPES = 50
-"""So many resource types come and go."""
+"""Number of different resource types."""
 SHARE_OF_SLOW = 0.02
-"""How many things of a kind that is slow to come there are, of those of the others."""
+"""Number of things of a kind that is slow to create, as a share of that of other kinds."""
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of things. At most `alive` are there at a time. `share`: so many of it for one of the others."""
+    """A kind of things. At most `alive` exist at a time. `share`: how many are created for each one of other kinds."""
 
     name: str
     what: str
@@ -50,7 +50,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 def _end(app_id: str) -> Act:
-    """End the ask, or allocation, of the application."""
+    """Return an act that ends the ask, or its allocation, of the application."""
 
     def go(world: World, n: int) -> None:
         world.release(f"k{n}", app_id)
@@ -67,33 +67,33 @@ def _waits(world: World, n: int) -> None:
 
 
 def _reserves(world: World, n: int) -> None:
-    """Every tenth fills a node for a while, and the others would need a whole one."""
+    """Every tenth ask fills a node for a while; the others need more than half a node."""
     world.tell(ask(f"k{n}", "plain", {"vcore": CORES // 2 + 1 if n % 10 else CORES}))
 
 
 def _shape(world: World, n: int) -> None:
-    """Ever other amounts; of every two one fits no node."""
+    """Each ask has other amounts; every second one fits no node."""
     world.tell(ask(f"k{n}", "plain", {"vcore": 1 + n % 7, "memory": 1 + n % 30 if n % 2 else CORES + n}))
 
 
 def _constraints(world: World, n: int) -> None:
-    """Of every two one is met by all nodes, the other by none."""
+    """Each ask has other constraints; all nodes meet those of every second one, no node meets the others."""
     without = json.dumps({"nodeAffinity": [[{"key": f"z{n}", "operator": "DoesNotExist", "values": []}]]})
     world.tell(constrained(f"k{n}", "plain", json.dumps({"nodeSelector": {"z": f"{n}"}}) if n % 2 else without))
 
 
 def _texts(world: World, n: int) -> None:
-    """The same constraints in ever other words, as far as spaces make them."""
+    """The asks have the same constraints in different texts, which differ in their spaces."""
     world.tell(constrained(f"k{n}", "plain", '{"nodeSelector":' + " " * (n % 6_000) + '{"only":"n1"}}'))
 
 
 def _required(world: World, n: int) -> None:
-    """It waits for a node that does not exist."""
+    """The ask waits for a node that does not exist."""
     world.tell(ask(f"k{n}", "plain", tags={TAG_REQUIRED_NODE: f"absent{n}"}))
 
 
 def _evicts(world: World, n: int) -> None:
-    """What runs on a node goes for an ask that runs nowhere else."""
+    """An allocation on a node is evicted for an ask that requires this node."""
     world.tell(constrained(f"v{n}", "plain", '{"nodeSelector":{"only":"n0"}}', {"vcore": CORES}))
     world.decide()
     daemon = ask(f"k{n}", "plain", {"vcore": CORES}, tags={TAG_REQUIRED_NODE: "node0"}, priority=9)
@@ -103,12 +103,12 @@ def _evicts(world: World, n: int) -> None:
 
 
 def _promised(world: World, n: int) -> None:
-    """Its queue is below its guarantee, and nobody can go for it."""
+    """The queue of the ask is below its guarantee, but no allocation may be evicted for it."""
     world.tell(ask(f"k{n}", "due", {"vcore": CORES + 1 + n % 3}, allow_preempt_other=True))
 
 
 def _timed(world: World, n: int) -> None:
-    """It may run for an hour, and ends after a minute."""
+    """The ask may run for an hour, and is released after a minute at the latest."""
     world.tell(Allocation(key=f"k{n}", application_id="plain", resource={"vcore": 1}, timeout_ms=3_600_000))
 
 
@@ -117,14 +117,14 @@ def _refused(world: World, n: int) -> None:
 
 
 def _nothing(world: World, n: int) -> None:
-    """It has gone already."""
+    """Do nothing, as the thing is gone already."""
 
 
 # -- applications ----------------------------------------------------------------------------------------
 
 
 def _application(queue: str, amounts: dict[str, int] | None = None) -> Act:
-    """An application with an ask."""
+    """Return an act that creates an application with an ask."""
 
     def come(world: World, n: int) -> None:
         world.tell(application(f"a{n}", queue.format(n)), ask(f"k{n}", f"a{n}", amounts))
@@ -133,7 +133,7 @@ def _application(queue: str, amounts: dict[str, int] | None = None) -> Act:
 
 
 def _ask_of_application(world: World, n: int) -> None:
-    """The application completes after a while."""
+    """End the ask, so that the application completes after a while."""
     world.release(f"k{n}", f"a{n}")
 
 
@@ -158,14 +158,14 @@ def _groups_tag(n: int) -> dict[str, str]:
 
 
 def _atomic(world: World, n: int) -> None:
-    """Of every two gangs that start as a whole one starts."""
+    """Every second of these gangs, which start as a whole, can start."""
     amounts = {"vcore": 1 if n % 2 else CORES // 2 + 1 + n % 5, "memory": 1}
     world.tell(application(f"a{n}", "root.plain", tags=_groups_tag(n)))
     world.tell(*(ask(f"k{n}-{i}", f"a{n}", amounts, task_group=f"g{n}") for i in range(2 if n % 2 else 2 * NODES)))
 
 
 def _gang(world: World, n: int) -> None:
-    """A gang with placeholders: two, of which one is replaced."""
+    """A gang with two placeholders, one of which is replaced."""
     app_id = f"a{n}"
     world.tell(application(app_id, "root.plain", placeholder_ask={"vcore": 2}, execution_timeout_ms=60_000))
     world.tell(*(ask(f"p{n}-{i}", app_id, task_group=f"g{n}", placeholder=True) for i in range(2)))
@@ -179,7 +179,7 @@ def _gang_ends(world: World, n: int) -> None:
 
 
 def _placeholder(world: World, n: int) -> None:
-    """One more placeholder of an application that runs for ever."""
+    """Another placeholder of an application that never ends."""
     world.tell(ask(f"k{n}", "plain", task_group=f"g{n}", placeholder=True))
 
 
@@ -187,7 +187,7 @@ def _placeholder(world: World, n: int) -> None:
 
 
 def _node(world: World, n: int) -> None:
-    """A node with labels of its own; an ask that runs nowhere else is there for a moment."""
+    """A node with labels of its own, and for a moment an ask that requires it."""
     world.tell(
         node(f"x{n}", {"vcore": 2}, {"label/zone": f"z{n}"}), ask(f"k{n}", "plain", tags={TAG_REQUIRED_NODE: f"x{n}"})
     )
@@ -220,7 +220,7 @@ def _type_goes(world: World, n: int) -> None:
 
 
 def _reload(world: World, n: int) -> None:
-    """Another configured queue, with a limit of another user."""
+    """A configuration with another queue, and a limit of another user there."""
     more = f"          - {{name: q{n}, limits: [{{limit: x, users: [u{n}], maxresources: {{vcore: 1}}}}]}}\n"
     _configure(world, CONFIG + more)
     world.tell(application(f"a{n}", f"root.q{n}", f"u{n}"), ask(f"k{n}", f"a{n}"))
@@ -283,7 +283,7 @@ KINDS = {kind.name: kind for kind in _kinds()}
 
 
 def events(world: World, kind: Kind, first: int, count: int, since: int = 0) -> None:
-    """So many of the kind come, from the `first` on, and those go whose turn it is; none were there before `since`."""
+    """Create `count` things of the kind, from number `first` on, and remove those that are due; none is older than `since`."""
     for n in range(first, first + count):
         world.step()
         kind.come(world, n)
@@ -294,7 +294,7 @@ def events(world: World, kind: Kind, first: int, count: int, since: int = 0) -> 
 
 
 def end(world: World, kind: Kind, count: int, rest_s: int) -> None:
-    """All that are there of `count` go, and then so much time passes."""
+    """Remove all things that still exist of `count`, and let `rest_s` seconds of virtual time pass."""
     for n in range(max(0, count - kind.alive), count):
         world.step()
         kind.go(world, n)

@@ -1,4 +1,4 @@
-"""The soak as a table."""
+"""Show the results of the soak as a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MIB = 1 << 20
 
 
 def show_soaked(results: Sequence[Soaked], console: Console | None = None) -> None:
-    """Print what came out."""
+    """Print the results."""
     console = console or Console(highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, 120)

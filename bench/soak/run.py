@@ -1,9 +1,9 @@
-"""Measures a kind of things that come and go: how long one takes early and late, and what memory the process has.
+"""Measure one kind of a soak: the time of an event early and late, and the memory of the process.
 
-Times are of a hundred events at a time, for those of a kind differ by turns, and their median counts. The processor is not always
-as fast, least of all where others use it. So in both tenths that are compared the same kind also comes and goes in a fresh
-scheduler, turn by turn, and what that one became slower by is taken off. Memory is read when half of them have come and gone,
-and at the end.
+Times are taken for batches of a hundred events, because events of a kind differ, and their median counts. The speed of the
+processor varies, above all where other processes use it. So in both of the tenths that are compared, the same kind is also
+run in a fresh scheduler, batch by batch in turn, and the slowdown of that one is divided out. Memory is read when half of
+the events are done, and at the end.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from licorne.sim.workload import Progress
 
 BATCH = 100
 COUNT_MIN = 1_000
-"""With fewer things a tenth of them is too few to have a median."""
+"""With fewer events, a tenth of them is too few for a median."""
 REST_S = 60
-"""So much time passes after a kind: what completes by then has completed."""
+"""Seconds of virtual time that pass after a kind, so that everything that is to complete has completed."""
 SLOWER_MAX = 1.10
 LARGER_MAX = 1.02
-"""How much slower an event of the last tenth may be than one of the second, and how much larger the process at the end than
-in the middle."""
+"""How many times as slow an event of the last tenth may be as one of the second, and how many times as large the process at
+the end as in the middle."""
 
 
 class Soaked(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out for a kind: microseconds for an event in the second tenth and in the last, and bytes of the process.
+    """The result for a kind: microseconds for an event in the second tenth and in the last, and bytes of the process.
 
-    `fresh_second_us` and `fresh_last_us`: the same at the same time in a fresh scheduler.
+    `fresh_second_us` and `fresh_last_us`: times of events in a fresh scheduler, measured during the same tenths.
     """
 
     name: str
@@ -48,22 +48,22 @@ class Soaked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def slower(self) -> float:
-        """The time of an event in the last tenth, as a multiple of that in the second, were the machine always as fast."""
+        """The time of an event in the last tenth divided by that in the second, corrected for the speed of the machine."""
         return self.last_us / self.second_us * self.fresh_second_us / self.fresh_last_us
 
     @property
     def larger(self) -> float:
-        """The memory at the end, as a multiple of that in the middle; 1 where it is not known."""
+        """The memory at the end divided by that in the middle; 1 where it is not known."""
         return self.end_bytes / self.middle_bytes if self.middle_bytes else 1.0
 
     @property
     def holds(self) -> bool:
-        """Has neither grown beyond its bound?"""
+        """Whether both ratios are within their bounds."""
         return self.slower <= SLOWER_MAX and self.larger <= LARGER_MAX
 
 
 def soak(world: World, kind: Kind, count: int, progress: Progress | None = None) -> Soaked:
-    """Let so many come and go, or their share of a slow kind."""
+    """Create and remove `count` things of a kind, or the share of that for a slow kind."""
     number = max(COUNT_MIN, int(count * kind.share)) // BATCH * BATCH
     tenth = number // 10
     second, last = Tenth(), Tenth()
@@ -97,7 +97,7 @@ def soak(world: World, kind: Kind, count: int, progress: Progress | None = None)
 
 
 class Tenth:
-    """A tenth of the events, timed by the batch (ns of the processor), and as many in a fresh scheduler."""
+    """A tenth of the events, timed by the batch (ns of processor time), and as many in a fresh scheduler."""
 
     def __init__(self) -> None:
         self.times: list[int] = []
@@ -106,7 +106,7 @@ class Tenth:
         self._come = 0
 
     def time(self, world: World, kind: Kind, first: int) -> None:
-        """A batch here, and one there."""
+        """Time a batch in this world, and one in a fresh one."""
         if self.fresh is None:
             self.fresh = World()
             self._come = (kind.alive + BATCH) // BATCH * BATCH
@@ -123,6 +123,6 @@ def _timed(world: World, kind: Kind, first: int) -> int:
 
 
 def _settled() -> int:
-    """The memory in use, without what nobody can reach any more."""
+    """Return the memory in use after a garbage collection."""
     gc.collect()
     return rss_bytes()

@@ -1,7 +1,7 @@
-"""A scheduler in which things come and go, and its resource manager, which ends what it is asked to end.
+"""The scheduler of a soak, with a resource manager that ends whatever the scheduler asks it to end.
 
-Everything goes through the public API, as internal messages, the shortest way in. Virtual time passes with each event, so that
-deadlines come due and cleaners run.
+Everything goes through the public API, as internal messages, the fastest way in. Virtual time passes with each event, so
+that deadlines come due and cleaners run.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ RM_ID = "soak"
 GROUP = "soak"
 SECOND_NS = 1_000_000_000
 STEP_NS = SECOND_NS // 20
-"""How much time passes with each event."""
+"""Virtual time that passes with each event, in nanoseconds."""
 ENDED_BY_US = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
-"""What the resource manager has to confirm."""
+"""Causes of a release that the resource manager has to confirm."""
 CONFIG = """
 partitions:
   - name: default
@@ -55,20 +55,20 @@ partitions:
           - {name: promised, parent: true, childtemplate: {resources: {guaranteed: {vcore: "1"}}}}
 """
 QUEUES = ("plain", "due")
-"""Those with an application that asks are of."""
+"""The queues with an application for asks."""
 NODES = 8
 CORES = 64_000
 
 
 class Hearing(ResourceManagerCallback):
-    """A resource manager that wants records of events."""
+    """A resource manager that accepts records of events."""
 
     def send_event(self, events: Sequence[v19.EventRecord] | Sequence[first.EventRecord]) -> None:
-        """Take them; nobody reads them."""
+        """Ignore the records."""
 
 
 class World:
-    """A scheduler with a few nodes and one application in each queue, in which other things come and go.
+    """A scheduler with a few nodes and one application in each of `QUEUES`, in which other things are created and removed.
 
     `first_interface`: the resource manager speaks the first interface. `hears`: it wants records of events.
     """
@@ -94,14 +94,14 @@ class World:
         self.api.register_resource_manager(request, Hearing() if hears else None, now_ns=self.now_ns)
 
     def open(self) -> None:
-        """Let there be the applications that asks are of; something of each runs for ever, so that it does not complete."""
+        """Create the applications for asks; each has an ask that never ends, so that the application does not complete."""
         for queue in QUEUES:
             self.tell(application(queue, f"root.{queue}"), ask("anchor", queue, {"pods": 1}))
         self.decide()
 
     @property
     def partition(self) -> Partition:
-        """The partition in which things come and go."""
+        """The partition in which things are created and removed."""
         return self.api.cluster.partition(RM_ID)
 
     def _hear(self, rm_id: str, outputs: list[Output]) -> None:
@@ -119,11 +119,11 @@ class World:
                 self._to_end.append(end)
 
     def tell(self, *inputs: Input) -> None:
-        """Say this to the scheduler."""
+        """Submit inputs to the scheduler."""
         self.api.submit(RM_ID, list(inputs), now_ns=self.now_ns)
 
     def decide(self) -> None:
-        """Let it decide, and end what it wants ended, until there is nothing more to do."""
+        """Let the scheduler decide, and end what it asks to end, until nothing more happens."""
         self.allocated += self.api.schedule(now_ns=self.now_ns)
         while self._to_end:
             ended, self._to_end = self._to_end, []
@@ -131,17 +131,17 @@ class World:
             self.allocated += self.api.schedule(now_ns=self.now_ns)
 
     def step(self) -> None:
-        """A moment passes."""
+        """Let virtual time pass for one event."""
         self.now_ns += STEP_NS
 
     def release(self, key: str, app_id: str) -> None:
-        """The resource manager wants an ask, or the allocation of it, to end."""
+        """Release an ask or its allocation, as the resource manager's wish."""
         uuid = self._uuids.pop(key, "")
         what = "both" if not self._first_interface else "allocation" if uuid else "ask"
         self.tell(Release(key=key, application_id=app_id, uuid=uuid, what=what, termination=Termination.STOPPED_BY_RM))
 
     def rest(self, length_s: int) -> None:
-        """So much time passes, and what has a deadline happens at its time."""
+        """Let `length_s` seconds of virtual time pass, with decisions at each deadline."""
         end = self.now_ns + length_s * SECOND_NS
         while (due := self.api.next_deadline_ns()) is not None and due <= end:
             self.now_ns = max(due, self.now_ns)
@@ -151,31 +151,31 @@ class World:
 
 
 def application(app_id: str, queue: str, user: str = "ann", **fields: object) -> AddApplication:
-    """A new application."""
+    """Return a new application."""
     groups = (f"of-{user}",)
     return AddApplication(application_id=app_id, queue=queue, user=user, groups=groups, **fields)  # type: ignore[arg-type]
 
 
 def removed(app_id: str) -> RemoveApplication:
-    """The end of an application."""
+    """Return the end of an application."""
     return RemoveApplication(application_id=app_id)
 
 
 def ask(key: str, app_id: str, amounts: dict[str, int] | None = None, **fields: object) -> Allocation:
-    """An ask, of a thousandth of a core unless said otherwise."""
+    """Return an ask, for a thousandth of a core unless said otherwise."""
     return Allocation(key=key, application_id=app_id, resource=amounts or {"vcore": 1}, **fields)  # type: ignore[arg-type]
 
 
 def constrained(key: str, app_id: str, constraints: str, amounts: dict[str, int] | None = None) -> Allocation:
-    """An ask with node constraints."""
+    """Return an ask with node constraints."""
     return ask(key, app_id, amounts, tags={TAG_NODE_CONSTRAINTS: constraints})
 
 
 def node(node_id: str, capacity: dict[str, int], attributes: dict[str, str] | None = None) -> NodeUpdate:
-    """A new node."""
+    """Return a new node."""
     return NodeUpdate(node_id=node_id, action=NodeAction.CREATE, capacity=capacity, attributes=attributes or {})
 
 
 def gone(node_id: str) -> NodeUpdate:
-    """The end of a node."""
+    """Return the end of a node."""
     return NodeUpdate(node_id=node_id, action=NodeAction.DECOMISSION)
