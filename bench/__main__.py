@@ -203,12 +203,12 @@ def turns(
 
 
 def spoken(found: Interval) -> str:
-    """`1.012 (0.998 to 1.020)`."""
+    """Return a ratio with its interval as text, like `1.012 (0.998 to 1.020)`."""
     return f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f})"
 
 
 def progress(text: str) -> None:
-    """Show on a terminal how far it is, in a line that the next one replaces."""
+    """Show progress on a terminal, in a line that the next one replaces."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
@@ -279,7 +279,7 @@ def soak(*names: str, count: Number = 1_000_000, json: Flag = False) -> int:
 
 
 def cases_of(names: tuple[str, ...], default: tuple[str, ...]) -> list[Case]:
-    """The chosen cases, or a complaint about a name."""
+    """Return the chosen cases. Raises BenchError for an unknown name."""
     try:
         return chosen(names, default)
     except KeyError as error:
@@ -287,12 +287,12 @@ def cases_of(names: tuple[str, ...], default: tuple[str, ...]) -> list[Case]:
 
 
 def say(text: str) -> None:
-    """Tell on standard error how far it is."""
+    """Print progress on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def perform(cases: list[Case], measure: Callable[[Case], CaseResult], report: Report, out: Path, *, json: bool) -> int:
-    """Measure one case after the other, keep and show the results; the exit status. A case that fails stops no other."""
+    """Measure the cases, store and show the results; return the exit status. A failed case does not stop the others."""
     for case in cases:
         say(f"{case.name} ...")
         try:
@@ -305,7 +305,7 @@ def perform(cases: list[Case], measure: Callable[[Case], CaseResult], report: Re
 
 
 def finish(report: R, out: Path, show_it: Callable[[R], None], *, json: bool) -> int:
-    """Show a report that is kept already; the exit status."""
+    """Show a report that is stored already; return the exit status."""
     if json:
         print_json(report)
     else:

@@ -248,6 +248,7 @@ class ResourceManager:
     def _take(self, *, deciding: bool) -> bool:
         """Handle the collected outputs, and submit the answers that they need; return whether there were any."""
         confirmed = False
+        # Answers may cause further outputs at the same moment.
         while self._outputs:
             outputs, self._outputs = self._outputs, []
             for observer in self.observers:

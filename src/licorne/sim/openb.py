@@ -106,6 +106,7 @@ def squeeze(pods: list[Pod], capacity: dict[str, int], load: float) -> tuple[lis
     low, high = 0, whole
     if peak_share(pods, at_scale(0), capacity)[0] <= load:
         high = 0
+    # `high` keeps within the load (unless even the recorded times exceed it), `low` does not.
     while high - low > 1:
         middle = (low + high) // 2
         if peak_share(pods, at_scale(middle), capacity)[0] <= load:

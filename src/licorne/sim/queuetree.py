@@ -22,7 +22,7 @@ QUOTA_BINDS, USERS_BIND = 7, 3
 
 @dataclass(slots=True)
 class Demand:
-    """What is asked for in a queue and beneath it; `fitting` is how many pods of each user are to fit."""
+    """The demand in a queue and all queues below it; `fitting`: the number of pods of each user that are to fit."""
 
     vcore: int = 0
     memory: int = 0
@@ -41,7 +41,7 @@ class _Queue:
 
 
 class QueueTree:
-    """So many queues on five levels, the children dealt out evenly."""
+    """A tree of `queues` queues on five levels, the children dealt out evenly."""
 
     def __init__(self, queues: int) -> None:
         widths = [max(1, queues // share) for share in SHARES]
@@ -60,19 +60,19 @@ class QueueTree:
         self.leaves = above
 
     def path(self, leaf: int) -> str:
-        """The full name of a leaf."""
+        """Return the full name of a leaf."""
         return self.leaves[leaf].path
 
     @staticmethod
     def binds(leaf: int) -> bool:
-        """Is there less room in this leaf than is asked for?"""
+        """Whether a limit in this leaf admits less than the demand."""
         return leaf % EVERY in (QUOTA_BINDS, USERS_BIND)
 
     def config(self, demands: Sequence[Demand], appsort: str, nodesort: str) -> str:
-        """The configuration for what is asked for in each of the leaves."""
+        """Return the configuration for these demands of the leaves."""
         for leaf, demand in zip(self.leaves, demands, strict=True):
             leaf.demand = demand
-            # Two of three leaves are guaranteed half of what they ask for.
+            # Two of three leaves are guaranteed half of their demand.
             demand.guaranteed = (demand.vcore // 2, demand.memory // 2) if leaf.number % 3 else (0, 0)
         text = ["partitions:", "  - name: default", "    nodesortpolicy:", f"      type: {nodesort}", "    queues:"]
         _add_up(self.root)
@@ -81,7 +81,7 @@ class QueueTree:
 
 
 def _add_up(queue: _Queue) -> None:
-    """What a queue and its children are asked for and guaranteed, from the leaves upwards."""
+    """Add up demand and guarantee of a queue from its children, leaves first."""
     if not queue.children:
         return
     demand = queue.demand = Demand()
@@ -94,7 +94,7 @@ def _add_up(queue: _Queue) -> None:
 
 
 def _lines(queue: _Queue, appsort: str) -> Iterator[str]:
-    """The YAML of a queue and all beneath it."""
+    """Yield the YAML of a queue and all queues below it."""
     yield f"- name: {queue.path.rpartition('.')[2]}"
     if queue.level < 0:
         yield "  submitacl: '*'"
@@ -110,7 +110,7 @@ def _lines(queue: _Queue, appsort: str) -> Iterator[str]:
 
 
 def _of_parent(queue: _Queue) -> Iterator[str]:
-    """Guarantees everywhere; quotas on two levels, offsets and fences on others, and here and there a limit for each user."""
+    """Yield the settings of a parent: a guarantee, by level a quota, an offset or a fence, and for some limits of users."""
     level, number, demand = queue.level, queue.number, queue.demand
     if level == 1:
         yield f"  properties: {{priority.offset: '{number % 3 * 5}'}}"
@@ -146,5 +146,5 @@ def _with_room(demand: Demand) -> tuple[int, int]:
 
 
 def _amounts(vcore: int, memory: int) -> str:
-    """Amounts as a configuration writes them: thousandths of a core, and bytes."""
+    """Format amounts for a configuration: thousandths of a core, and bytes."""
     return f"{{vcore: '{vcore}m', memory: '{memory}'}}"

@@ -170,6 +170,7 @@ class _Clock:
         while True:
             own_ns = self._own_moment()
             deadline_ns = self._deadline()
+            # Only deadlines are left: stop when they can change nothing any more, or have had no effect for long.
             if own_ns is None:
                 if deadline_ns is None or idle >= IDLE_DEADLINES:
                     break

@@ -177,6 +177,7 @@ class EventRing:
     def resize(self, capacity: int) -> None:
         """Keep at most `capacity` events from now on; the newest stay."""
         if capacity != self._capacity:
+            # By the old capacity: dropped events do not come back with a larger one.
             self._floor = self.lowest
             self._capacity = capacity
             self._floor = self.lowest

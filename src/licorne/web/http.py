@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 CUT = "licorne.cut"
 """Key in the state of a request's ASGI scope; the value is a function that closes the connection at once."""
 JOINED_MAX = 64 << 10
-"""Bytes of a body chunk from which on it is written separately, as copying it behind the head would cost more."""
+"""Bytes of a body chunk from which on it is written separately, as copying it to join it to the head would cost more."""
 
 
 class HttpConnection(h11.Connection):
@@ -103,6 +103,7 @@ class Connections:
     def make_room(self, number: int) -> None:
         """Close the connection that has been quiet longest, if `number` connections are too many."""
         if number >= self.most and len(self._quiet) > 1:
+            # The new connection is quiet too, and the last in order, so it is never the one that is closed.
             next(iter(self._quiet)).cut()
 
 
@@ -148,6 +149,7 @@ class Protocol(H11Protocol):
         cycle: Any = self.cycle  # None before the first request
         if cycle is not None and not cycle.response_complete:
             cycle.disconnected = True
+            # The handler may wait for more of the body, or for the client to read: wake it from both.
             cycle.message_event.set()
             self.flow.resume_writing()
 

@@ -109,6 +109,7 @@ class Counts:
         for (name, path), of_queue in Counter(map(_WHERE, made)).items():
             key = (rm_id, name, path)
             self.by_queue[key] = self.by_queue.get(key, 0) + of_queue
+        # Every `stride`-th allocation is looked up; its waiting time counts for those up to the next one as well.
         stride = -(-number // SAMPLE) if number else 1
         for at in range(0, number, stride):
             output = made[at]

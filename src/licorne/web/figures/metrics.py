@@ -2,7 +2,7 @@
 
 Source: docs/spec/metrics.md.
 
-The figures are read from the scheduler when somebody asks (`snapshot`, on the loop) and formatted afterwards
+The figures are read from the scheduler when they are requested (`snapshot`, on the loop) and formatted afterwards
 (`Metrics.text`, which may run in a thread, as it touches nothing of the scheduler). Only counters of outputs are kept from
 one scrape to the next, so a removed queue has no series.
 """

@@ -1,4 +1,4 @@
-"""Figures of queues, computed when somebody reads the metrics (docs/spec/metrics.md, section 2).
+"""Figures of queues, computed when the metrics are requested (docs/spec/metrics.md, section 2).
 
 Allocations and amounts of a queue include those of all queues below it. An application counts at its own queue alone, as
 in the original, so that a sum over all queues counts it once.

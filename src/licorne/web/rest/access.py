@@ -43,6 +43,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         scheme, _, token = header.partition(" ")
         given = token.strip().encode("utf-8", "surrogateescape")
         known = scheme.lower() == "bearer"
+        # `sum` instead of `any`: all tokens are compared, so that the time does not tell which one matched.
         admin = known and sum(hmac.compare_digest(given, one.encode()) for one in self.admin_tokens) > 0
         read = known and sum(hmac.compare_digest(given, one.encode()) for one in self.read_tokens) > 0
         if not (admin or read):

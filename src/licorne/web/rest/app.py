@@ -106,6 +106,7 @@ class Dispatcher:
     async def _guarded(self, request: Request, endpoint: Endpoint, match: Match) -> Response:
         limits = self._handlers.limits
         try:
+            # Before the body is read, and outside of the time limit, as a wrong token may have to pause.
             await self._check(request, endpoint)
             pairs = {name: decoded(part) for name, part in match.raw.items()}
             call = Call(request, {n: both[0] for n, both in pairs.items()}, {n: both[1] for n, both in pairs.items()})

@@ -1,6 +1,6 @@
 """Large objects as pieces of JSON: applications with many allocations, trees of queues, the full state dump.
 
-In pieces, so that neither encoding nor memory has to cope with the whole object at once.
+Pieces are made in small steps, so that a large object does not hold the loop.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def queue_pieces(queue: Queue, name: str, piece: Piece | None = None) -> Iterato
     if not queue.children:
         yield head
         return
+    # Reopen the encoded object to append its children.
     comma = head[:-1] + b',"children":['
     for child in sorted(queue.children):
         found = queue.children[child]

@@ -4,8 +4,8 @@ The purpose: no number of clients can take much of the scheduler's time.
 
 An answer whose inputs are unchanged (compared by a cheap `State`) is given again. Otherwise an answer is cached for a
 hundred times the processor time that it took to make, at most a limit of two seconds. So repeated requests for one path
-take a hundredth of the time at most, or what making one answer in two seconds takes. What is quick to make, as
-everything is in a small cluster, is always made anew and at once, however busy the machine is with other work, because
+take a hundredth of the time at most, or what making one answer in two seconds takes. An answer that is quick to make, as
+all are in a small cluster, is always made anew and at once, however busy the machine is with other work, because
 processor time is measured and not elapsed time.
 
 Concurrent requests share one computation (single flight). While it runs, they are given the cached answer if that is at
@@ -142,8 +142,10 @@ class Shared:
                     self._make(key, begun, compress, state, seen, done=done)
                 )
                 making.add_done_callback(lambda made: self._made(key, made))
+            # While the next answer is made, a recent one that was slow to make is given; a quick one is worth the wait.
             if kept is not None and kept.lasts_until and now < kept.begun_at + STALE_S:
                 return _response(kept.body, compressed=kept.compressed)
+            # Shielded, because other requests may wait for it even if this client disconnects.
             body, compressed = await asyncio.shield(making)
         except _TooLong:
             return await in_pieces(make())
@@ -175,6 +177,7 @@ class Shared:
     def _keep(self, key: str, new: _Kept) -> None:
         """Cache an answer in place of the last one, unless it would never be given; the oldest answers are dropped for it."""
         now = time.monotonic()
+        # Dropped first, so that the new one goes to the end: the dict is ordered by age.
         if key in self._kept:
             self._drop(key)
         while self._kept and self._kept[oldest := next(iter(self._kept))].begun_at + SAME_S <= now:

@@ -57,6 +57,7 @@ class StreamResponse(Response):
 
     async def _follow(self, send: Send, gone: asyncio.Task[None]) -> None:
         while not gone.done():
+            # Wait for events and for the end of the connection at once, whichever comes first.
             news = asyncio.create_task(self._listener.drain())
             try:
                 await asyncio.wait({news, gone}, return_when=asyncio.FIRST_COMPLETED)
