@@ -123,7 +123,7 @@ class Listener:
         self._news.set()
 
     async def drain(self) -> Iterator[Event]:
-        """Wait for events and return them; empty when the stream is cut."""
+        """Wait for events and return them; once the stream is cut, those left over, and then none."""
         await self._news.wait()
         self._news.clear()
         history, self._history = self._history, NOTHING
