@@ -411,3 +411,19 @@ def test_daemons_on_one_node_do_not_count_on_the_same_room() -> None:
     assert victims(b) == ["v2", "v1"]
     confirm(b, "v1", "v2")
     assert b.run() == "d1@n1 d2@n1"
+
+
+def test_a_new_ask_may_preempt_although_an_older_one_was_entered_again_after_it() -> None:
+    """In the first interface an ask from which an allocation was split stands after all others again."""
+    b = Bench(config(f"a {quota(5)}", "b"), first_interface=True)
+    b.node("n", vcore=10)
+    b.app("x", "root.a")
+    b.app("y", "root.b")
+    b.ask("y", "fill", vcore=1, times=10)
+    b.run()
+    b.ask("x", "old", vcore=1, times=3)
+    assert b.run(after=1) == ""
+    b.ask("x", "new", vcore=1, preempt_other=True)
+    b.release("y", next(iter(b.uuids())))
+    assert b.run() == "old@n"
+    assert [line.split()[1] for line in b.hear(after=DELAY) if "PREEMPTED_BY_SCHEDULER" in line] == ["fill"]

@@ -301,7 +301,6 @@ def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, rep
         partition.gangs.arrived(app, ask, repeats - ask.repeats)
     ask.repeats = repeats
     partition.accounting.pend(app, ask)
-    partition.guaranteed.seen.pop(app, None)  # it is no longer in its place among the asks
     if ask.reserved is not None:
         partition.parking.reserved_stale = True  # it may fit now
         partition.claims.changed(ask)

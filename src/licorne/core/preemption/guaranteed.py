@@ -170,9 +170,10 @@ class Guaranteed:
             if app in self._skipped:
                 del self._skipped[app]
                 self._ready[leaf] = None
-            seen = self.seen.get(app, 0)
+            seen = 0 if app.ask_reentered else self.seen.get(app, 0)
+            app.ask_reentered = False
             first: int | None = None
-            # Asks are in the order of arrival; one that is entered anew with other amounts resets `seen`.
+            # Asks stand in the order of their arrival, unless one was entered again: those that are new are the last ones.
             for ask in reversed(app.asks.values()):
                 if ask.seq <= seen:
                     break

@@ -84,6 +84,7 @@ class Application(Ranked):
     usage: list[float]
     last_shape: Shape | None  # of the ask that was added last
     visited_seq: cython.longlong  # every ask that arrived up to this number has been tried
+    ask_reentered: cython.bint  # an older ask was entered again, after younger ones, since preemption looked at `asks`
     reservations: dict[str, Ask]
     group: str | None
     starting: cython.bint  # its life includes the state Starting
@@ -123,6 +124,7 @@ class Application(Ranked):
         self.bag = PriorityBag()
         self.asks_pending = 0
         self.visited_seq = 0
+        self.ask_reentered = False
         self.backoff_until = 0
         self.active = False
         self.asks = {}

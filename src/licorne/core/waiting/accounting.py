@@ -103,6 +103,8 @@ class Accounting:
         amounts: Vec = shape.amounts
         app.requests.insert(ask)
         app.asks[ask.key] = ask
+        if ask.seq < self.asks_seen:
+            app.ask_reentered = True
         ask.prior = None
         ask.next = shape.first
         if ask.next is not None:
