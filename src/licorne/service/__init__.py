@@ -1,15 +1,15 @@
 """The gRPC service for resource managers, with REST and metrics beside it (`licorne serve`).
 
-server          the service: where it listens, its calls, start and end
-sessions        who is registered, whose stream is whose, what is said to whom; `session`: one resource manager
-intake          requests: read whole, then handed to the scheduler, a little at a time
+server          the service: addresses, gRPC methods, start and stop
+sessions        registration, streams and messages of all resource managers; `session`: one resource manager
+intake          requests: read to the end first, then passed to the scheduler, both in steps
 streams         one stream: reading, writing, its end
 engine          decisions in slices, and deadlines
-memory          the garbage collector, when it costs least
+memory          garbage collection at the moments when it costs least
 settings        limits and times; `bounds`: those of the items of a request
 checking/       long configurations, read and checked in processes of their own
 groups/         which groups a user is in
-configuration/  all that it may be told, from files, environment and command line; files that change
+configuration/  settings from files, environment and command line; reloading of files that change
 proto/          the protocol as proto files, for other languages, and what is generated from them for reflection
 
 Below it are `licorne.web` (REST, metrics, events, health) and `licorne.daemon` (logs, signals, TLS).
@@ -52,7 +52,7 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> object:
-    """Load what is listed above from where it stands: a process that only checks configurations needs no network."""
+    """Import a name of `__all__` when it is first used: a process that only checks configurations needs no network."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

@@ -1,8 +1,9 @@
-"""Limits on what one item of a request may hold: lengths of names, and how many tags, groups, types of resources.
+"""Limits on one item of a request: lengths of names, and numbers of tags, groups and types of resources.
 
-An item beyond a limit is refused as an item, with field, value and rule; the rest of the request goes on. Asks come by
-the hundred thousand, so whether any is beyond a limit is found out in compiled code (`licorne.si.reading.within`), and
-which one only then. What only names something that must be there already (releases, removals) needs no limit.
+An item beyond a limit is refused alone, with field, value and rule; the other items of the request are accepted. Asks
+come by the hundred thousand, so compiled code (`licorne.si.reading.within`) first checks whether any of them is beyond
+a limit; only then does this module search for it. Releases and removals need no limit: they only name what must exist
+already.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .settings import ServiceSettings
 
 
 async def enforce(translation: Translation, settings: ServiceSettings) -> None:
-    """Take out what is beyond a limit, and refuse it; a long request is looked through a little at a time."""
+    """Remove the items beyond a limit from the inputs, in steps, and add a refusal of each to the outputs."""
     inputs = translation.inputs
     if not inputs:
         return
@@ -86,7 +87,7 @@ def _check_application(app: AddApplication, settings: ServiceSettings) -> None:
 
 def _check_node(node: NodeUpdate, settings: ServiceSettings) -> None:
     _names(settings, "nodeID", (node.node_id,))
-    _entries(settings, "attributes", (node.attributes or {}).keys() - {NODE_PARTITION})  # which is ours
+    _entries(settings, "attributes", (node.attributes or {}).keys() - {NODE_PARTITION})  # the adapters set this one
     _entries(settings, "schedulableResource", node.capacity)
     _entries(settings, "occupiedResource", node.occupied)
     for ask in node.existing:

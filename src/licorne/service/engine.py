@@ -1,8 +1,9 @@
-"""The scheduler's own work on the loop: decisions in slices of a few milliseconds, and what time brings.
+"""The scheduler's own work on the loop: decisions in slices of a few milliseconds, and deadlines.
 
-A slice ends at a number of allocations, which is set so that it takes about as long as it should; then the network has
-its turn. The core decides for one resource manager after the other; who had a whole slice rests until the others have
-had theirs, so that none starves. Where nothing is left to decide the engine sleeps until a request comes or a deadline is due.
+A slice ends at a number of allocations, which follows the measured speed so that a slice takes about `slice_s` of the
+settings; then the network has its turn. The core decides for one resource manager after the other. After a full slice,
+the resource managers that got decisions yield until the others have had their turn, so that none starves. When nothing
+is left to decide, the engine sleeps until a request comes or a deadline is due.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from .sessions import Sessions
 from .settings import ServiceSettings
 
 LEAST, FIRST = 10, 200
-"""Allocations of a slice: at least, and of the first one. At most as many as one message tells."""
+"""Allocations of a slice: at least, and in the first one. `ServiceSettings.batch`, those of a message, are the most."""
 SHORTEST_SLEEP_S = 0.001
 LONGEST_SLEEP_S = 3600.0
 
 
 def steady_clock() -> Callable[[], int]:
-    """The time in nanoseconds since 1970 as it was at the start, and since then as it passed: it never goes back."""
+    """Return a clock in nanoseconds since 1970 that never goes back: system time now, monotonic time from then on."""
     offset = time.time_ns() - time.monotonic_ns()
     return lambda: time.monotonic_ns() + offset
 
 
 class Engine:
-    """Decides while there is something to decide."""
+    """The task that calls the scheduler while there is something to decide, and sleeps otherwise."""
 
     def __init__(
         self, api: SchedulerAPI, sessions: Sessions, settings: ServiceSettings, clock: Callable[[], int], log: Log
@@ -46,15 +47,15 @@ class Engine:
         self._log = log
         self._limit = min(FIRST, settings.batch)
         self.monitor: Monitor | None = None
-        """Who is told how long a slice took."""
+        """Records how long slices took; None without REST."""
         self.waiting: Callable[[], bool] = lambda: False
-        """Whether somebody waits for an answer of REST."""
+        """Whether a REST request waits for its answer."""
         self.decided = 0
         """Allocations made."""
         self.slices = 0
         self._yielding: dict[Session, None] = {}
-        self._asleep_since = 0.0  # 0: it works
-        self._left_at = 0.0  # when the last slice ended, if it left something; 0 if not
+        self._asleep_since = 0.0  # 0: the engine is at work
+        self._left_at = 0.0  # when the last slice ended, if it left something to decide; otherwise 0
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -62,6 +63,7 @@ class Engine:
         while True:
             wake.clear()
             if self.slice():
+                # One turn of the loop for gRPC; further ones, at most `TURNS`, while a REST request waits.
                 await asyncio.sleep(0)
                 for _ in range(TURNS):
                     if not self.waiting():
@@ -75,11 +77,11 @@ class Engine:
             self._asleep_since = 0.0
 
     def idle_s(self) -> float:
-        """For how many seconds nothing has been to decide; 0 while something is."""
+        """Return for how many seconds the engine has had nothing to decide; 0 while it works."""
         return time.monotonic() - self._asleep_since if self._asleep_since else 0.0
 
     def slice(self) -> bool:
-        """Decide for a while; is there more to decide?"""
+        """Run one slice of decisions. Returns whether there may be more to decide."""
         limit = self._limit
         told = self._sessions.told_lately
         told.clear()
@@ -101,7 +103,7 @@ class Engine:
         took = ended - began
         if self.monitor is not None:
             self.monitor.cycle(took, made)
-        if made < limit:
+        if made < limit:  # nothing is left but for those who yielded, whose turn it is now
             resting, self._yielding = self._yielding, {}
             self._sessions.yield_turn(resting, yielding=False)
             self._left_at = ended if resting else 0.0
@@ -115,7 +117,7 @@ class Engine:
         return True
 
     def _until_deadline(self) -> float:
-        """Seconds until something may happen by itself."""
+        """Return the seconds until the next deadline of the core, within the shortest and the longest sleep."""
         due = self._api.next_deadline_ns()
         if due is None:
             return LONGEST_SLEEP_S

@@ -1,9 +1,9 @@
-"""How a request comes in, however long it is: read whole, then taken in, both a little at a time.
+"""Reading requests and passing them to the scheduler, in steps, so that a long request does not block the loop.
 
-Reading changes nothing; what is wrong with a request is found there, and nothing of it is taken then. Taking in, once it
-has begun, is brought to its end whatever becomes of the stream, unless the resource manager itself is over. Until the end
-nothing is decided for it: what decisions see of a request is all of it. Later requests of the same kind wait, also those of
-another stream.
+First a request is read to its end. Reading changes nothing, and a malformed request is refused here, as a whole. Then
+its inputs are passed to the core. Once this has begun it goes on to the end, even if the stream breaks, unless the
+resource manager itself is stopped. Until the end nothing is decided for that resource manager, so a decision never sees
+half a request. Later requests of the same kind wait, also those of another stream.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from .session import Session
 
 WHOLE_BYTES: dict[Kind, int] = {"allocation": 192 << 10, "update": 128 << 10, "application": 32 << 10, "node": 32 << 10}
-"""Bytes up to which a request is read in one step, for this is quicker: 1,000 asks are, and some hundred nodes."""
+"""Bytes up to which a request is read in one step, which is faster: 1,000 asks are below it, or some hundred nodes."""
 INPUTS, INPUTS_MAX = 200, 400
-"""Inputs that are taken in in one step, at first, and at most."""
+"""Inputs passed to the core in one step: at first, and at most."""
 _REQUESTS: dict[Kind, type[Message]] = {
     "update": first.UpdateRequest,
     "application": v19.ApplicationRequest,
@@ -43,10 +43,10 @@ _REQUESTS: dict[Kind, type[Message]] = {
 
 
 def read_whole(kind: Kind, data: bytes) -> tuple[str, Translation]:
-    """A request in the core's terms, and whose it is; all at once.
+    """Read a request in one step: the id of its resource manager, and its inputs for the core.
 
     Raises:
-        WireError: the bytes are no such request.
+        WireError: the bytes are no request of this kind.
     """
     if kind == "update":
         return adapt_first.inputs_from_update_bytes(data)
@@ -60,7 +60,11 @@ def read_whole(kind: Kind, data: bytes) -> tuple[str, Translation]:
 
 
 async def read(kind: Kind, data: bytes) -> tuple[str, Translation]:
-    """As `read_whole`, a little at a time where it is long."""
+    """Read a request, in steps of a few milliseconds if it is long: the id of its resource manager, and its inputs.
+
+    Raises:
+        WireError: the bytes are no request of this kind.
+    """
     if len(data) <= WHOLE_BYTES[kind]:
         return read_whole(kind, data)
     made: tuple[str, Translation] | None = None
@@ -71,7 +75,11 @@ async def read(kind: Kind, data: bytes) -> tuple[str, Translation]:
 
 
 def steps(kind: Kind, data: bytes) -> Iterator[tuple[str, Translation] | None]:
-    """The steps of reading a request; the last one has what `read_whole` gives. Raises as it does."""
+    """Read a request in steps, of which the last one yields what `read_whole` returns, the others None.
+
+    Raises:
+        WireError: the bytes are no request of this kind. Path and offset are those in the request, not in the part.
+    """
     request = _REQUESTS[kind].__name__
     rm_id = ""
     found: list[tuple[int, Translation]] = []
@@ -82,6 +90,7 @@ def steps(kind: Kind, data: bytes) -> Iterator[tuple[str, Translation] | None]:
                 found.append((part.rank, one))
             yield None
     except UndividedError as odd:
+        # The parts before the odd place are read first, so that the first error of the request is the one reported.
         for part in odd.parts:
             _read_part(kind, request, part)
             yield None
@@ -119,13 +128,13 @@ def _read_part(kind: Kind, request: str, part: Part) -> tuple[str, Translation]:
 
 
 class RequestIntake:
-    """Takes requests in.
+    """Passes the inputs of requests to the scheduler, one request of a kind at a time for each session.
 
     Parameters:
         api: the scheduler.
-        current: whether a session is still that of its resource manager, and not over.
+        current: whether a session is still that of its resource manager, and not stopped.
         settle: tells the scheduler whether to decide for a session.
-        failed: told when a request could not be taken, within the exception's handling: a bug.
+        failed: called, while the exception is handled, when the scheduler failed on a request, which is a bug.
     """
 
     def __init__(
@@ -141,12 +150,12 @@ class RequestIntake:
         self._failed = failed
 
     async def turn(self, session: Session, kind: Kind) -> None:
-        """Wait until what came before, of the same kind, is taken in."""
+        """Wait until the scheduler has all earlier requests of the same kind."""
         while kind in session.taking:
             await asyncio.shield(session.taking[kind])
 
     async def take(self, session: Session, kind: Kind, translation: Translation) -> None:
-        """Take all of it in. If this is cancelled, it is taken in all the same."""
+        """Pass a request to the scheduler. If the caller is cancelled, this goes on to the end all the same."""
         if len(translation.inputs) <= INPUTS:
             self._step(session, kind, translation)
             return
@@ -185,10 +194,10 @@ class RequestIntake:
 
 
 def portions(translation: Translation, size: Sequence[int] = (INPUTS,)) -> Iterator[Translation]:
-    """The inputs in portions of `size`, which may change meanwhile, in order; the refusals come before all.
+    """Divide inputs into portions of `size[0]`, in their order; refusals (`outputs`) go with the first portion.
 
-    New nodes that bring what runs on them stay together with the applications behind them, for the core takes in what runs
-    there when it has both.
+    The caller may change `size` between portions. New nodes with existing allocations stay in one portion with the
+    applications that follow them, for the core restores an existing allocation when it has both node and application.
     """
     inputs = translation.inputs
     outputs = translation.outputs

@@ -1,12 +1,12 @@
-"""The garbage collector's part in a service, and what becomes of a resource manager's state when it is gone.
+"""When Python's garbage collector runs in a service, and how the state of a dropped resource manager is freed.
 
-Python's collector walks over all that lives, again and again; with 150,000 allocations that stops decisions for a quarter of
-a second. The scheduler's own work leaves no cycles behind (`tests/service/test_memory.py`), so it is not needed while
-resource managers come with asks and releases: young objects are looked through as usual, in larger steps, and all objects
-only when there is reason to, when nothing is to be decided at the moment.
+A full collection visits every object; with 150,000 allocations it stops decisions for a quarter of a second, and by
+default Python starts one again and again. Asks, decisions and releases leave no reference cycles behind
+(`tests/service/test_memory.py`), so full collections are not needed for them. Here the young generations are collected
+as usual, in larger steps, and a full collection runs only when there is enough garbage, while nothing is to be decided.
 
-The reason is a resource manager that is gone: what it had hangs together in cycles. Most of it is taken apart at once, a
-little at a time, so that it is freed without the collector.
+Such garbage comes from resource managers that were dropped, whose state consists of cycles. Most of these are broken at
+once, in steps, so that their objects are freed without the collector.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ if TYPE_CHECKING:
     from licorne.core.manager import RegisteredManager
 
 THRESHOLDS = (2_000, 5, 1 << 30)
-"""New objects before the young are looked through, how often that happens before those that survived are; and never all."""
+"""For `gc.set_threshold`: new objects before generation 0 is collected; collections of it before one of generation 1;
+of that before a full one, which is never."""
 TICK_S = 1.0
 IDLE_S = 1.0
-"""Nothing was to be decided for so long: a moment for the collector."""
+"""A full collection is due only after the engine has been idle for this time."""
 OVERDUE_S = 60.0
-"""After so long it is no longer waited for such a moment."""
+"""After this time with enough garbage, a full collection runs even if the engine is not idle."""
 GARBAGE_MIN = 20_000
 SHARE = 0.25
-"""Objects that may be garbage before all are looked through: at least so many, and this share of those that live."""
+"""Enough garbage for a full collection: at least `GARBAGE_MIN` objects, and this share of the living ones."""
 LONGEST_S = 3600.0
-"""All are looked through once in so long, for cycles that nobody knows of, if there is a moment."""
+"""The longest time without a full collection, if the engine is idle at all: for cycles that no count knows of."""
 
 
 class Memory:
-    """Looks after the collector while it is `running`.
+    """Decides when the garbage collector runs, within `running`.
 
     Parameters:
         cluster: the scheduler's state.
-        idle_s: for how long nothing was to be decided, in seconds; 0 while there is something.
-        clock: seconds.
+        idle_s: for how long the engine has had nothing to decide, in seconds; 0 while it works.
+        clock: seconds, from any start.
     """
 
     def __init__(
@@ -53,17 +54,18 @@ class Memory:
         self._cluster = cluster
         self._idle_s = idle_s
         self._clock = clock
-        self._garbage = 0
-        self._since = 0.0  # when there was enough of it
-        self._last = clock()
+        self._garbage = 0  # objects in cycles that were left to the collector, estimated
+        self._since = 0.0  # since when there has been enough garbage; 0: there is not
+        self._last = clock()  # of the last full collection
         self._under_way: set[asyncio.Task[None]] = set()
         self.walks = 0
-        """How often all objects were looked through."""
+        """Full collections so far."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Set the collector for a service; as it was before, afterwards."""
+        """Set the thresholds of the collector for a service within the `with` block, and restore them afterwards."""
         before = gc.get_threshold()
+        # Modules and other objects of the start live as long as the process: collections need not visit them.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*THRESHOLDS)
@@ -78,7 +80,7 @@ class Memory:
             gc.unfreeze()
 
     def gone(self, manager: RegisteredManager) -> None:
-        """This resource manager is gone from the cluster, or another of its id is in its place."""
+        """Free the state of a resource manager that has left the cluster, or was replaced by another of its id."""
         task = asyncio.create_task(self._take_apart(manager))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -93,7 +95,7 @@ class Memory:
             self.look()
 
     def look(self) -> None:
-        """Look through all objects, if there is reason to and the moment is right."""
+        """Run a full collection if there is enough garbage and the engine is idle, or if one is overdue."""
         now = self._clock()
         enough = self._garbage >= GARBAGE_MIN and self._garbage >= SHARE * self._live()
         if not enough:
@@ -107,7 +109,7 @@ class Memory:
             self._garbage, self._since, self._last = 0, 0.0, self._clock()
 
     def _live(self) -> int:
-        """About how many objects live."""
+        """Estimate how many objects of the scheduler's state are alive."""
         return sum(
             4 * len(partition.nodes)
             + 2 * sum(len(app.asks) + len(app.allocations) for app in partition.applications.values())
@@ -116,9 +118,10 @@ class Memory:
 
 
 def taken_apart(manager: RegisteredManager) -> Iterator[int]:
-    """Free the allocations of a resource manager that is gone; how many objects are left to the collector, in steps.
+    """Free the allocations of a resource manager that has left; each step yields how many objects stay in cycles.
 
-    An allocation leaves its node and its application in one step: who still looks at the state finds it nowhere, or in both.
+    An allocation is removed from its node and its application in one step, so that code which still reads the state (a
+    REST answer, for example) finds it in both or in neither.
     """
     for partition in manager.ordered:
         for app in partition.applications.values():

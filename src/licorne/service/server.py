@@ -1,8 +1,8 @@
 """The service: a scheduler that resource managers reach by gRPC.
 
-One process and one loop. Calls come as bytes and leave as bytes; `licorne.si` reads and writes them. The service
-`si.v1.Scheduler` speaks both dialects (docs/spec/scheduler-interface.md, sections 1 and 4); beside it stand gRPC's own
-services for health and reflection.
+The scheduler and all calls share one process and one loop. gRPC passes messages as bytes, without code generated for
+them; `licorne.si` decodes and encodes them. The service `si.v1.Scheduler` speaks both dialects
+(docs/spec/scheduler-interface.md, sections 1 and 4); gRPC's own services for health and reflection stand beside it.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from .streams import End, Stream
 
 
 class Service:
-    """A scheduler behind gRPC, within a running loop.
+    """A scheduler served by gRPC, within a running loop.
 
     Parameters:
         addresses: where to listen, `HOST:PORT` (port 0: a free one) or `unix:PATH`.
-        policy_groups, scheduler_settings: as for `SchedulerAPI`.
+        policy_groups, scheduler_settings: `policy_groups` and `settings` of `SchedulerAPI`.
         settings: limits and times of the service itself.
         groups: how groups of users are found where messages name none.
         security: TLS and token.
-        web: REST beside gRPC; None: there is none, and nothing is watched.
-        log: where to say what happens.
+        web: addresses and access of REST; None: no REST, and then no events, history or metrics are kept.
+        log: the log; None: nothing is logged.
 
     `async with Service(...) as service` starts and stops it.
     """
@@ -68,7 +68,7 @@ class Service:
         self.security.check(addresses)
         self.log = log or no_log()
         self.addresses = [grpc_address(address) for address in addresses]
-        """Where it listens; with the real ports, once it has started."""
+        """The addresses of the service; after the start with the real port in place of port 0."""
         clock = steady_clock()
         self.api = SchedulerAPI(
             policy_groups=policy_groups,
@@ -87,7 +87,7 @@ class Service:
         self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"), self.groups)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, named(self.log, "core.scheduler"))
         self.memory = Memory(self.api.cluster, self.engine.idle_s)
-        """For who owns the process: `with service.memory.running(): ...`"""
+        """The garbage collector, for the program that owns the process: `with service.memory.running(): ...`"""
         self.sessions.gone = self.memory.gone
         self.guesses = Guesses(named(self.log, "core.security"))
         self.monitor: Monitor | None = None
@@ -100,7 +100,7 @@ class Service:
         self._health = health.aio.HealthServicer()
         self._work: asyncio.Task[None] | None = None
         self.failed = asyncio.Event()
-        """Set when the scheduler can decide no more, which would be a bug."""
+        """Set when the engine has failed, which is a bug: nothing is decided any more."""
 
     def _on_outputs(self, rm_id: str, outputs: list[Any]) -> None:
         if self.monitor is not None:
@@ -108,11 +108,11 @@ class Service:
         self.sessions.deliver(rm_id, outputs)
 
     def _passed_over(self, incident: Incident) -> None:
-        """The scheduler takes something in a registration for a slip. What, is not logged: it quotes what was sent."""
+        """Log that the scheduler ignored a part of a registration, but not its text, which quotes what was sent."""
         named(self.log, "core.rmproxy").info("parts of a registration ignored", rm=incident.rm_id)
 
     def _watch(self, web: Web, clock: Callable[[], int], texts: Mapping[str, str]) -> None:
-        """There will be REST: count, and keep events and history, from the first registration on."""
+        """Set up REST, metrics, events and history, so that they cover everything from the first registration on."""
         sessions = self.sessions
         backend = Backend(
             self.api,
@@ -138,10 +138,10 @@ class Service:
         self.engine.waiting = self.web.waiting
 
     def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:
-        """Other limits, and other settings of the scheduler (`scheduler_settings`), while it runs.
+        """Change limits, and settings of the scheduler (`scheduler_settings`), while the service runs.
 
-        What sizes a connection or a buffer that is there stays as it is. Who is registered gets the scheduler's settings with
-        the next reload of its configuration.
+        Connections and buffers that exist keep their sizes. A registered resource manager gets the scheduler's settings
+        with the next reload of its configuration.
         """
         self.settings = self.sessions.settings = self.engine.settings = settings
         self.api.settings = dict(texts)
@@ -151,10 +151,10 @@ class Service:
     # -- start and end ---------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listen, and decide from now on.
+        """Start to listen, and to decide.
 
         Raises:
-            SecurityError: an address that cannot be listened on.
+            SecurityError: the service cannot listen on one of its addresses.
         """
         interceptors = [TokenCheck(self.security.token, self.guesses)] if self.security.token else []
         calls = self.settings.streams + 100  # a registration may hold a whole message while it waits for a thread
@@ -218,7 +218,7 @@ class Service:
         ]
 
     async def stop(self) -> None:
-        """Stop listening, end all streams, and wait for what is under way."""
+        """Stop listening, end all streams, and give calls under way `grace_s` seconds to finish."""
         if self._server is None:
             return
         await self._health.enter_graceful_shutdown()
@@ -240,17 +240,17 @@ class Service:
         self.log.info("ended", allocations=self.engine.decided)
 
     async def wait(self) -> None:
-        """Wait until it has ended."""
+        """Wait until the gRPC server has ended."""
         if self._server is not None:
             await self._server.wait_for_termination()
 
     async def __aenter__(self) -> Self:
-        """Start it."""
+        """Start the service."""
         await self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End it."""
+        """Stop the service."""
         await self.stop()
 
     # -- calls -----------------------------------------------------------------------------------------

@@ -5,12 +5,13 @@
                                     └───────────── a stream, or it reads again ─────────┘
     any state ──goodbye: it closes its last stream itself; registration by another──► STOPPED
 
-Source: *Scheduler Interface Spec*, "Lifecycle of RM-Scheduler communication"; REGISTERED is its `init` from the other
-side. In PAUSED all that the resource manager has is kept, and nothing new is decided for it. STOPPED is the end: its
-state is gone from the core.
+Source: *Scheduler Interface Spec*, "Lifecycle of RM-Scheduler communication"; REGISTERED is its `init` as seen by the
+service. In PAUSED the state of the resource manager is kept, and nothing new is decided for it. STOPPED is final: the
+core has dropped its state.
 
-What the core has to tell waits in boxes, one for each kind of stream, as bytes. They are bounded: where too much waits,
-no more requests are read and nothing more is decided, until half of it is read.
+Messages of the core wait as bytes in `Session.boxes`, one FIFO for each kind of stream, so that they outlive a stream
+that breaks. All of them together have one limit of bytes. Above it the service reads no more requests of the resource
+manager and decides nothing more for it, until at most half of the limit is left.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ KINDS: dict[Dialect, tuple[Kind, ...]] = {"first": ("update",), "1.9": ("applica
 
 
 class State(Enum):
-    """Where a resource manager is in its life."""
+    """A state in the lifecycle of a resource manager."""
 
     REGISTERED = "registered"
     RUNNING = "running"
@@ -43,8 +44,9 @@ class State(Enum):
 class Session:
     """A registered resource manager.
 
-    `number` tells this registration from others of the same id; `opened` is its place among streams and registrations.
-    `hold` is told whether decisions are to be held back.
+    `number` distinguishes this registration from others of the same id; `opened` is its number in the common order of
+    streams and registrations. `on_pause` is called when `full` changes: more than `buffer_bytes` wait for the streams,
+    or no more than half of that.
     """
 
     def __init__(
@@ -68,8 +70,8 @@ class Session:
         self.boxes: dict[Kind, deque[bytes]] = {kind: deque() for kinds in KINDS.values() for kind in kinds}
         self.buffered = 0  # bytes in all boxes
         self.full = False
-        self.yielding = False  # it had its turn, others are to have theirs
-        self.taking: dict[Kind, asyncio.Task[None]] = {}  # long requests that are being taken in
+        self.yielding = False  # it had a whole slice, and other resource managers have their turn
+        self.taking: dict[Kind, asyncio.Task[None]] = {}  # long requests that the core is being given in steps
         self.readable = asyncio.Event()
         self.readable.set()
         self.timer: asyncio.TimerHandle | None = None
@@ -81,11 +83,11 @@ class Session:
 
     @property
     def paused(self) -> bool:
-        """Is nothing to be decided for it?"""
+        """Whether nothing is to be decided for the resource manager."""
         return self.full or self.yielding or bool(self.taking) or self.state is not State.RUNNING
 
     def tell(self, kind: Kind, data: bytes) -> None:
-        """Put a message in the box of its kind."""
+        """Queue a message for the stream of its kind, and wake that stream."""
         self.boxes[kind].append(data)
         self.buffered += len(data)
         self.messages_out += 1
@@ -98,7 +100,7 @@ class Session:
             stream.wake()
 
     def written(self, size: int) -> None:
-        """So much has been written."""
+        """Note that `size` bytes of the queued messages have been written to a stream."""
         self.buffered -= size
         if self.full and self.buffered <= self._buffer_bytes // 2:
             self.full = False
@@ -106,12 +108,12 @@ class Session:
             self._on_pause(self)
 
     def end_streams(self, end: Callable[[Stream], End]) -> None:
-        """End all of its streams; each for the reason that `end` gives."""
+        """End all streams of the session; `end` gives the reason for each."""
         for stream in list(self.streams.values()):
             stream.end(end(stream))
 
     def cancel_timer(self) -> None:
-        """What was to happen later will not."""
+        """Cancel the timeout that is set, if any."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None

@@ -1,7 +1,9 @@
-"""All resource managers of the service: who is registered, whose stream is whose, and what is said to whom.
+"""All resource managers of the service: their registrations, their streams, and the messages for them.
 
-Here the life of a resource manager meets the scheduler: registration, the choice of its dialect, pause and stop, another
-instance that takes over, and the word RESYNC where something is wrong. Nothing here waits; streams do that.
+This is where the lifecycle of a resource manager meets the scheduler: registration, the choice of its dialect, pause
+and stop, another instance that registers under the same id, and the status RESYNC, by which a resource manager learns
+that it must register again. Waiting for the network is left to `streams`, so that every change of a session here is one
+step.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from .streams import End, Stream
 
 
 class Refused(Exception):  # noqa: N818  it is an answer
-    """A call is refused with a status and a text."""
+    """The answer to a call that is refused: a gRPC status and a text."""
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__(details)
@@ -50,31 +52,31 @@ class Sessions:
         self.wake = asyncio.Event()
         """Set when there may be something to decide."""
         self.told_lately: dict[Session, None] = {}
-        """Who was told something, since the engine looked last."""
+        """The sessions that got a message in the current slice; the engine clears it before each."""
         self.gone: Callable[[RegisteredManager], None] = lambda _: None
-        """Told of what a resource manager had, when it is forgotten."""
+        """Called with the state of a resource manager when the service drops it."""
         self._intake = RequestIntake(api, self._current, self._settle, self._failed)
         self._count = 0
         self._epoch = time.time_ns()
 
     def next_number(self) -> int:
-        """The place of a stream or a registration in the order of these."""
+        """Return the next number in the common order of streams and registrations."""
         self._count += 1
         return self._count
 
     def build_info(self, rm_id: str) -> Mapping[str, str]:
-        """What a resource manager said of its build; empty for an unknown one."""
+        """Return the build information of a resource manager's registration; empty for an unknown one."""
         session = self.by_id.get(rm_id)
         return {} if session is None else session.request.build_info
 
     # -- registration ----------------------------------------------------------------------------------
 
     def register(self, data: bytes, peer: str) -> Session:
-        """Register a resource manager; one of the same id is over.
+        """Register a resource manager. An earlier registration of the same id ends.
 
         Raises:
             Refused: bytes that are no request, an id that is empty or too long, too many resource managers, a
-            configuration that is refused. What was registered before is as it was.
+            configuration that is refused. An earlier registration of the id then stays in force.
         """
         try:
             request = wire.decode(v19.RegisterResourceManagerRequest, data)
@@ -139,9 +141,10 @@ class Sessions:
     # -- streams ---------------------------------------------------------------------------------------
 
     def bind(self, stream: Stream, rm_id: str, number: str = "") -> bool:
-        """A stream turns out to be that of this resource manager; False if that cannot be, and the stream ends.
+        """Bind a stream to a resource manager, which its metadata or its first request names.
 
-        `number`: of the registration that the stream says it belongs to, empty if it does not say.
+        `number` is that of the registration which the metadata name, or empty. Returns False, and ends the stream, if
+        the resource manager is not registered, has registered again since, or speaks the other dialect.
         """
         session = self.by_id.get(rm_id)
         if session is None:
@@ -176,11 +179,13 @@ class Sessions:
         return True
 
     def _choose(self, session: Session, dialect: Dialect) -> str:
-        """The first stream says which dialect is spoken; why it cannot be that one, or nothing."""
+        """Choose the dialect by the first stream. Returns why it cannot be that dialect, or an empty text."""
         if dialect == "first":
             request = session.request
             if request.config or request.extra_config:
                 return "the registration brought a configuration, which the dialect of this stream does not know"
+            # At registration the dialect was unknown, and the core took it for 1.9. Nothing has come or gone since, so
+            # registering once more loses nothing.
             try:
                 self.api.register_resource_manager(
                     first.RegisterResourceManagerRequest(
@@ -193,7 +198,7 @@ class Sessions:
         return ""
 
     def closed(self, stream: Stream) -> None:
-        """A stream is over; it was the last one of its resource manager, perhaps."""
+        """Note that a stream has ended. After the last one the resource manager is stopped, or paused if it broke."""
         session = stream.session
         if session is None or session.streams.get(stream.kind) is not stream:
             return
@@ -208,7 +213,7 @@ class Sessions:
     # -- requests --------------------------------------------------------------------------------------
 
     async def take(self, stream: Stream, data: bytes) -> None:
-        """Take in a request. What is wrong with it ends the stream, and nothing of it is taken then."""
+        """Read a request and pass it to the scheduler. A malformed one ends the stream, and no part of it counts."""
         try:
             rm_id, translation = await read(stream.kind, data)
         except WireError as error:
@@ -223,6 +228,7 @@ class Sessions:
             wanted = self.groups.wanted(self.api.cluster.managers[rm_id].partitions, translation.inputs)
             if wanted:
                 await self.groups.complete(wanted)
+                # While the groups were looked up the stream may have ended, or another one of its kind replaced it.
                 if stream.over or session.streams.get(stream.kind) is not stream:
                     return
         await self._intake.turn(session, stream.kind)
@@ -235,7 +241,7 @@ class Sessions:
         self.wake.set()
 
     def _addressee(self, stream: Stream, rm_id: str) -> Session | None:
-        """Whose request it is that came on this stream; None if it is to be dropped."""
+        """Return the session of a request, by its stream and the id in it; None if the request is to be dropped."""
         session = stream.session
         if session is None:
             return stream.session if self.bind(stream, rm_id) else None
@@ -255,7 +261,7 @@ class Sessions:
         self.stop(session, "an internal error", resync=True)
 
     def deliver(self, rm_id: str, outputs: list[Output]) -> None:
-        """The core has something to tell: put it where the streams find it."""
+        """Encode messages of the core for a resource manager, and queue them for its streams."""
         session = self.by_id.get(rm_id)
         if session is None:
             return
@@ -271,7 +277,7 @@ class Sessions:
     # -- the end ---------------------------------------------------------------------------------------
 
     def stop(self, session: Session, reason: str, *, resync: bool = False) -> None:
-        """It is over for this resource manager; all that it had is forgotten."""
+        """End the registration of a resource manager; the core drops all of its state."""
         session.cancel_timer()
         session.state = State.STOPPED
         session.log.info("stopped", reason=reason)
@@ -286,7 +292,7 @@ class Sessions:
         self.wake.set()
 
     def stop_all(self, reason: str) -> None:
-        """All must register again."""
+        """Stop all resource managers; each must register again."""
         for session in list(self.by_id.values()):
             self.stop(session, reason, resync=True)
 
@@ -309,7 +315,7 @@ class Sessions:
         self._expire_later(session)
 
     def _update_pause(self, session: Session) -> None:
-        """What waits for it is too much, or no longer."""
+        """Handle that the buffer of a session became full, or that half of it was read."""
         if self.by_id.get(session.rm_id) is not session:
             return
         if session.full:
@@ -340,20 +346,20 @@ class Sessions:
         self.stop(session, f"{what} for {self.settings.rm_timeout_s:g} s", resync=True)
 
     def yield_turn(self, sessions: Iterable[Session], *, yielding: bool) -> None:
-        """Hold decisions for these back, so that others have their turn; or no longer."""
+        """Set whether nothing is decided for these sessions, so that others have their turn."""
         for session in sessions:
             if self.by_id.get(session.rm_id) is session:
                 session.yielding = yielding
                 self._settle(session)
 
     def _settle(self, session: Session) -> None:
-        """Tell the core whether to decide for it."""
+        """Pause or resume a resource manager in the core, as its session says, and wake the engine."""
         self.api.pause(session.rm_id, paused=session.paused)
         self.wake.set()
 
 
 def _reason(error: RegistrationError) -> dict[str, object]:
-    """Why a registration is refused, as far as a log may say it: no values of a configuration, nor of settings."""
+    """Return log fields for a refused registration, without values of a configuration or of settings."""
     cause = error.__cause__
     if isinstance(cause, ConfigError):
         return {"reason": "its configuration", **cause.fields()}
@@ -361,7 +367,7 @@ def _reason(error: RegistrationError) -> dict[str, object]:
 
 
 def registered_text(data: bytes) -> str:
-    """The configuration that a registration brings; empty if it brings none, or is none."""
+    """Return the configuration in a registration; empty if there is none, or if the bytes are no registration."""
     try:
         return wire.decode(v19.RegisterResourceManagerRequest, data).config
     except WireError:
@@ -369,7 +375,10 @@ def registered_text(data: bytes) -> str:
 
 
 def pieces(adapter: Any, outputs: list[Output], rm_id: str, most: int) -> Iterator[tuple[Any, bytes]]:
-    """The messages that tell these outputs, none of more than `most` bytes, unless a single output is."""
+    """Encode outputs as messages of at most `most` bytes each; the message of a single output may be longer.
+
+    Outputs whose message is too long are halved until it fits: the length is known only when they are encoded.
+    """
     made: list[tuple[Any, bytes]] = adapter.responses_as_bytes(outputs, rm_id)
     if len(outputs) > 1 and any(len(data) > most for _, data in made):
         half = len(outputs) // 2

@@ -1,8 +1,8 @@
-"""One stream of a resource manager: reads its requests one by one, and writes what waits for it.
+"""One stream of a resource manager: it reads requests one by one, and writes the messages queued for it.
 
-A stream has no say in what happens. Requests go to `take`; what is to be written stands in a box of its session, from
-where it goes only when it has been written. So nothing is lost between two streams of a kind but what the network had
-already taken. The session, or the service, ends a stream with a reason.
+A stream decides nothing. It passes requests to `take`, and ends with the reason that the session or the service gives.
+Messages wait in `Session.boxes`, and one is removed only when it has been written. So when a stream replaces another
+one of its kind, nothing is lost but what the network had already accepted.
 
 gRPC's own buffers are bounded by its flow control: `write` returns when the message has left, and a request that is
 not read stays with its sender.
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from .session import Session
 
 SETTLE_S = 0.05
-"""How long the end of a stream must stand before it counts as wanted: a broken connection looks the same at first."""
+"""Wait after the client's end of a stream before it counts as a goodbye: a broken connection looks the same at
+first."""
 LAST_WORDS_S = 2.0
-"""How long a stream that ends may take to write what waits for it."""
+"""How long a stream that ends may take to write its queued messages."""
 
 
 Take = Callable[["Stream", bytes], Awaitable[None]]
-"""Takes in a request; the next one is read when it has."""
+"""A coroutine that handles a request; the next request is read when it has returned."""
 
 
 class End(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ class Stream:
         self.opened = opened
         self.peer: str = context.peer()
         self.session: Session | None = None
-        self.orderly = False  # the resource manager closed it, it did not break
+        self.orderly = False  # the resource manager closed the stream, as opposed to a broken connection
         self._box: deque[bytes] = deque()
         self._more = asyncio.Event()
         self._finishing = False
@@ -63,33 +64,33 @@ class Stream:
         self._ended: asyncio.Future[End] = asyncio.get_running_loop().create_future()
 
     def attach(self, session: Session) -> None:
-        """From now on it belongs to this session, and writes what waits there for its kind."""
+        """Bind the stream to a session, and begin to write the messages queued there for its kind."""
         self.session = session
         self._box = session.boxes[self.kind]
         self._writer = asyncio.create_task(self._guarded(self._write))
 
     async def begin(self) -> None:
-        """Send the head of the answer, which tells the client that its stream is taken; the first call does it."""
+        """Send the head of the answer, by which the client knows that its stream is accepted. Later calls only wait."""
         if self._head is None:
             self._head = asyncio.create_task(self.context.send_initial_metadata(()))
         await asyncio.shield(self._head)
 
     def wake(self) -> None:
-        """There is something to write."""
+        """Wake the writer: a message has been queued."""
         self._more.set()
 
     def end(self, end: End) -> None:
-        """End it; the first reason counts."""
+        """End the stream. If it is called more than once, the first reason counts."""
         if not self._ended.done():
             self._ended.set_result(end)
 
     @property
     def over(self) -> bool:
-        """Has it a reason to end?"""
+        """Whether the stream has been given a reason to end."""
         return self._ended.done()
 
     async def run(self, take: Take) -> End:
-        """Read and write until it ends; how it ended. Cancelled if it breaks."""
+        """Read and write until the stream ends, and return how it ended. gRPC cancels this if the connection breaks."""
         reader = asyncio.create_task(self._guarded(lambda: self._read(take)))
         try:
             end = await self._ended
@@ -107,14 +108,14 @@ class Stream:
         return end
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Read or write; a failure ends the stream. What the network does to it, gRPC tells by cancelling."""
+        """Run the reader or the writer; an exception ends the stream. gRPC reports network failures by cancelling."""
         try:
             await work()
         except Exception as error:  # noqa: BLE001  whatever it is, the stream is over
             self.end(End(grpc.StatusCode.UNAVAILABLE, f"the stream broke: {type(error).__name__}"))
 
     async def _say(self, last: bytes) -> None:
-        """Write one more message, unless what was being written before never leaves."""
+        """Write the last message of the stream, unless the one being written is stuck."""
         if self._writer is not None:
             await asyncio.wait([self._writer], timeout=LAST_WORDS_S)
         try:
@@ -136,8 +137,8 @@ class Stream:
             await take(self, data)
 
     async def _close(self) -> None:
-        """The resource manager has nothing more to say: it gets what waits for it, then the stream is over."""
-        await asyncio.sleep(SETTLE_S)  # cancelled if it broke
+        """Handle that the resource manager closed its side: write its queued messages, then end the stream."""
+        await asyncio.sleep(SETTLE_S)  # cancelled if the connection broke
         self._finishing = True
         self._more.set()
         if self._writer is not None:
@@ -153,6 +154,7 @@ class Stream:
             while box and not self._ended.done():
                 data = box[0]
                 await write(data)
+                # The next stream of this kind shares the box, and may have written and removed the message meanwhile.
                 if box and box[0] is data:
                     box.popleft()
                     if session is not None:

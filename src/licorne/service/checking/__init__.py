@@ -1,6 +1,6 @@
-"""Queue configurations are read and checked outside the loop of the scheduler, because that may take long.
+"""Reading and checking queue configurations outside the loop of the scheduler, because it may take seconds.
 
-checks          in processes of their own, which can be ended; `check_process`: such a process
-queue_texts     with the limit on the number of queues
-prepared        a configuration is read before the scheduler wants it
+prepared        reads a configuration before the scheduler asks for it
+checks          reads and checks in processes, which can be killed; `check_process`: what runs in such a process
+queue_texts     reads a configuration with the limit on the number of queues
 """

@@ -1,8 +1,8 @@
-"""The process in which long configurations are read and checked: one job after the other, each within bounds.
+"""The process in which long configurations are read and checked: one job after the other, with bounded time and memory.
 
-It is started by `licorne.service.checking.checks`, gets jobs on standard input, answers on standard output, and ends when its
-input does. Both are frames: 8 bytes of length, then a pickle. It has its own limit on memory, and gives way to the
-scheduler where they share a processor.
+`licorne.service.checking.checks` starts it. It reads jobs from standard input, writes answers to standard output, and
+ends when its input does. Jobs and answers are frames: 8 bytes of length, then a pickle. The process has its own limit
+on memory, and a lower priority than the scheduler, with which it may share a processor.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from licorne.config import ConfigError, Configuration, Report, examine
 from .queue_texts import fault_of_count, read_counted, read_queues
 
 MEMORY_BYTES = 1 << 30
-"""Address space of the process. 10,000 queues take 90 MB, and 4 MiB of text that means nothing up to 1 GB."""
+"""Limit on the address space of the process. 10,000 queues take 90 MB, and 4 MiB of meaningless text up to 1 GB."""
 RETIRE_BYTES = 256 << 20
-"""Resident memory from which on the process ends after its job. What it has now: on Linux, the peak that the system keeps
-of a process begins with that of the process that started it."""
+"""Resident memory above which the process ends after its job. The current amount counts, not the peak: on Linux the
+peak of a process starts at that of its parent."""
 LENGTH = struct.Struct(">Q")
 
 Kind = Literal["counted", "queues", "report"]
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A text, and what is to be known of it.
+    """A text of a configuration, and what to do with it.
 
-    `kind`: `counted`: what it means, if it has no more than `most` queues; `queues`: the same, and that it can be applied;
-    `report`: all its faults and warnings, that of too many queues included. `seconds`: after so long nobody waits any more.
+    `kind`: `counted`: read it, at most `most` queues; `queues`: read it, and check also that it can be applied;
+    `report`: list all faults and warnings, too many queues among them. `seconds`: the process ends itself if the job
+    takes longer.
     """
 
     kind: Kind
@@ -47,9 +48,10 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What was found: a configuration or a report, of a refused configuration with its faults; None: no memory was left.
+    """The result of a job.
 
-    `last`: the process ends now.
+    `found`: a configuration, or a report, which for a refused configuration has its faults; None: memory ran out.
+    `last`: the process ends after this answer.
     """
 
     found: Configuration | Report | None
@@ -70,7 +72,7 @@ def done(job: Job) -> Configuration | Report:
 
 
 def main() -> None:
-    """Do jobs until there are no more."""
+    """Run jobs until the input ends, or the process has used too much memory."""
     _set_limits()
     jobs, answers = sys.stdin.buffer, sys.stdout.buffer
     while (job := receive(jobs)) is not None:
@@ -87,14 +89,14 @@ def main() -> None:
 
 
 def send(out: IO[bytes], frame: Any) -> None:
-    """Write a frame."""
+    """Write an object as a frame."""
     data = pickle.dumps(frame, 5)
     out.write(LENGTH.pack(len(data)) + data)
     out.flush()
 
 
 def receive(source: IO[bytes]) -> Any:
-    """The next frame; None at the end, or where a frame is cut."""
+    """Read the object in the next frame; None at the end of the input, or if the frame is cut off."""
     head = source.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None
@@ -104,18 +106,18 @@ def receive(source: IO[bytes]) -> Any:
 
 
 def _set_limits() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a terminal it is meant for the service, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the service, which then ends this process
     if sys.platform != "win32":
         import resource  # noqa: PLC0415  not everywhere
 
-        with contextlib.suppress(OSError, ValueError):  # it is not allowed, or less is allowed anyway
+        with contextlib.suppress(OSError, ValueError):  # not permitted, or a lower limit is in force
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         with contextlib.suppress(OSError):
             os.nice(5)
 
 
 def _end_after(seconds: float) -> None:
-    """End the process then, by a signal; 0: no longer. Should the service die, nobody else does it."""
+    """Let a signal end the process after this time; 0 cancels that. It works even when the service has died."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 

@@ -1,13 +1,14 @@
-"""Long configurations are read and checked in processes of their own, because a thread cannot be ended and a process can.
+"""Reading and checking long configurations in separate processes, because a process can be killed and a thread cannot.
 
-4 MiB of text that means nothing keep the reader busy for 20 seconds and take a gigabyte. In a process it is ended when
-its time is up, when nobody waits for it any more, or when the service ends; its memory is bounded, and the scheduler's
-loop shares no lock with it. There are at most two for texts that are only checked, and two more for those that are to be
-applied, which so never wait behind the others. Each is started when it is wanted (a fifth of a second), does one job after
-the other, and ends after half a minute without any. Short texts are read within the service, for that is quicker.
+4 MiB of meaningless text keep the reader busy for 20 seconds and take a gigabyte. A process that reads it is killed
+when its time is up, when the caller has given up, or when the service ends; its memory is bounded, and it does not hold
+the interpreter lock of the scheduler's loop. There are at most two processes for texts that are only checked, and two
+more for texts that are to be applied, so that these never queue behind the others. A process is started when it is
+needed (a fifth of a second), runs one job after the other, and ends after half a minute without any. Short texts are
+read within the service, which is faster.
 
-Where no process can be started, the text is read in a thread, as well as that goes: a configuration that is legal must
-not be refused for that. The thread is one that the end of the service does not wait for.
+If no process can be started, the text is read in a thread: a legal configuration must not be refused for that. The end
+of the service does not wait for that thread.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from .check_process import Answer, Job, Kind, done, receive, send
 from .queue_texts import is_short
 
 AT_ONCE = 2
-"""Processes at once, of each of the two kinds; further jobs wait."""
+"""Processes at once, for each of the two uses; further jobs wait."""
 IDLE_S = 30.0
 """Seconds without a job after which a checking process is ended."""
 CHECK_ENDED = "check-ended"
-"""The rule that is named where a check was ended."""
+"""The rule in the report of a check that did not finish."""
 REAP_S = 5.0
 """Seconds to wait for a killed process to be reaped."""
 _COMMAND = "from licorne.service.checking.check_process import main; main()"
@@ -47,9 +48,9 @@ class Checks:
     """Reads and checks configurations.
 
     Parameters:
-        limit_s: how long one may take, in seconds, as it is now.
-        most: how many queues one may have, as it is now.
-        log: told where no process can be started.
+        limit_s: the current limit on the time of one job, in seconds.
+        most: the current limit on the queues of a configuration.
+        log: gets a warning if no process can be started.
 
     All results are those of the functions of `licorne.service.checking.queue_texts` and of `licorne.config.check`.
     """
@@ -69,27 +70,27 @@ class Checks:
         self._closed = False
 
     async def read(self, text: str) -> Configuration:
-        """What a text means. To cancel this ends the work.
+        """Read a configuration. Cancelling the call kills the process that reads it.
 
         Raises:
-            ConfigError: it is refused.
+            ConfigError: the configuration is refused.
         """
         return _configuration(await self._run("counted", text, "<config>", self._to_apply))
 
     async def report(self, text: str, to_apply: bool = False, *, file: str = "<body>") -> Report:  # noqa: FBT002
-        """All that is wrong with a text, or surely not meant. To cancel this ends the work.
+        """List the faults and warnings of a configuration. Cancelling the call kills the process that checks it.
 
-        `to_apply`: it does not wait behind texts that are only checked.
+        `to_apply`: use the processes for texts that are to be applied.
         """
         found = await self._run("report", text, file, self._to_apply if to_apply else self._only_checked)
         assert isinstance(found, Report)
         return found
 
     def read_queues(self, text: str, most: int, *, file: str = "<config>") -> Configuration:
-        """What a text means that is to be applied; for a thread, which waits.
+        """Read a configuration and check that it can be applied. This blocks the calling thread.
 
         Raises:
-            ConfigError: it is refused.
+            ConfigError: the configuration is refused.
         """
         return _configuration(self._work(Job("queues", text, most, file, self._limit_s()), threading.Event()))
 
@@ -107,7 +108,7 @@ class Checks:
             raise
 
     def close(self) -> None:
-        """Kill all checking processes, and start no more."""
+        """Kill all checking processes, and start no further ones."""
         with self._lock:
             self._closed = True
             for process in self._busy:
@@ -139,10 +140,11 @@ class Checks:
         return answer or _failed(job, f"took longer than {job.seconds:g} s to check, or too much memory")
 
     def _process(self, given_up: threading.Event) -> _Process | None:
-        """A process that is free, or a new one; None where nobody waits for it any more."""
+        """Return an idle process, or a new one; None if the caller has given up or the service has ended."""
         with self._lock:
             process = self._idle.pop() if self._idle else None
         process = process or _Process()
+        # Starting took time, without the lock: `close` may have run, or the caller may have given up, meanwhile.
         with self._lock:
             process.given_up = given_up
             self._busy.add(process)
@@ -153,7 +155,7 @@ class Checks:
         return None
 
     def _keep(self, process: _Process) -> None:
-        """Its job is done: another one may have it, for a while."""
+        """Keep a process whose job is done for `idle_s` seconds, unless it failed or the service has ended."""
         with self._lock:
             self._busy.discard(process)
             process.given_up = None
@@ -167,7 +169,7 @@ class Checks:
         process.end()
 
     def _retire(self, idle_s: float) -> None:
-        """End those that have had no job for so long."""
+        """End the processes that have had no job for `idle_s` seconds."""
         with self._lock:
             last = time.monotonic() - idle_s
             gone = [process for process in self._idle if process.idle_since <= last]
@@ -177,7 +179,7 @@ class Checks:
 
 
 class _Process:
-    """A process that does jobs; after one that failed it is at its end."""
+    """A process that runs jobs, until one fails."""
 
     def __init__(self) -> None:
         if not sys.executable:
@@ -193,10 +195,10 @@ class _Process:
         self.alive = True
         self.idle_since = 0.0
         self.given_up: threading.Event | None = None
-        """Of the one who waits for its job."""
+        """Set when the caller no longer waits for the job under way."""
 
     def do(self, job: Job) -> Found | None:
-        """The result of a job; None if the process ended before, or had too little memory."""
+        """Run a job and return its result; None if the process was killed, or ran out of memory."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -209,15 +211,15 @@ class _Process:
         return None if answer is None else cast("Answer", answer).found
 
     def kill(self) -> None:
-        """End it, whatever it does; whoever waits for its answer gets none."""
+        """Kill the process at once; a thread that waits for its answer gets None."""
         self.alive = False
         self._process.kill()
 
     def end(self) -> None:
-        """End it, and leave nothing of it behind; by the thread that used it last."""
+        """Kill the process, close its pipes and reap it. Only the thread that used it last may call this."""
         self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # what could not be sent
+            with contextlib.suppress(OSError):  # from flushing what could not be sent
                 if pipe is not None:
                     pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,8 +1,8 @@
-"""Queue configurations are read elsewhere (`checks`), and found ready where the scheduler wants them.
+"""A cache of queue configurations that were read outside the loop (`checks`), before the scheduler asks for them.
 
-Reading thousands of queues takes seconds; the loop must not wait for it. So whoever is about to hand a configuration to
-the scheduler has it prepared first (`Prepared.prepare`); the scheduler asks for the meaning of the text
-(`Prepared.read`, in place of `licorne.config.load`), and it is there. Short texts are read on the spot.
+Reading thousands of queues takes seconds, for which the loop must not stop. A caller that is about to pass a
+configuration to the scheduler first awaits `Prepared.prepare`. The scheduler, whose calls cannot wait, then reads the
+text by `Prepared.read`, in place of `licorne.config.load`, and gets the prepared result. Short texts are read at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Found = Configuration | ConfigError
 
 
 class Prepared:
-    """Configurations that have been read, by `checks`. `most`: how many queues one may have, as it is now."""
+    """Configurations that `checks` has read. `most`: the current limit on the queues of a configuration."""
 
     def __init__(self, most: Callable[[], int], checks: Checks) -> None:
         self._most = most
@@ -29,14 +29,14 @@ class Prepared:
         self._lately: dict[tuple[str, int], Found] = {}
 
     def pin(self, configurations: Iterable[Configuration]) -> None:
-        """Keep these, which many will want, and no others."""
+        """Keep these configurations for good (those of the policy groups), in place of the ones pinned before."""
         self._pinned = {found.text: found for found in configurations}
 
     def read(self, text: str) -> Configuration:
-        """What a text means; at once, if it was prepared.
+        """Return the configuration in a text; without delay, if it was prepared.
 
         Raises:
-            ConfigError: it is refused.
+            ConfigError: the configuration is refused.
         """
         found = self._pinned.get(text) or self._lately.get((text, self._most()))
         if found is None:
@@ -46,7 +46,11 @@ class Prepared:
         return found
 
     async def prepare(self, text: str) -> None:
-        """Have a text read, unless that is done. It is ready when this returns, and until the loop turns."""
+        """Read a text outside the loop, unless its result is cached.
+
+        When this returns the result is ready, and stays so until the loop turns. Later it may have been dropped, for
+        only the last `KEPT` results are kept.
+        """
         most = self._most()
         known = self._lately.get((text, most))
         if is_short(text) or text in self._pinned or (known is not None and not _unknown(known)):
@@ -62,7 +66,7 @@ class Prepared:
 
 
 def _unknown(found: Found) -> bool:
-    """Could the text not be read, so that nobody knows whether it is legal?"""
+    """Whether the check did not finish, so that it is not known whether the text is legal."""
     return isinstance(found, ConfigError) and found.problems[0].rule == CHECK_ENDED
 
 

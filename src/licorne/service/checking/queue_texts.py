@@ -1,4 +1,4 @@
-"""Queue configurations of a service: as in `licorne.config`, with this service's limit on the number of queues."""
+"""Reading the queue configurations of a service: by `licorne.config`, and with the service's limit on queues."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from licorne.config.model import QueueConfig
 from licorne.core.partition import Partition, PlacementConfigError
 
 SHORT = 2_000
-"""Characters of a text that is read on the spot: some ten queues, a few milliseconds; unless it has anchors, with which
-a short text may say much."""
+"""Characters of a text that is read at once: some ten queues, a few milliseconds. A text with YAML anchors is never
+short, for with these a few characters may stand for many queues."""
 
 
 def is_short(text: str) -> bool:
-    """Is a text read in a few milliseconds, whatever it says?"""
+    """Whether a text is read in a few milliseconds, whatever its content."""
     return len(text) <= SHORT and "&" not in text
 
 
 def count_queues(configuration: Configuration) -> int:
-    """How many queues there are, roots included."""
+    """Count the queues of all partitions, roots included."""
     left: list[QueueConfig] = [partition.root for partition in configuration.partitions]
     count = 0
     while left:
@@ -28,10 +28,10 @@ def count_queues(configuration: Configuration) -> int:
 
 
 def read_counted(text: str, most: int, *, file: str = "<config>") -> Configuration:
-    """Read a configuration of at most so many queues.
+    """Read a configuration of at most `most` queues.
 
     Raises:
-        ConfigError: it is refused.
+        ConfigError: the configuration is refused.
     """
     found = load(text, file=file)
     too_many = fault_of_count(found, most, file)
@@ -41,17 +41,17 @@ def read_counted(text: str, most: int, *, file: str = "<config>") -> Configurati
 
 
 def fault_of_count(configuration: Configuration, most: int, file: str) -> Problem | None:
-    """What is wrong with a configuration of more queues than this; None if it has no more."""
+    """Return the problem of a configuration with more than `most` queues; None if it has no more."""
     count = count_queues(configuration)
     message = f"has {count} queues, and at most {most} are allowed"
     return Problem(file, 1, 1, "", "", "queues-too-many", message) if count > most else None
 
 
 def read_queues(text: str, most: int, *, file: str = "<config>") -> Configuration:
-    """The same, and check whatever else could keep it from being applied.
+    """Read a configuration of at most `most` queues, and check also that the core can apply it.
 
     Raises:
-        ConfigError: it is refused.
+        ConfigError: the configuration is refused.
     """
     found = read_counted(text, most, file=file)
     for index, partition in enumerate(found.partitions):

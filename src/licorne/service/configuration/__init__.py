@@ -1,14 +1,14 @@
-"""What `licorne serve` may be told, where each value comes from, and what happens when it changes.
+"""The settings of `licorne serve`: where each value comes from, and what happens when it changes.
 
-table       every setting: its key, option, type, default, and when a change takes effect; the single truth of these,
-            with `licorne.core.base.setting_table`, where those stand that any program may give the scheduler
-files       the settings file: flat keys, a ConfigMap of Kubernetes, or a folder with a file for each key
-values      the values of all sources, the strongest of each key, with their origins
-queues      the queue configurations, and which resource manager gets which
-loaded      all of it read and checked, at the start and again
-building    what the values mean to the parts of the service
-changes     looks after the files while the service runs, and applies what has changed
+changes     watches the files while the service runs, and applies what has changed
+building    makes the objects of the service (limits, security, REST) from the values
 show        `--print-config`
+loaded      reads and checks all of it, at the start and when a file has changed
+queues      the queue configurations, and which resource manager gets which
+values      merges all sources: for each key the strongest value, with its origin
+files       the settings file: flat keys, a ConfigMap of Kubernetes, or a folder with a file for each key
+table       every setting: its key, option, type, default, and when a change takes effect; the only place for these,
+            with `licorne.core.base.setting_table`, which has the settings that any program may give the scheduler
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the values mean to the parts of the service: limits, security, REST, levels of the log."""
+"""Making the objects of the service from the values of settings: limits, security, REST, levels of the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .values import Values
 
 
 def service_settings(values: Values) -> ServiceSettings:
-    """Limits and times."""
+    """Make the limits and times of the service."""
     return ServiceSettings(
         rm_timeout_s=values.get("licorne.rm-timeout"),
         message_bytes=values.get("licorne.max-message"),
@@ -32,13 +32,13 @@ def service_settings(values: Values) -> ServiceSettings:
 
 
 def group_settings(values: Values) -> GroupSettings:
-    """How groups of users are found; raises SettingError for what does not go together."""
+    """Make the settings of group lookups; raises SettingError if resolver and table contradict each other."""
     table = values.get("licorne.group-table")
     return GroupSettings(resolver=values.get("licorne.group-resolver"), table=Path(table) if table else None)
 
 
 def security(values: Values) -> Security:
-    """Who may speak to it by gRPC; reads the files.
+    """Make TLS and token of gRPC; reads their files.
 
     Raises:
         SettingError: a file that cannot be read, is empty, or holds no token.
@@ -53,7 +53,11 @@ def security(values: Values) -> Security:
 
 
 def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
-    """REST: where and for whom; None for no REST. Reads the files; raises as `security`."""
+    """Make addresses and access of REST; None: no REST. Reads the files of tokens.
+
+    Raises:
+        SettingError: a file that cannot be read, or holds no token.
+    """
     addresses = values.get("licorne.rest") if addresses is None else addresses
     if not addresses:
         return None
@@ -70,7 +74,7 @@ def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
 
 
 def set_levels(levels: Levels, values: Values) -> None:
-    """Give the loggers their levels."""
+    """Set the levels of the loggers."""
     levels.set(values.get("log.level"), {name: value.parsed for name, value in values.many("log.", ".level").items()})
 
 
@@ -79,7 +83,7 @@ def _bytes(values: Values, key: str, what: str) -> bytes:
     if not name:
         return b""
     found = read_bounded(Path(name), what).encode()
-    if not found.strip():  # as it may be while a certificate is renewed; without it there would be no TLS
+    if not found.strip():  # as may happen while a certificate is renewed; accepting it would switch TLS off
         raise SettingError(f"{name}: is empty; give {what}")
     return found
 

@@ -1,11 +1,13 @@
-"""Looks after the files while the service runs: what has changed is read in a thread, checked whole, and applied on the loop.
+"""Watching the files of settings and queue configurations while the service runs, and applying their changes.
 
-Files are looked at once a second (`os.stat`, in a thread; a swapped symbolic link of Kubernetes is another file). One
-that has changed is read when it was the same twice, so that no half of a file is taken. SIGHUP reads all of them at once.
+Changed files are read in a thread, checked as a whole, and applied on the loop. The files are checked once a second
+(`os.stat`, in a thread; when Kubernetes swaps its symbolic link, the inode changes). A changed file is read when two
+checks in a row find it equal, so that a file which is just being written is not read half. SIGHUP reads all files at
+once.
 
-A configuration that a resource manager brought itself is its own, and no file changes it. One that REST has set holds
-until the next change of the file. What is refused, or has vanished, leaves the old one in force. Each way ends in a line
-of the log, which names line, column and rule, and never a value of a queue configuration.
+A configuration that a resource manager brought itself is never changed by a file. One that REST has set holds until the
+file changes next. If a file is refused or has vanished, the old configuration stays in force. Each outcome is a line in
+the log, which names line, column and rule, but no value of a queue configuration.
 """
 
 from __future__ import annotations
@@ -35,12 +37,14 @@ INTERVAL_S = 1.0
 
 
 class Changes:
-    """What changes while a service runs.
+    """The task that watches the files of a service and applies their changes.
 
     Parameters:
-        loaded: what it was started with; `groups`: the policy groups that it was given.
-        levels: of the log.
-        interval_s: between two looks at the files.
+        service: the service to be changed.
+        loaded: the settings and queue configurations with which it was started.
+        groups: the policy groups that its scheduler uses.
+        levels: the levels of the log.
+        interval_s: seconds between two checks of the files.
         load: reads everything again (`load_again`).
     """
 
@@ -63,18 +67,18 @@ class Changes:
         self._interval_s = interval_s
         self._load = load
         self._asked = asyncio.Event()
-        self._files = Threads(1, "licorne-files")  # a file system that hangs does not keep the service from ending
+        self._files = Threads(1, "licorne-files")  # of its own: a file system may hang
         service.prepared.pin(source.configuration for source in loaded.sources.values())
         for warning in loaded.values.warnings:
             self._log.warning("setting ignored", reason=warning)
 
     def again(self) -> None:
-        """Read everything again, now (SIGHUP)."""
+        """Read everything again at once (SIGHUP)."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Look after the files until cancelled."""
-        taken = pending = self.loaded.marks  # as they were before they were read
+        """Watch the files until cancelled."""
+        taken = pending = self.loaded.marks  # taken before the first reading, so a change during it is not missed
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._interval_s if self._watching() else None):
@@ -98,7 +102,7 @@ class Changes:
         return await self._files.run(lambda: {file: mark(file) for file in files}) if files else {}
 
     async def look(self) -> None:
-        """Read everything, and apply what has changed."""
+        """Read everything again, and apply what has changed."""
         old = self.loaded
         new = await self._files.run(partial(self._load, old, self._service.checks.read_queues))
         for refusal in new.refused:
@@ -120,7 +124,7 @@ class Changes:
         await self._reload(old, new, resettled=new.values.texts() != old.values.texts())
 
     def _take_settings(self, old: Loaded, new: Loaded) -> list[str]:
-        """Apply the settings that take effect without a restart; which keys have changed."""
+        """Apply the settings that take effect without a restart. Returns the keys that have changed."""
         before, after = old.values, new.values
         keys = after.changed(before)
         for warning in after.warnings:
@@ -157,7 +161,10 @@ class Changes:
         self._service.sessions.wake.set()
 
     def _group(self, session: Session) -> str | None:
-        """Under which name its configuration is; None if it has one of its own."""
+        """Return the policy group, or `EVERYBODY`, whose configuration a session has.
+
+        None if it brought its own, or has the built-in one.
+        """
         if session.request.config:
             return None
         name = session.request.policy_group
@@ -170,10 +177,10 @@ class Changes:
         own = before is not None and manager.configuration.text != before
         try:
             self._service.api.reload_configuration(session.rm_id)
-        except ConfigurationError:  # its own settings and these don't go together
+        except ConfigurationError:  # it contradicts the settings that the registration brought
             session.log.warning("configuration refused, the old one stays", file=label)
             return
-        except Exception:  # a bug of the core: what it knows of this resource manager is not to be trusted any more
+        except Exception:  # a bug of the core, whose state of this resource manager can no longer be trusted
             session.log.exception("a configuration could not be applied", file=label)
             self._service.sessions.stop(session, "an internal error", resync=True)
             return
@@ -182,7 +189,7 @@ class Changes:
             session.log.warning("a configuration that REST had set is replaced by that of the file", file=label)
 
     def _settle(self, session: Session) -> None:
-        """Other settings, the same configuration."""
+        """Apply changed scheduler settings to a session, by loading its unchanged configuration again."""
         api, rm_id = self._service.api, session.rm_id
         text = api.cluster.managers[rm_id].configuration.text
         try:

@@ -1,8 +1,8 @@
-"""The settings file: a YAML mapping of keys and texts, a ConfigMap of Kubernetes as a manifest, or mounted as a folder.
+"""Reading the settings file: a YAML mapping of keys to texts, a manifest of a Kubernetes ConfigMap, or a folder of one.
 
-What a ConfigMap has under `binaryData` counts where the key ends with `.gz`: it is gunzipped, the ending is left out,
-and it goes before `data` (docs/spec/config.md, section 12). A folder has a file for each key; names that begin with a
-dot are those of Kubernetes itself.
+Under `binaryData` of a ConfigMap only keys that end with `.gz` count: the value is gunzipped, the ending is removed
+from the key, and the value replaces one under `data` (docs/spec/config.md, section 12). The folder in which Kubernetes
+mounts a ConfigMap has a file for each key; names that begin with a dot belong to Kubernetes itself, and are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Mark = tuple[object, ...]
 
 
 def mark(path: Path) -> Mark:
-    """What tells that a file, or what is in a folder, has changed; empty if it is not there."""
+    """Return a value that changes when a file, or a file in a folder, does; empty if there is none."""
     try:
         if path.is_dir():
             return tuple((file.name, mark(file)) for file in sorted(path.iterdir()) if not file.name.startswith("."))
@@ -39,7 +39,7 @@ def mark(path: Path) -> Mark:
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A key, its text, and where it stands."""
+    """A key, its text, and its origin, such as FILE:LINE."""
 
     key: str
     text: str
@@ -47,10 +47,10 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def read_bounded(path: Path, what: str) -> str:
-    """The text of a file.
+    """Read a text file. `what` names its expected content in errors.
 
     Raises:
-        SettingError: there is no such file, it cannot be read, is too large, or no text.
+        SettingError: there is no such file, it cannot be read, is too large, or is not UTF-8.
     """
     return _decoded(path, _bytes_of(path, what), what)
 
@@ -79,10 +79,10 @@ def _decoded(path: Path | str, data: bytes, what: str) -> str:
 
 
 def read_settings_file(path: Path) -> list[Entry]:
-    """What a settings file, or a folder, says; later entries of a key go before earlier ones.
+    """Read the entries of a settings file or folder; a later entry of a key replaces an earlier one.
 
     Raises:
-        SettingError: it cannot be read, or is none of the three forms; the text names file, line and column.
+        SettingError: it cannot be read, or has none of the three forms; the text names file, line and column.
     """
     if path.is_dir():
         return _folder(path)
@@ -111,7 +111,7 @@ def read_settings_file(path: Path) -> list[Entry]:
 
 
 def _pairs(path: Path, node: YamlNode) -> Iterator[tuple[YamlNode, YamlNode]]:
-    """The keys and values of a mapping; nothing is one without any."""
+    """List the keys and values of a mapping; an empty node counts as an empty mapping."""
     node = behind(node)
     if node.kind == "scalar" and node.plain and node.text in ("", "null", "~"):
         return
@@ -148,10 +148,10 @@ def _unpacked(path: Path, key: YamlNode, value: YamlNode) -> Entry:
 
 
 def gunzip(packed: bytes) -> bytes:
-    """Unpack a whole gzip file of one member.
+    """Unpack a complete gzip file of one member.
 
     Raises:
-        ValueError, zlib.error: it is none, or holds more than 4 MiB.
+        ValueError, zlib.error: the bytes are no such file, or it holds more than `MAX_BYTES` (4 MiB).
     """
     unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
     data = unpacking.decompress(packed, MAX_BYTES + 1)

@@ -1,9 +1,10 @@
-"""Everything that the service is told, read and checked as a whole: at the start, and again when a file has changed.
+"""Reading and checking all settings and queue configurations: at the start, and again when a file has changed.
 
-At the start any fault ends it. Later each file stands for itself: a fault in one keeps what that file said before, and
-what the others say takes effect. Settings that take effect at restart keep their values until then.
+At the start any error ends the service. Later each file counts for itself: an error in one keeps the old values of that
+file, and the new values of the other files take effect. Settings that take effect at restart keep their values until
+then.
 
-All of this reads files and parses them, which may take seconds: it belongs in a thread.
+These functions read and parse files, which may take seconds, so they are called in a thread.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from .values import Given, SettingValue, Values, read_values
 
 
 class Read(Protocol):
-    """Makes a configuration of a text: see `licorne.service.checking.queue_texts.read_queues`."""
+    """The type of a function that reads a configuration: see `licorne.service.checking.queue_texts.read_queues`."""
 
     def __call__(self, text: str, most: int, *, file: str) -> Configuration:
-        """What the text means; raises ConfigError."""
+        """Read a configuration of at most `most` queues; raises ConfigError."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A file, or a part of it, that is not taken, and why. `fields`: what a log may say of it."""
+    """A file, or a part of one, that is refused, and why. `fields`: what a log may show of the reason."""
 
     label: str
     text: str
@@ -40,9 +41,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings and queue configurations. `refused`: what was to be taken and could not, so that the old one stays.
+    """All settings and queue configurations.
 
-    `restart`: keys that have changed, and take effect at restart. `marks`: of the files, before they were read.
+    `refused`: files or parts that could not be accepted, so that their old values stay. `restart`: keys that have
+    changed, and take effect at restart. `marks`: those of the files, taken before the files were read.
     """
 
     given: Given
@@ -53,13 +55,13 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     marks: dict[Path, Mark] = {}
 
     def files(self) -> list[Path]:
-        """The files to be watched."""
+        """Return the files to be watched."""
         found = [] if self.given.file is None else [self.given.file]
         return found + [source.path for source in self.sources.values() if source.path is not None]
 
 
 def load_all(given: Given) -> Loaded:
-    """Read and check everything.
+    """Read and check all settings and queue configurations, at the start of the service.
 
     Raises:
         SettingError: a setting, a file or a queue configuration that is refused; the text names the place and the rule.
@@ -75,7 +77,7 @@ def load_all(given: Given) -> Loaded:
 
 
 def load_again(old: Loaded, read: Read = read_queues) -> Loaded:
-    """Read everything again; what is refused stays as it was. `read` makes a configuration of a text, as `read_queues`."""
+    """Read everything again. Files that are refused keep their old values. `read`: reads one queue configuration."""
     refused: list[Refusal] = []
     restart: list[str] = []
     values = old.values
@@ -114,7 +116,7 @@ def _read(given: Given) -> Values:
 
 
 def _kept(new: Values, old: Values) -> tuple[Values, list[str]]:
-    """The new values, but the old ones of what takes effect at restart; and which of these have changed."""
+    """Return the new values, with the old ones of settings that take effect at restart, and which of those changed."""
     merged: dict[str, SettingValue] = dict(new.by_key)
     changed = []
     for key, value in old.by_key.items():
@@ -122,6 +124,7 @@ def _kept(new: Values, old: Values) -> tuple[Values, list[str]]:
             if merged[key].parsed != value.parsed:
                 changed.append(key)
             merged[key] = value
+    # With hot refresh off, files are read only at SIGHUP, and such a reading must not turn it on.
     hot = "service.enableConfigHotRefresh"
     if not old.get(hot):
         merged[hot] = old.by_key[hot]
@@ -132,7 +135,10 @@ _Wanted = tuple[str, str, Path | None, str]
 
 
 def _wanted(values: Values, *, files: bool) -> Iterator[_Wanted]:
-    """The queue configurations that are to be there: name, label, path and text. Those of files of their own come last."""
+    """List the queue configurations that the settings name: name, label, path and text.
+
+    Those in files of their own come last, so that they replace those of the same name in the settings file.
+    """
     own = values.get("service.policyGroup")
     named: dict[str, str] = values.get("licorne.policy-group") or {}
     everybody: str = values.get("licorne.config")
@@ -149,7 +155,7 @@ def _wanted(values: Values, *, files: bool) -> Iterator[_Wanted]:
 
 
 def _known(sources: dict[str, Source], label: str, text: str) -> Source | None:
-    """The same, if it was read under another name: that of everybody also has the name of its group."""
+    """Return a source that was read under another name; the one for everybody may also be that of a policy group."""
     return next((one for one in sources.values() if one.label == label and one.text == text), None)
 
 
@@ -168,10 +174,12 @@ class _RefusedError(Exception):
 
 
 def _again(label: str, path: Path | None, text: str, most: int, old: Source | None, read: Read) -> Source:
-    """A configuration that may have changed; one without partitions is legal, and surely not meant.
+    """Read a queue configuration that may have changed.
+
+    One without partitions is refused: it is legal, but hardly what was meant.
 
     Raises:
-        _RefusedError: it is not taken.
+        _RefusedError: the configuration is refused.
     """
     if old is not None and old.text == text and old.path == path:
         return old

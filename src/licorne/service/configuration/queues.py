@@ -1,8 +1,8 @@
 """The queue configurations that the service holds, and which resource manager gets which.
 
-A resource manager that brings a configuration has its own. Else it gets that of the policy group which its registration
-names; where there is none of this name, that of everybody: `--config`, else `<service.policyGroup>.yaml` of the
-settings file; else the built-in one.
+A resource manager uses the first of these that exists: the configuration that its registration brings; that of the
+policy group which the registration names; the one for everybody (`--config`, or else `<service.policyGroup>.yaml` of
+the settings file); the built-in one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Group = tuple[str, Mapping[str, str]]
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A queue configuration: where it stands, its text and what it means. `path`: None if it is in the settings file."""
+    """A queue configuration and its origin. `label`: the origin in messages; `path`: None if in the settings file."""
 
     label: str
     path: Path | None
@@ -28,12 +28,15 @@ class Source(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As it was written."""
+        """The text of the configuration, as it was written."""
         return self.configuration.text
 
 
 class Groups(UserDict[str, Group]):
-    """Policy groups as the scheduler wants them; where there is a configuration for everybody, each other name means it."""
+    """The policy groups, as the mapping that the scheduler takes.
+
+    If there is a configuration for everybody, a lookup by an unknown name finds that one.
+    """
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         super().__init__()
@@ -41,16 +44,16 @@ class Groups(UserDict[str, Group]):
         self.replace(sources)
 
     def replace(self, sources: Mapping[str, Source]) -> None:
-        """From now on these; the name `EVERYBODY` is that of the rest."""
+        """Replace all configurations. The name `EVERYBODY` is that of the one for all other names."""
         self.sources = dict(sources)
         self.data = {name: (source.text, {}) for name, source in sources.items() if name != EVERYBODY}
 
     def source(self, name: str) -> Source | None:
-        """Where the configuration stands that a policy group's name means."""
+        """Return the source of the configuration that a policy group's name stands for; None if there is none."""
         return self.sources.get(name or EVERYBODY, self.sources.get(EVERYBODY))
 
     def get(self, key: str, default: Group | None = None) -> Group | None:  # type: ignore[override]
-        """The configuration that a policy group's name means."""
+        """Return the configuration that a policy group's name stands for, with its (no) extra settings."""
         source = self.source(key)
         return default if source is None else (source.text, {})
 

@@ -1,4 +1,4 @@
-"""`--print-config`, and the page of all settings: every setting with its value, where it comes from, and when a change takes effect."""
+"""`--print-config` and the page of all settings: for each its value, its origin, and when a change takes effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .values import SettingValue
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A line of it. A secret is shown as `set`; `source`: `default`, FILE:LINE, `environment NAME` or `option --NAME`."""
+    """One setting as it is printed; the value of a secret is shown as `set`.
+
+    `source`: `default`, FILE:LINE, `environment NAME` or `option --NAME`.
+    """
 
     key: str
     value: str
@@ -22,7 +25,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def shown(loaded: Loaded) -> list[Shown]:
-    """All settings, in the order of the table; those that stand for many keys as far as they were given."""
+    """Return all settings in the order of the table; those with a pattern for a key only where given."""
     values = list(loaded.values.by_key.values())
     return [_shown(value) for setting in SETTINGS for value in values if value.setting is setting]
 
@@ -33,7 +36,7 @@ def _shown(value: SettingValue) -> Shown:
 
 
 def lines(loaded: Loaded) -> Iterator[str]:
-    """The same as a table for people."""
+    """Yield the lines of a table of all settings, for people, and below it ignored values and queue configurations."""
     rows = [Shown("setting", "value", "from", "changes take effect"), *shown(loaded)]
     texts = [(row.key, row.value or "-", row.source, row.applies) for row in rows]
     widths = [max(len(row[column]) for row in texts) for column in range(3)]
@@ -65,7 +68,7 @@ Made from the table in `src/licorne/service/configuration/table.py` by `docs/gen
 
 
 def settings_page() -> str:
-    """The table of all settings, in Markdown."""
+    """Return the page of all settings, in Markdown."""
     rows = (
         f"| `{one.key}` | {one.kind.name} | {f'`{one.default}`' if one.default else '–'} | {one.applies} | {one.what} | "
         f"{f'`--{one.option}`' if one.option else '–'} | {f'`{one.environment}`' if one.environment else '–'} |\n"

@@ -1,11 +1,12 @@
-"""Every setting of `licorne serve`: its own, and those that any program may give the scheduler, each once.
+"""The table of all settings of `licorne serve`: those of the service, and those of the scheduler.
 
-The latter stand in `licorne.core.base.setting_table`, where the library finds them too; the service's own begin with `licorne.`.
-All that is said of a setting anywhere comes from these two. A key with `<name>` in it stands for any number of keys.
+The keys of the service's own settings begin with `licorne.`. The scheduler's settings, which any program may give it,
+are in `licorne.core.base.setting_table`, where the library finds them too. Options, checks, `--print-config` and the
+page of settings are all made from these two tables. A key with `<name>` in it stands for any number of keys.
 
-In the environment a key is in capitals, with `_` between its words, behind `LICORNE_`: `event.maxStreams` is
-`LICORNE_EVENT_MAX_STREAMS`, `licorne.rm-timeout` is `LICORNE_RM_TIMEOUT`. On the command line a setting has an option of
-its own, or is given by `--setting KEY=VALUE`.
+The environment variable of a key is `LICORNE_` and the key in capitals, with `_` between its words: `event.maxStreams`
+is `LICORNE_EVENT_MAX_STREAMS`, `licorne.rm-timeout` is `LICORNE_RM_TIMEOUT`. On the command line a setting has an
+option of its own, or is given by `--setting KEY=VALUE`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from licorne.service.settings import ServiceSettings
 from licorne.si.rpc import DEFAULT_ADDRESS
 
 DISABLE_RESERVATION = "DISABLE_RESERVATION"
-"""The one variable of the original; true means `reservation.enabled: false`."""
+"""The one environment variable of yunikorn-core that is read; true means `reservation.enabled: false`."""
 
 _D = ServiceSettings()
 

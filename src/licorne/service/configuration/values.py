@@ -1,8 +1,8 @@
-"""The values of all sources, the strongest of each key, with their origins.
+"""Merging the sources of settings: for each key the value of the strongest source, with its origin.
 
-From weak to strong: the default, the settings file, the environment, the command line. An unknown key is a fault in the
-file and on the command line. In the environment other programs have names too; there a name that is nearly one of ours
-is only a warning.
+From weak to strong: the default, the settings file, the environment, the command line. An unknown key is an error in
+the file and on the command line. The environment also has the variables of other programs; there a name that is close
+to that of a setting is only a warning.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .table import BY_ENVIRONMENT, DISABLE_RESERVATION, ENVIRONMENT, SETTINGS, S
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process was started with.
+    """The sources with which the process was started.
 
-    `options`: texts by keys, of options that were given; `settings`: those of `--setting`; `environment`: its variables;
-    `file`: the settings file or folder.
+    `options`: texts by key, of options on the command line; `settings`: texts by key, of `--setting`; `environment`:
+    the environment variables; `file`: the settings file or folder.
     """
 
     options: Mapping[str, str] = {}
@@ -35,7 +35,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingValue(msgspec.Struct, frozen=True):
-    """What a setting is: its key, its text and what that means, and where it comes from. `given`: not the default."""
+    """The value of a setting: its key, its text, the parsed text, and its origin. `given`: not the default."""
 
     setting: Setting
     key: str
@@ -46,19 +46,19 @@ class SettingValue(msgspec.Struct, frozen=True):
 
 
 class Values:
-    """The values of all settings by key; those that stand for many keys only where they were given."""
+    """The values of all settings by key; a setting with a pattern for its key (`log.<name>.level`) only where given."""
 
     def __init__(self, values: Mapping[str, SettingValue], warnings: Iterable[str] = ()) -> None:
         self.by_key = dict(values)
         self.warnings = list(warnings)
-        """What was said and does not count, in words for a log."""
+        """Texts for a log, about values that are ignored."""
 
     def get(self, key: str) -> Any:
-        """What a setting means."""
+        """Return the parsed value of a setting."""
         return self.by_key[key].parsed
 
     def many(self, before: str, after: str = "") -> dict[str, SettingValue]:
-        """The values of a setting that stands for many keys, by what is between `before` and `after`."""
+        """Return the values of a setting whose key is a pattern, by the part between `before` and `after`."""
         pattern = next(
             one for one in SETTINGS if "<" in one.key and one.key.startswith(before) and one.key.endswith(after)
         )
@@ -69,12 +69,12 @@ class Values:
         }
 
     def paths(self) -> list[Path]:
-        """The files with queue configurations."""
+        """Return the files with queue configurations."""
         files = [self.get("licorne.config"), *(self.get("licorne.policy-group") or {}).values()]
         return [Path(file) for file in files if file]
 
     def changed(self, before: Values) -> list[str]:
-        """The keys whose values are others than before, of settings that may change while the service runs."""
+        """Return the keys whose values differ from `before`, of settings that may change while the service runs."""
         found = []
         for key in sorted(self.by_key.keys() | before.by_key.keys()):
             new, old = self.by_key.get(key), before.by_key.get(key)
@@ -86,16 +86,16 @@ class Values:
         return found
 
     def texts(self) -> dict[str, str]:
-        """The settings that the scheduler reads itself, as far as they were given."""
+        """Return the texts of the settings that the scheduler reads itself, without defaults."""
         return {key: value.text for key, value in self.by_key.items() if value.setting.scheduler and value.given}
 
 
 def read_values(given: Given) -> Values:
-    """Read all sources.
+    """Read and merge all sources.
 
     Raises:
         SettingError: an unknown key, a value that does not parse (of a setting that is not lenient), a file that cannot
-            be read; a line for each fault, with its place.
+            be read; a line for each error, with its place.
     """
     warnings: list[str] = []
     entries = [] if given.file is None else read_settings_file(given.file)
@@ -141,7 +141,7 @@ def _default(setting: Setting) -> SettingValue:
 
 
 def _parsed(setting: Setting, entry: Entry) -> SettingValue | None:
-    """The value; an empty text means the default."""
+    """Parse the text of a setting; None if it is not allowed. An empty text means the default."""
     if not entry.text and not setting.secret:
         default = _default(setting) if "<" not in setting.key else None
         return None if default is None else msgspec.structs.replace(default, origin=entry.origin)

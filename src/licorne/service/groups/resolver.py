@@ -4,12 +4,12 @@
     the user is empty               the core's business
     `usergroupresolver: os`         the operating system: the primary group first; without a name, its number
     `usergroupresolver: ldap`       there is no such resolver here: the table, if there is one
-    a table                         a file (`grouptable`), where it is to serve for everybody
+    a table                         a file (`table`), if the service is set to use it for all users
     anything else                   the user's only group has the user's name; the core knows that
 
-Lookups may take long or hang, so they are made in threads, with an end, and remembered. The core never looks anything up:
-it gets messages that are complete, or that say why they are not, and rejects these. A program that embeds the scheduler
-does the same by itself:
+Lookups may take long or hang, so they are made in threads, with a timeout, and their answers are cached. The core never
+looks groups up: it gets messages that name them, or that say why they could not be found, and rejects the latter. A
+program that embeds the scheduler fills in the groups by itself:
 
     resolver = Resolver(GroupSettings(resolver="os"))
     message.groups = resolver.groups_of(message.user)
@@ -42,7 +42,7 @@ Way = Literal["none", "os", "table", "ldap"]
 Answer = tuple[str, ...] | GroupsError
 NO_LDAP = "the queue configuration wants them from ldap, which is not built in; name them in the message, or in a table"
 CLEAN_S = 60.0
-"""How often what is out of date is forgotten (section 12.1)."""
+"""How often expired answers are removed from the cache (section 12.1)."""
 Wanted = list[tuple[AddApplication, Way]]
 NAME_CHARS = 256
 """The longest name that is looked up."""
@@ -55,10 +55,10 @@ AT_ONCE = 64
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How groups are found.
 
-    `resolver`: `config`: as the partition's queue configuration says; `none`, `os`, `table`: that, whatever it says.
-    `table`: the file; with `config` it stands in for `ldap`. `positive_s`, `negative_s`: how long an answer or a failure
-    is remembered, in seconds; `capacity`: how many of them. `timeout_s`: how long a lookup may take. `threads`: how many
-    are made at once.
+    `resolver`: `config`: as the partition's queue configuration says; `none`, `os`, `table`: this one, whatever the
+    queue configuration says. `table`: the file; with `config` it stands in for `ldap`. `positive_s`, `negative_s`: how
+    long an answer or a failure is cached, in seconds; `capacity`: how many of both together. `timeout_s`: how long a
+    lookup may take, in seconds. `threads`: how many lookups run at once.
     """
 
     resolver: Choice = "config"
@@ -70,7 +70,11 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     threads: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Check that the settings agree with each other and are in range.
+
+        Raises:
+            SettingError: they do not, or are not.
+        """
         if self.resolver not in ("config", "none", "os", "table"):
             raise SettingError(f"group resolver: {self.resolver!r}: must be config, none, os or table")
         if self.resolver == "table" and self.table is None:
@@ -83,7 +87,7 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resolver:
-    """Finds groups, and remembers them for a while. `clock`: seconds; it may start anywhere.
+    """Finds the groups of users, and caches them. `clock`: seconds, from any start.
 
     Raises:
         SettingError: the table cannot be read.
@@ -103,14 +107,14 @@ class Resolver:
         self._log = log or no_log()
         path = self.settings.table
         self._table = None if path is None else Table(path, clock=clock, log=self._log)
-        self._known: dict[str, tuple[Answer, float]] = {}  # what the operating system said, until when it counts
+        self._known: dict[str, tuple[Answer, float]] = {}  # answer of the system, when it expires
         self._pending: dict[str, asyncio.Future[tuple[str, ...]]] = {}
         self._threads = Threads(self.settings.threads, "licorne-groups")
-        self._files = Threads(1, "licorne-table")  # lookups that hang do not hold it up
+        self._files = Threads(1, "licorne-table")  # separate, so that lookups that hang do not delay it
         self._cleaned = clock()
 
     def way(self, configured: str) -> Way:
-        """How groups are found in a partition whose configuration names this type of resolver."""
+        """Return how groups are found in a partition whose configuration names this type of resolver."""
         if self.settings.resolver != "config":
             return self.settings.resolver
         if configured == "ldap":
@@ -120,12 +124,12 @@ class Resolver:
     # -- one user, for programs that may wait -----------------------------------------------------------
 
     def groups_of(self, user: str, configured: str = "") -> tuple[str, ...]:
-        """The groups of a user, found in the calling thread, which may take as long as the operating system does.
+        """Find the groups of a user. This blocks the calling thread for as long as the operating system takes.
 
         `configured`: the type of resolver that the partition's configuration names (`usergroupresolver`).
 
         Raises:
-            GroupsError: they cannot be found; the text says why.
+            GroupsError: the groups cannot be found; the text says why.
         """
         way = self.way(configured)
         if way == "table" and self._table is not None:
@@ -142,7 +146,7 @@ class Resolver:
         return answer
 
     def _answer(self, way: Way, user: str) -> Answer | None:
-        """What is known without a lookup; None: nothing."""
+        """Return the answer that needs no lookup; None if there is none."""
         if len(user) > NAME_CHARS and way != "none":
             return GroupsError(_why(user, f"the name has more than {NAME_CHARS} characters"))
         if way == "os":
@@ -169,9 +173,10 @@ class Resolver:
     # -- the messages of the service ---------------------------------------------------------------------
 
     def wanted(self, partitions: Mapping[str, Partition], inputs: Sequence[Input]) -> Wanted:
-        """Complete the new applications of a message as far as is quickly done, and name the others.
+        """Fill in the groups of a message's new applications where no lookup is needed, and return the others.
 
-        These need a lookup, or there are too many of them. Mostly there are none.
+        Besides those that need a lookup, all beyond the first `INLINE` are returned, so that the loop is not blocked
+        for long. Usually the list is empty.
         """
         ways = {name: self.way(home.config.user_group_resolver) for name, home in partitions.items()}
         if all(way == "none" for way in ways.values()):
@@ -194,9 +199,10 @@ class Resolver:
         return wanted
 
     async def complete(self, wanted: Wanted) -> None:
-        """Complete those that `wanted` has named. It never fails: where a lookup does, the message says so.
+        """Fill in the groups of the applications that `wanted` returned.
 
-        To cancel it is safe; lookups under way go on, and are remembered.
+        Nothing is raised: where a lookup fails, the message says why (`groups_fault`), and the core rejects it.
+        Cancelling the call is safe; lookups under way go on, and their answers are cached.
         """
         if self._table is not None and any(way == "table" for _, way in wanted):
             look = self._files.run(self._table.refresh)
@@ -211,14 +217,14 @@ class Resolver:
         users = [user for (_, user), answer in found.items() if answer is None]
         for at in range(0, len(users), AT_ONCE):
             if not await self._look_up(users[at : at + AT_ONCE], found):
-                break  # they hang: the rest would too
+                break  # lookups hang, and further ones would too
         late = f"no answer within {self.settings.timeout_s:g} s"
         async for message, way in paced(wanted):
             answer = found[way, message.user]
             _complete(message, GroupsError(_why(message.user, late)) if answer is None else answer)
 
     async def _look_up(self, users: Sequence[str], found: dict[tuple[Way, str], Answer | None]) -> bool:
-        """Ask the operating system for these. False if not all were answered in time."""
+        """Ask the operating system for the groups of these users. Returns whether all answers came in time."""
         lookups = {user: self._pending.get(user) or self._begin(user) for user in users}
         _, late = await asyncio.wait(lookups.values(), timeout=self.settings.timeout_s)
         for user, lookup in lookups.items():
@@ -246,7 +252,7 @@ class Resolver:
             self._remember(user, _result(user, lookup))
 
     def close(self) -> None:
-        """Look nothing up any more; who waits is told that nothing was found."""
+        """End all lookups; callers that wait for one learn that no groups were found."""
         for lookup in list(self._pending.values()):
             lookup.cancel()
         self._threads.close()

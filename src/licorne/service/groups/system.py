@@ -1,7 +1,8 @@
 """The groups that the operating system knows of a user.
 
-It may ask files, LDAP, or whatever the machine is set up with. `os.getgrouplist` would hold Python's lock for as long as
-that takes, and so the whole process; the same function of the C library, called by ctypes, does not.
+The operating system may ask files, LDAP, or other sources that the machine is set up with. `os.getgrouplist` would hold
+Python's interpreter lock all that time, and so stop the whole process; the same function of the C library, called by
+ctypes, does not.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class GroupsError(LookupError):
 
 
 def os_groups(user: str) -> tuple[str, ...]:
-    """The user's groups by name, the primary one first; a group without a name by its number.
+    """Return the names of the user's groups, the primary one first; of a group without a name, its number.
 
     Source: docs/spec/config.md, section 12.1.
 
@@ -50,7 +51,7 @@ def os_groups(user: str) -> tuple[str, ...]:
 
 
 def _numbers(user: str, primary: int) -> list[int]:
-    """The numbers of a user's groups."""
+    """Return the numbers of a user's groups. The array for them grows until it is long enough, up to `MOST`."""
     ask = _getgrouplist()
     room = 64
     while True:

@@ -2,10 +2,10 @@
 
     ann: [dev, ops]
     bob: [dev]
-    eve: []            # a group of her own name, as where nothing is looked up
+    eve: []            # one group, with the name of the user, as without any resolver
 
-YAML; the order of a user's groups counts, for the first one with a limit is the one that is charged. What is read again
-is checked whole: a file that has become unreadable changes nothing.
+The file is YAML. The order of a user's groups counts: usage is charged to the first one that has a limit. A file that
+has changed is checked as a whole before it counts: while it cannot be read, or has an error, the old table stays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from licorne.daemon.regular import NoFileError, regular_bytes
 from licorne.service.settings import SettingError
 
 LOOK_S = 1.0
-"""How old what is known of the file may be."""
+"""Seconds between two looks at whether the file has changed."""
 Users = dict[str, tuple[str, ...]]
 _Stamp = tuple[int, int, int]
 
@@ -46,13 +46,13 @@ class Table:
 
     @property
     def fresh(self) -> bool:
-        """Has the file been looked at lately?"""
+        """Whether the file was checked for changes within the last `LOOK_S` seconds."""
         return self._clock() - self._looked < LOOK_S
 
     def refresh(self) -> None:
-        """Read the file again if it has changed; for a thread, since files may be slow. It never fails.
+        """Read the file again if it has changed. It may block, so it is for a thread; errors are logged, not raised.
 
-        While another thread is at it, what is known counts.
+        If another thread is reading the file, this returns at once, and the table stays as it is for now.
         """
         if self.fresh or not self._lock.acquire(blocking=False):
             return
@@ -92,10 +92,10 @@ class Table:
 
 
 def read_table(text: str, name: str = "table") -> Users:
-    """The users of a table with their groups.
+    """Parse the text of a table: the groups of each user.
 
     Raises:
-        SettingError: it is no such table; the text names line and rule.
+        SettingError: the text is no such table; the message names line and rule.
     """
     notes = Notes(name)
     root = compose(text, notes)
