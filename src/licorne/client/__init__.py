@@ -1,8 +1,8 @@
-"""A resource manager in Python over gRPC: `SchedulerClient` has the methods of `SchedulerAPI`, and calls back as it does.
+"""The client of a resource manager, over gRPC: `SchedulerClient` has the methods and the callbacks of `SchedulerAPI`.
 
-    scheduler     the client: requests, callbacks, connections that break, resync
+    scheduler     the client: requests, callbacks, reconnection, resync
     connection    one registration: its streams and their threads
-    outbox        what waits to be sent, and what it waits for
+    outbox        messages to be sent, and the answers for which each has to wait
 
 `examples/resource_manager.py` uses it; `docs/service.md` explains it.
 """

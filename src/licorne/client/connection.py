@@ -1,7 +1,8 @@
 """One registration at the scheduler: a channel, its streams, and the threads that read them.
 
-It ends when any of its streams ends; then all of it does, and what could not be sent is dropped. Who wants to go on
-registers anew.
+When any of its streams ends, the whole connection does, and messages that were not sent are dropped. A connection is
+never
+repaired: the client makes another one, with another registration, and reports everything again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .outbox import Name, Outbox, Unanswered
 
 OPTIONS = [
     ("grpc.max_receive_message_length", -1),
-    ("grpc.use_local_subchannel_pool", 1),  # a new connection, and not the memory of one that failed
+    ("grpc.use_local_subchannel_pool", 1),  # else a new channel shares the back-off of one that failed
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -36,7 +37,7 @@ Deliver = Callable[[Kind, Any], None]
 
 
 class Lost(Exception):  # noqa: N818  it is what happened
-    """The connection is lost, or was refused; `code` is gRPC's."""
+    """The connection was lost or refused; `code` is the gRPC status."""
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__(details or code.name)
@@ -74,10 +75,10 @@ class Connection:
     def open(
         self, request: v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest, timeout_s: float
     ) -> None:
-        """Register and open the streams of the request's dialect.
+        """Register, and open the streams of the request's dialect.
 
         Raises:
-            Lost: the scheduler could not be reached, or refused.
+            Lost: the scheduler could not be reached, or refused the registration or a stream.
         """
         register: Any = self._channel.unary_unary(path(REGISTER))
         try:
@@ -91,7 +92,7 @@ class Connection:
                 if (kind == "update") == in_first:
                     self._open_stream(method, kind, metadata)
             for call in self._calls.values():
-                call.initial_metadata()  # the scheduler has taken the stream
+                call.initial_metadata()  # waits until the scheduler has accepted the stream
         except grpc.RpcError as error:
             self.end(_lost(error))
             raise self.reason from None
@@ -107,7 +108,7 @@ class Connection:
     # -- work ------------------------------------------------------------------------------------------
 
     def put(self, kind: Kind, data: bytes, needs: frozenset[Name]) -> None:
-        """Send a message. Waits while too many do already, but never in a callback: its thread must go on reading."""
+        """Queue a message. Blocks while the outbox is full, except in a callback, whose thread must go on reading."""
         self.outboxes[kind].put(data, needs, wait=threading.current_thread() not in self._readers)
 
     def _read(self, kind: Kind, call: Any) -> None:
@@ -121,7 +122,7 @@ class Connection:
             self.end(Lost(grpc.StatusCode.OK, "the scheduler ended the stream"))
         except grpc.RpcError as error:
             self.end(_lost(error))
-        except Exception as error:  # noqa: BLE001  a response that cannot be read; without a reader it is over
+        except Exception as error:  # noqa: BLE001  a response that cannot be decoded, for example
             self.end(Lost(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}"))
 
     def _note_answers(self, kind: Kind, response: Any) -> None:
@@ -134,13 +135,13 @@ class Connection:
         self.unanswered.answered(answers)
 
     def lasted_s(self) -> float:
-        """Seconds since it was made."""
+        """Return the seconds since the connection was made."""
         return time.monotonic() - self._began
 
     # -- end -------------------------------------------------------------------------------------------
 
     def end(self, reason: Lost) -> None:
-        """It is over; the first reason counts."""
+        """Mark the connection as lost. If it is called more than once, the first reason counts."""
         with self._lock:
             if self.lost.is_set():
                 return
@@ -149,7 +150,7 @@ class Connection:
         self.unanswered.give_up()
 
     def goodbye(self, timeout_s: float) -> None:
-        """Close the streams in good order: the scheduler forgets the resource manager. Then end."""
+        """Close the streams in good order, after which the scheduler drops the resource manager; then disconnect."""
         for outbox in self.outboxes.values():
             outbox.close()
         for reader in self._readers:
@@ -158,7 +159,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """End, and wait until nothing is delivered any more. Not to be called from a callback."""
+        """Disconnect, and wait until no callback runs any more. Must not be called from a callback."""
         self.end(Lost(grpc.StatusCode.CANCELLED, "closed"))
         for call in self._calls.values():
             call.cancel()

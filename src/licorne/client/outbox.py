@@ -1,8 +1,8 @@
-"""What waits to be sent on one stream, and what it waits for.
+"""Queues of messages to be sent, one for each stream, with the answers for which a message has to wait.
 
-gRPC takes messages from here in a thread of its own. Messages of one stream leave in order. Between streams there is no
-order on the wire, and an ask that arrives before its application is refused; so a message may have to wait until the
-scheduler has answered for what it refers to (`Unanswered`).
+gRPC takes messages from an outbox in a thread of its own. Messages of one stream leave in order. Between streams there
+is no order on the wire, and the scheduler refuses an ask that arrives before its application; so a message waits until
+the scheduler has answered for the applications and nodes to which it refers (`Unanswered`).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections import Counter, deque
 from collections.abc import Iterable
 
 Name = tuple[str, str]
-"""What is to be answered: "application" or "node", and its id."""
+"""Identifies a new object for which an answer is due: "application" or "node", and its id."""
 
 MESSAGES_MAX = 64
-"""How many messages may wait on a stream before who sends more must wait too."""
+"""Messages queued on a stream before a further call of `put` blocks."""
 
 
 class Unanswered:
-    """New applications and nodes that were sent, and not answered yet. All outboxes of a registration share it."""
+    """New applications and nodes that were sent but not answered yet. All outboxes of a registration share one."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -27,12 +27,12 @@ class Unanswered:
         self._names: Counter[Name] = Counter()
 
     def add(self, names: Iterable[Name]) -> None:
-        """These are being sent."""
+        """Note that these are being sent."""
         with self.changed:
             self._names.update(names)
 
     def answered(self, names: Iterable[Name]) -> None:
-        """The scheduler took or refused these."""
+        """Note that the scheduler accepted or rejected these, and wake the outboxes."""
         with self.changed:
             for name in names:
                 if self._names[name] > 1:
@@ -42,23 +42,23 @@ class Unanswered:
             self.changed.notify_all()
 
     def among(self, names: Iterable[Name]) -> frozenset[Name]:
-        """Which of these are not answered."""
+        """Return those of the names that are not answered yet."""
         with self.changed:
             return frozenset(name for name in names if name in self._names) if self._names else frozenset()
 
     def give_up(self) -> None:
-        """The connection is lost: nothing will be answered, and nobody is to wait any more."""
+        """End all waiting, for the connection is lost and no answer will come."""
         with self.changed:
             self.gone = True
             self.changed.notify_all()
 
     def still(self, names: frozenset[Name]) -> bool:
-        """Is one of these not answered? To be asked with `changed` held."""
+        """Whether any of these is not answered yet. The caller holds `changed`."""
         return any(name in self._names for name in names)
 
 
 class Outbox:
-    """The messages of one stream; an iterator for gRPC."""
+    """The messages of one stream, as the iterator that gRPC reads."""
 
     def __init__(self, unanswered: Unanswered) -> None:
         self._unanswered = unanswered
@@ -67,7 +67,10 @@ class Outbox:
         self._closed = False
 
     def put(self, data: bytes, needs: frozenset[Name], *, wait: bool) -> None:
-        """Send this when its turn has come, and all that it needs is answered. Dropped if the connection is lost."""
+        """Queue a message, which is sent in its turn, when all in `needs` are answered, or dropped with the connection.
+
+        `wait`: block while `MESSAGES_MAX` messages are queued.
+        """
         with self._changed:
             while wait and len(self._messages) >= MESSAGES_MAX and not self._unanswered.gone:
                 self._changed.wait()
@@ -75,7 +78,7 @@ class Outbox:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Nothing follows what is in here."""
+        """End the stream after the queued messages."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -84,7 +87,7 @@ class Outbox:
         return self
 
     def __next__(self) -> bytes:
-        """The next message; waits for it."""
+        """Wait for the next message that may be sent, and return it; the iteration ends with the connection."""
         with self._changed:
             while not self._unanswered.gone:
                 if self._messages:

@@ -1,13 +1,15 @@
-"""`SchedulerClient`: a scheduler in another process, with the face of `SchedulerAPI`.
+"""`SchedulerClient`: the interface of `SchedulerAPI` for a scheduler in another process.
 
-It blocks as `SchedulerAPI` does and works in threads of its own, so that a plain program can use it without a loop. What
-is different from the scheduler in process:
+Its calls block, like those of `SchedulerAPI`, and it has threads of its own, so that a program can use it without an
+event loop. It differs from a scheduler in the same process in this:
 
-* Answers come when they come, not before a call returns; callbacks run in the client's threads, one at a time. They may
-  call the client.
-* Between kinds of answers (applications, allocations, nodes) there is no order, within a kind there is.
-* Connections break, and schedulers forget. A resource manager knows what really runs, and the scheduler does not; so
-  the resource manager keeps the books, and reports them again when it is told to (`resync`).
+* Answers are asynchronous: they do not come before a call returns. Callbacks run in the client's threads, one at a
+time,
+  and may call the client.
+* Between kinds of answers (applications, allocations, nodes) there is no order; within a kind there is.
+* Connections break, and a scheduler that restarts has lost its state. Only the resource manager knows what really runs;
+so
+  it keeps that state, and reports all of it when the client calls `resync`.
 """
 
 from __future__ import annotations
@@ -33,14 +35,15 @@ T = TypeVar("T")
 Registration = v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest
 Resync = Callable[["SchedulerClient"], None]
 Message = bytes | tuple[bytes, list[Name], list[Name]]
-"""What is to be sent: bytes of which nothing is known, or bytes, which names they make new, and which must be there before."""
+"""A message to be sent: bytes with unknown content, or bytes, the names that they create, and those that must exist."""
 
 ITEMS_MAX = 1000
-"""How many items (asks, nodes, applications) a message holds at most; longer requests become several messages."""
+"""Items (asks, nodes, applications) of a message, at most; a longer request is sent as several messages."""
 LATER_MAX = 10_000
-"""How many requests of other threads are kept while a resync is under way; more, and it begins anew."""
+"""Requests of other threads that are queued during a resync; beyond it the connection ends, and the resync begins
+anew."""
 GOODBYE_S = 5.0
-"""How long the scheduler has to take notice of a goodbye."""
+"""How long the client waits for the scheduler to answer a goodbye."""
 _METHODS: dict[Kind, str] = {
     "update": "recv_update_response",
     "application": "update_application",
@@ -75,10 +78,11 @@ class SchedulerClient:
     Parameters:
         address: `HOST:PORT` or `unix:PATH`.
         credentials: of gRPC, for TLS (`grpc.ssl_channel_credentials`); without, the connection is not encrypted.
-        token: what the scheduler's `--token-file` holds.
-        retry_s: how long to wait before connecting again, at first and at most; it doubles each time.
-        on_incident: takes an `Incident`, in the client's threads: a refusal that the callback does not take, an error that
-            it raised. Without it they are written to `logging.getLogger("licorne")`.
+        token: the token in the scheduler's `--token-file`; empty for none.
+        retry_s: seconds before connecting again, at first and at most; the time doubles after each failure.
+        on_incident: called with an `Incident`, in the client's threads: a refusal for which the callback has no method,
+        or
+            an error that the callback raised. Without it incidents are written to `logging.getLogger("licorne")`.
     """
 
     def __init__(
@@ -97,20 +101,20 @@ class SchedulerClient:
         self._request: Registration | None = None
         self._callback: ResourceManagerCallback | None = None
         self._resync: Resync | None = None
-        self._lock = threading.Lock()  # of what follows
+        self._lock = threading.Lock()  # guards `_request` and the next three
         self._connection: Connection | None = None
         self._later: list[tuple[Kind, list[Message]]] | None = (
-            None  # what other threads say while a resync is under way
+            None  # requests of other threads during a resync; None: no resync is under way
         )
-        self._over: str = ""  # why it is over for good
+        self._over: str = ""  # why the client is disconnected for good
         self._keeper: threading.Thread | None = None
         self._closing = threading.Event()
         self._calling = threading.Lock()  # one callback at a time
         self._incidents = Incidents(on_incident)
         self.callback_errors: list[str] = self._incidents.errors
-        """The last errors that callbacks raised (at most 100), as `SchedulerAPI` has them: they change nothing."""
+        """The last errors that callbacks raised (at most 100), as in `SchedulerAPI`. They have no other effect."""
         self.resyncs = 0
-        """How many times everything was reported again."""
+        """The number of resyncs so far."""
 
     # -- registration ----------------------------------------------------------------------------------
 
@@ -122,18 +126,19 @@ class SchedulerClient:
         resync: Resync | None = None,
         timeout_s: float = 30.0,
     ) -> v19.RegisterResourceManagerResponse | first.RegisterResourceManagerResponse:
-        """Register; the dialect is that of the request. Once for each client.
+        """Register a resource manager, in the dialect of the request. A client registers once.
 
-        `resync(client)` is called when the client has registered again after its connection was lost, or when the
-        scheduler asked for it. It reports everything by `update_*`: nodes, applications, allocations that run (with their
-        node) and asks that wait. Before it is called, all callbacks of the lost connection have returned. While it
-        runs, what other threads hand in waits, and follows what it reported. Without it a lost connection is the end.
+        `resync(client)` is called when the client has registered again, because its connection was lost or the
+        scheduler asked for it. It must report everything by `update_*`: nodes, applications, running allocations (with
+        their node) and pending asks. Before it is called, all callbacks of the lost connection have returned. Requests
+        that other threads make while it runs are queued, and sent after its own. Without `resync` a lost connection is
+        final.
 
         Raises:
-            RegistrationError: refused; the text is the scheduler's.
-            SchedulerUnreachableError: no answer within `timeout_s`.
-            DisconnectedError: the client is closed.
-            RequestError: no such request, or a callback that is none.
+            RegistrationError: the scheduler refused; the text is the scheduler's.
+            SchedulerUnreachableError: there was no answer within `timeout_s`.
+            DisconnectedError: the client is closed, or has registered before.
+            RequestError: the request or the callback is not of the right type.
         """
         request = checked(request, v19.RegisterResourceManagerRequest, first.RegisterResourceManagerRequest)
         check_callback(callback)
@@ -168,7 +173,7 @@ class SchedulerClient:
         return connection
 
     def _take_over(self, connection: Connection, later: list[tuple[Kind, list[Message]]] | None) -> bool:
-        """From now on this is the connection; unless the client was closed while it was made: then it says goodbye."""
+        """Use a new connection from now on; if the client was closed while it was made, end it and return False."""
         with self._lock:
             if not self._over:
                 self._connection, self._later = connection, later
@@ -179,31 +184,32 @@ class SchedulerClient:
     # -- requests --------------------------------------------------------------------------------------
 
     def update(self, request: first.UpdateRequest | bytes) -> None:
-        """Say something in the first interface. While the connection is lost it is dropped: `resync` reports it.
+        """Send a request of the first interface.
 
-        May wait while too much waits to be sent, except in a callback.
+        While the connection is lost the request is dropped, for `resync` will report it. The call blocks while too many
+        messages are queued, except in a callback.
 
         Raises:
-            NotRegisteredError: not registered, under another id, or in the other dialect.
-            DisconnectedError: it is over for good; the text says why.
-            RequestError: it is no such message, or a value in it is not of the type that is declared.
+            NotRegisteredError: the client is not registered, or with another id, or in the other dialect.
+            DisconnectedError: the client is disconnected for good; the text says why.
+            RequestError: the request is no such message, or a value in it is not of its declared type.
         """
         self._submit("update", request)
 
     def update_application(self, request: v19.ApplicationRequest | bytes) -> None:
-        """Say which applications are new and which are gone (1.9); as `update`."""
+        """Send new and removed applications (1.9). Drops, blocks and raises as described at `update`."""
         self._submit("application", request)
 
     def update_allocation(self, request: v19.AllocationRequest | bytes) -> None:
-        """Say what is asked for, runs, and is released (1.9); as `update`.
+        """Send asks, running allocations and releases (1.9). Drops, blocks and raises as described at `update`.
 
-        It leaves when the scheduler has answered for its applications, and nodes. A request in bytes does not wait for
-        these: who sends bytes waits for the answers.
+        The request is sent when the scheduler has answered for the applications and nodes in it. This does not hold for
+        a request in bytes: a caller that sends bytes has to wait for these answers itself.
         """
         self._submit("allocation", request)
 
     def update_node(self, request: v19.NodeRequest | bytes) -> None:
-        """Say which nodes are new, change and go (1.9); as `update`."""
+        """Send new, changed and removed nodes (1.9). Drops, blocks and raises as described at `update`."""
         self._submit("node", request)
 
     def _submit(self, kind: Kind, request: Any) -> None:
@@ -221,7 +227,7 @@ class SchedulerClient:
                 raise NotRegisteredError(f'RmID="{request.rm_id}" not registered; this is RmID="{registered.rm_id}"')
             connection = self._connection
             if connection is None:
-                return  # lost: what the books say is reported again
+                return  # the connection is lost, and the resync will report this too
             if self._later is not None and threading.current_thread() is not self._keeper:
                 self._later.append((kind, messages))
                 if len(self._later) > LATER_MAX:
@@ -249,20 +255,21 @@ class SchedulerClient:
     # -- connections that break ------------------------------------------------------------------------
 
     def _keep(self, connection: Connection) -> None:
-        """Watch the connection, and make another one when it is lost."""
+        """Wait until the connection is lost, and make another one, until the client is disconnected for good."""
         current: Connection | None = connection
         wait_s = self._retry_s[0]
         while current is not None:
             current.lost.wait()
             if self._closing.is_set():
-                return  # `close` does the rest
+                return  # `close` disconnects
             with self._lock:
                 self._connection, self._later = None, None
-            current.close()  # from here on nothing of it is delivered
+            current.close()  # after this no callback of the old connection runs
             lost = current.reason
             if self._is_final(lost):
                 return
             _log.warning("connection lost (%s), connecting again", lost)
+            # A connection that breaks again and again soon after it was made does not reset the waiting time.
             again = current.lasted_s() > self._retry_s[1]
             wait_s = self._retry_s[0] if again else min(2 * wait_s, self._retry_s[1])
             current = self._reconnect(wait_s)
@@ -279,13 +286,13 @@ class SchedulerClient:
         return True
 
     def _reconnect(self, wait_s: float) -> Connection | None:
-        """Register again and report everything; None if it is over."""
+        """Register again, and report everything; None if the client is disconnected for good."""
         while not self._closing.wait(wait_s * random.uniform(0.5, 1.0)):  # noqa: S311  no secret
             wait_s = min(2 * wait_s, self._retry_s[1])
             try:
                 connection = self._connect(self._retry_s[1])
             except Lost as lost:
-                if lost.code is grpc.StatusCode.INVALID_ARGUMENT:  # it would not be taken the next time either
+                if lost.code is grpc.StatusCode.INVALID_ARGUMENT:  # it would be refused the next time too
                     lost = Lost(grpc.StatusCode.PERMISSION_DENIED, str(lost))
                 if self._is_final(lost):
                     return None
@@ -303,9 +310,10 @@ class SchedulerClient:
         try:
             assert self._resync is not None
             self._resync(self)
-        except Exception as error:  # noqa: BLE001  whatever it is, not everything has been reported
+        except Exception as error:  # noqa: BLE001  whatever it is, the report is incomplete
             _log.exception("the resync failed")
             connection.end(Lost(grpc.StatusCode.OK, f"the resync failed: {type(error).__name__}"))
+        # While the queued requests are sent, others may come, and must not overtake them.
         while True:
             with self._lock:
                 if not self._later:
@@ -318,13 +326,14 @@ class SchedulerClient:
     # -- the end ---------------------------------------------------------------------------------------
 
     def stop(self, rm_id: str = "") -> None:
-        """The resource manager shuts down: the scheduler forgets all that it had. The client is closed then."""
+        """Shut the resource manager down: the scheduler drops all of its state, and the client is closed."""
         self.close()
 
     def close(self, *, goodbye: bool = True, timeout_s: float = GOODBYE_S) -> None:
-        """Say goodbye and disconnect. Without `goodbye` it looks like a loss: the scheduler keeps all for a while.
+        """Disconnect for good, with a goodbye, after which the scheduler drops the state of the resource manager.
 
-        Not to be called from a callback.
+        Without `goodbye` the scheduler takes it for a lost connection, and keeps the state for a while. Must not be
+        called from a callback.
         """
         with self._lock:
             self._over = self._over or "the client is closed"
@@ -345,7 +354,7 @@ class SchedulerClient:
 
 
 def _encoded(request: Any) -> list[Message]:
-    """A request as messages; all of them are made before any is sent, so that one that cannot be sent is refused whole."""
+    """Encode a request as messages. All are made before any is sent, so that an error refuses the whole request."""
     try:
         parts = [(part, wire.encode(part)) for part in _parts(request)]
     except wire.WireError as error:
@@ -354,7 +363,7 @@ def _encoded(request: Any) -> list[Message]:
 
 
 def _parts(request: Any) -> Iterator[Any]:
-    """A request in messages that are not too long. The order within one of the first interface counts, so it is whole."""
+    """Divide a long request. One of the first interface is never divided, because the order within it counts."""
     if isinstance(request, v19.AllocationRequest) and _is_long(request.allocations):
         for part in _divided(request.allocations):
             yield v19.AllocationRequest(rm_id=request.rm_id, allocations=part)
@@ -382,7 +391,7 @@ def _divided(items: list[T]) -> Iterator[list[T]]:
 
 
 def _new_names(request: Any) -> list[Name]:
-    """What the scheduler will answer for."""
+    """Return the applications or nodes in a request for which an answer will come."""
     if isinstance(request, v19.ApplicationRequest):
         return [("application", app.application_id) for app in request.new]
     if isinstance(request, v19.NodeRequest):
@@ -392,7 +401,7 @@ def _new_names(request: Any) -> list[Name]:
 
 
 def _used_names(request: Any) -> Iterator[Name]:
-    """What must be there before this is said."""
+    """Return the applications and nodes that must exist before the scheduler gets this request."""
     if isinstance(request, v19.AllocationRequest):
         for allocation in request.allocations:
             yield "application", allocation.application_id

@@ -1,10 +1,10 @@
-"""What a process that runs for long needs, whatever it serves: logs, signals, threads, addresses and who may use them.
+"""The parts of any long-running process: logs, signals, threads, and access control for its addresses.
 
-log             structured logs; `log_writer`: nobody waits for whoever reads them; `process_log`: what libraries log
-lookups         work that takes long, in threads of which there is a bounded number
-pace            work in small steps, so that the loop stays free
-regular         files are read only if they are files
-security        addresses, TLS, tokens; `guesses`: a brake on those who are refused
-signals         the signals that end a process, in time whatever it does
-notify          what systemd wants to know
+log             structured logs; `log_writer`: writing them without blocking; `process_log`: the logs of libraries
+lookups         calls that may take long, in a bounded number of threads
+pace            long work in small steps, so that the loop stays responsive
+regular         reading regular files, and nothing else
+security        addresses, TLS, tokens; `guesses`: slowing down clients that guess tokens
+signals         ending the process at a signal, within a time limit
+notify          messages to systemd
 """

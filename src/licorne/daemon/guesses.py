@@ -1,8 +1,9 @@
-"""Who is refused is told in the log, and who guesses tokens is slowed down.
+"""Logging refused clients, and slowing down those that guess tokens.
 
-Where several wrong tokens came from an address lately, a token from there is looked at only after a pause, be it right or
-wrong: so there is nothing to be learned from how long an answer takes, or by giving up early. Only so many may wait at a
-time; who is one more is refused without a look. That also slows down those who share the address and know the token.
+After several wrong tokens from an address within a short time, a token from there is checked only after a pause,
+whether it is right or wrong: so a client learns nothing from the time that an answer takes, and nothing by giving up
+early. The number of requests in such a pause is limited for each address; a further one is refused without a check. The
+price is that clients with the right token are slowed down too, if they share the address.
 """
 
 from __future__ import annotations
@@ -14,31 +15,31 @@ from collections.abc import Callable
 from .log import Log, no_log
 
 FREE = 5
-"""Wrong tokens of an address without any pause."""
+"""Wrong tokens of an address before the first pause."""
 REMEMBERED_S = 60.0
-"""Seconds without a wrong token after which the wrong tokens of an address are forgotten."""
+"""Seconds without a wrong token after which the count of an address begins anew."""
 PAUSE_S = 1.0
 WAITING_MAX = 20
-"""Tokens of an address that wait to be looked at, at most: so many guesses it has in a second."""
+"""Requests of an address in the pause at the same time, at most: with `PAUSE_S`, also its guesses a second."""
 ADDRESSES_MAX = 10_000
-"""Addresses that are remembered; the one that was refused first is forgotten."""
+"""Addresses that are remembered; beyond it, the one whose last refusal is the oldest is dropped."""
 LINE_EVERY_S = 1.0
-"""An address has a line in the log, with the number of refusals, once in so long."""
+"""Shortest time between two lines in the log about an address; a line has the number of refusals since the last one."""
 
 
 class _Address:
-    """What is known of an address."""
+    """The recent refusals of an address."""
 
     def __init__(self) -> None:
-        self.wrong = 0
-        self.last_s = 0.0
-        self.waiting = 0
-        self.line_s = 0.0
-        self.untold = 0
+        self.wrong = 0  # tokens
+        self.last_s = 0.0  # when the last wrong token came
+        self.waiting = 0  # requests in the pause
+        self.line_s = 0.0  # when the last line was logged
+        self.untold = 0  # refusals since that line
 
 
 class Guesses:
-    """Refusals by address. `clock`: seconds."""
+    """The refusals by address. `pause_s`: the pause before a token is checked; `clock`: seconds, from any start."""
 
     def __init__(
         self, log: Log | None = None, *, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic
@@ -49,7 +50,7 @@ class Guesses:
         self._addresses: dict[str, _Address] = {}
 
     async def pause(self, address: str) -> bool:
-        """Wait before a token from there is looked at, if wrong ones came from there; False: it must not be looked at."""
+        """Wait before a token of this address is checked, if wrong ones came from it; False: refuse without a check."""
         known = self._addresses.get(address)
         if known is None or known.wrong < FREE:
             return True
@@ -67,7 +68,7 @@ class Guesses:
         return True
 
     def refused(self, address: str, reason: str, *, wrong: bool = False) -> None:
-        """A request from there was refused. `wrong`: it had a token that nobody knows."""
+        """Note that a request of this address was refused. `wrong`: because of a wrong token, not of a missing one."""
         now = self._clock()
         known = self._addresses.pop(address, None)
         if known is None:

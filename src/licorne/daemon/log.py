@@ -1,12 +1,12 @@
 """Structured logs: one line for each event that matters, as JSON for machines or as text for people.
 
-What resource managers send is never logged: not their configuration, settings, build information, tags, or messages;
-any of these may hold a secret (the protocol marks such fields `si_secret`, but no version marks any). A line names who
-it is about, what happened, how much of it, and why.
+The content of messages is never logged: no configuration, settings, build information or tags of a resource manager,
+for any of these may hold a secret (the protocol marks such fields `si_secret`, but no version marks any). A line names
+the client or object, the event, its size or number, and the reason.
 
-Each part of the service has a logger with a name of the original's (docs/spec/config.md, section 12): `core.rmproxy`
-and so on. Names are a hierarchy with dots; a logger has the level of the longest name above it that was given one
-(`Levels`), and levels may change at any time. JSON shows the name as `logger`; text leaves it out, for short lines.
+Each part of the service has a logger with a name of the original's (docs/spec/config.md, section 12), such as
+`core.rmproxy`. Names are a hierarchy with dots; the level of a logger is that of the longest prefix of its name that
+was given one (`Levels`), and levels may change at any time. JSON has the name as `logger`; text omits it to be short.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _METHODS = {**LEVELS, "exception": logging.ERROR, "critical": logging.CRITICAL}
 
 
 class Levels:
-    """From which level on each logger says something; may be changed while it is used."""
+    """The lowest level that each logger writes. The levels may be changed while they are in use."""
 
     def __init__(self, level: int = logging.INFO) -> None:
         self._given: dict[str, int] = {"": level}
         self._found: dict[str, int] = {}
 
     def set(self, level: int, of: Mapping[str, int] | None = None) -> None:
-        """All loggers have this level, except those named here and what is below them."""
+        """Set the level of all loggers, except those in `of` and the loggers below these in the hierarchy."""
         self._given = {**(of or {}), "": level}
         self._found = {}
 
     def of(self, name: str) -> int:
-        """The level of a logger."""
+        """Return the level of a logger."""
         known = self._found.get(name)
         if known is None:
             above = name
@@ -52,7 +52,7 @@ class Levels:
         return known
 
     def __call__(self, _logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-        """Drop what is below the level of its logger (a processor of structlog)."""
+        """Drop an event below the level of its logger (a processor of structlog)."""
         if _METHODS.get(method, logging.INFO) < self.of(event.get("logger", ROOT)):
             raise structlog.DropEvent
         return event
@@ -61,16 +61,16 @@ class Levels:
 def make_log(
     stream: TextIO | LogWriter, *, form: Format = "text", level: Level = "info", levels: Levels | None = None
 ) -> Log:
-    """A log that writes to `stream`. Nothing global is configured, so a program may have several.
+    """Make a log that writes to `stream`. Nothing global is configured, so a program may have several logs.
 
-    `levels`: of its loggers, to be changed later; without it, all have `level`. A line that cannot be written is dropped
-    and counted (`dropped_of`): what it tells of has happened. A stream that makes its writer wait makes the service wait;
-    `licorne.daemon.log_writer` has one that does not.
+    `levels`: the levels of its loggers, which may be changed later; without it, all have `level`. A line that cannot be
+    written is dropped and counted (`dropped_of`), and raises nothing, for the event itself has happened. A stream whose
+    `write` blocks also blocks the service; `licorne.daemon.log_writer` has one that does not.
     """
     last: Any = (
         structlog.processors.JSONRenderer()
         if form == "json"
-        # Its usual tracebacks show the values of variables, and these may be what is not to be logged.
+        # Structlog's default tracebacks show the values of variables, and these may be secret.
         else structlog.dev.ConsoleRenderer(
             colors=False, sort_keys=False, exception_formatter=structlog.dev.plain_traceback
         )
@@ -90,7 +90,7 @@ def make_log(
 
 
 class _Sink:
-    """Where finished lines go (a logger of structlog, by its methods' names)."""
+    """The end of the chain, which writes formatted lines (to structlog a logger: it has a method for each level)."""
 
     def __init__(self, stream: TextIO | LogWriter) -> None:
         self._stream = stream
@@ -100,7 +100,7 @@ class _Sink:
         try:
             self._stream.write(line + "\n")
             self._stream.flush()
-        except (OSError, ValueError):  # the disk is full, nobody reads any more, it is closed
+        except (OSError, ValueError):  # a full disk, a pipe without a reader, a closed stream
             self._failed += 1
 
     debug = info = warning = error = critical = exception = msg
@@ -111,18 +111,18 @@ class _Sink:
 
 
 def dropped_of(log: Log) -> int:
-    """How many lines of a log were not written."""
+    """Return how many lines of a log were dropped."""
     sink = getattr(log, "_logger", None)
     return sink.dropped if isinstance(sink, _Sink) else 0
 
 
 def named(log: Log, name: str) -> Log:
-    """The same log for another part of the service."""
+    """Return a log with another logger's name, for another part of the service, that writes to the same stream."""
     return log.bind(logger=name)
 
 
 def _plain(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Without the logger's name, and without what a terminal would obey: clients choose names."""
+    """Remove the logger's name, and escape control characters, which a terminal would obey: clients choose names."""
     event.pop("logger", None)
     for key, value in event.items():
         if isinstance(value, str) and not value.isprintable():
@@ -131,14 +131,14 @@ def _plain(_logger: object, _method: str, event: structlog.typing.EventDict) -> 
 
 
 def level_of(log: Log) -> str:
-    """The name of the level that a log has now: what is less is not said."""
+    """Return the name of the lowest level that a log writes at present."""
     found = structlog.get_context(log).get("logger", ROOT)
     levels = [one for one in getattr(log, "_processors", ()) if isinstance(one, Levels)]
     return logging.getLevelName(levels[0].of(found) if levels else logging.CRITICAL)
 
 
 def no_log() -> Log:
-    """A log that says nothing, for programs that embed the service."""
+    """Return a log that writes nothing, for programs that embed the service."""
     return structlog.wrap_logger(  # type: ignore[no-any-return]
         structlog.ReturnLogger(),
         processors=[],

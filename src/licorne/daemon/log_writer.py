@@ -1,10 +1,10 @@
-"""Lines of the log on their way out: a thread writes them, so that nobody waits for whoever reads the log.
+"""Writing lines of the log in a thread, so that the service never waits for the reader of the log.
 
-A log may be a pipe that nobody reads, or a file on a disk that is full. Then decisions go on: lines wait, up to a number
-of characters; beyond that, and where writing fails, they are dropped and counted. As soon as a line can be written again,
-one more says how many are missing. What is written leaves whole and in order.
+A log may be a pipe that nobody reads, or a file on a full disk. Decisions go on all the same: lines are queued, up to a
+number of characters; beyond that, or if writing fails, they are dropped and counted. When a line can be written again,
+another line before it says how many are missing. Lines are written whole and in order.
 
-The thread is a daemon: one that is stuck in a write does not keep the process from ending.
+The thread is a daemon: if it is stuck in a write, the process can still end.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections import deque
 from collections.abc import Callable
 
 WAITING_CHARS = 4 << 20
-"""Characters of lines that may wait."""
+"""Characters of queued lines, at most."""
 RETRY_S = 1.0
-"""How long the thread rests after a write that failed."""
+"""How long the thread waits after a write that failed."""
 
 
 class LogWriter:
-    """A stream, as far as a log needs one, that never makes its writer wait.
+    """A stream for a log, whose `write` never blocks.
 
     Parameters:
-        descriptor: where the lines go.
-        missing: makes the line that tells how many lines were dropped.
+        descriptor: the file descriptor to which lines are written.
+        missing: makes the line that says how many lines were dropped.
     """
 
     def __init__(self, descriptor: int, missing: Callable[[int], str]) -> None:
@@ -34,18 +34,18 @@ class LogWriter:
         self._missing = missing
         self._lines: deque[str] = deque()
         self._chars = 0
-        self._skipped = 0  # dropped behind what waits, and no line has said so
-        self._failed = 0  # dropped before what waits, and no line has said so
-        self._rest = b""  # of a line that was cut short
+        self._skipped = 0  # lines dropped after the queued ones, and not reported yet
+        self._failed = 0  # lines dropped before the queued ones, and not reported yet
+        self._rest = b""  # the remaining bytes of a line that was written in part
         self._change = threading.Condition()
         self._closed = False
         self._writing = False
         self.dropped = 0
-        """Lines that were not written."""
+        """Lines dropped so far."""
         threading.Thread(target=self._work, name="licorne-log", daemon=True).start()
 
     def write(self, line: str) -> None:
-        """Write a line, with its end; soon, or never if too much waits."""
+        """Queue a line, which includes its line break; drop it if the queue is full."""
         with self._change:
             if self._chars + len(line) > WAITING_CHARS:
                 self.dropped += 1
@@ -58,10 +58,10 @@ class LogWriter:
             self._change.notify_all()
 
     def flush(self) -> None:
-        """What waits is on its way; nobody waits for it here."""
+        """Do nothing: the thread writes the queued lines, and the caller must not wait for it."""
 
     def close(self, timeout_s: float) -> None:
-        """Wait until all is written, but not longer than this; what comes later is dropped."""
+        """Wait until all lines are written, but no longer than `timeout_s`; later lines are dropped."""
         with self._change:
             self._closed = True
             self._change.notify_all()
@@ -94,24 +94,27 @@ class LogWriter:
                     self._change.wait_for(lambda: self._closed, RETRY_S)
 
     def _write(self, line: str) -> bool:
-        """Write it whole, behind what is left of one that was cut short; False if that fails."""
+        """Write a line after the rest of one that was written in part; False if the line is lost.
+
+        If only a part of the line can be written, it counts as written, and its rest goes before the next line.
+        """
         behind = line.encode("utf-8", "replace")
         data = self._rest + behind
         try:
             while data:
                 data = data[self._some(data) :]
         except OSError:
-            is_cut = len(data) < len(behind)  # some of it has left
+            is_cut = len(data) < len(behind)  # a part of this line was written
             self._rest = data if is_cut else data[: max(0, len(data) - len(behind))]
             return is_cut
         self._rest = b""
         return True
 
     def _some(self, data: bytes) -> int:
-        """Write what can be written; how many bytes."""
+        """Write as many bytes as the descriptor accepts, and return their number."""
         try:
             return os.write(self._descriptor, data)
-        except BlockingIOError:  # another process has made it so
+        except BlockingIOError:  # another process that shares the descriptor has made it non-blocking
             waiting = select.poll()
             waiting.register(self._descriptor, select.POLLOUT)
             waiting.poll(RETRY_S * 1000)

@@ -1,7 +1,8 @@
-"""Threads for calls that may hang, or take long: few, and none of them keeps the process from ending.
+"""A bounded number of threads for calls that may hang or take long, none of which keeps the process from ending.
 
-The pool of `asyncio.to_thread` is waited for when the program ends, and a call to a directory service or a file system
-that never comes back would hold it for ever. These threads are let go. A call that is given up before a thread took it is forgotten.
+Python waits for the pool of `asyncio.to_thread` when the program ends, so a call to a directory service or a file
+system that never returns would keep the process for ever. These threads are daemons, for which it does not wait. A call
+that is cancelled before a thread has begun it is never made.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class Threads:
-    """At most `most` calls at once; further ones wait."""
+    """A pool of at most `most` daemon threads, started as needed; further calls wait. `name`: that of the threads."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most
@@ -28,7 +29,7 @@ class Threads:
         self._closed = False
 
     def run(self, call: Callable[[], _T]) -> asyncio.Future[_T]:
-        """Its result, or its exception. To cancel it is to give it up."""
+        """Make a call in a thread. The future has its result or exception; cancelling the future gives the call up."""
         job: Future[_T] = Future()
         job.add_done_callback(self._given_up)
         with self._change:
@@ -40,7 +41,7 @@ class Threads:
         return asyncio.wrap_future(job)
 
     def _start(self, job: Future[Any]) -> None:
-        """One more thread, for this job or another; if there can be none, and is none, the job fails."""
+        """Start a thread, for this job or another. If that fails and there is no thread at all, the job fails."""
         try:
             threading.Thread(target=self._work, name=self._name, daemon=True).start()
         except RuntimeError as error:
@@ -52,11 +53,11 @@ class Threads:
 
     @property
     def waiting(self) -> int:
-        """Calls that no thread has taken yet."""
+        """The number of calls that no thread has begun."""
         return len(self._jobs)
 
     def close(self) -> None:
-        """Let the threads end as soon as they come back."""
+        """Cancel the calls that wait, and let each thread end when its call returns."""
         with self._change:
             self._closed = True
             jobs = list(self._jobs)
@@ -85,13 +86,13 @@ class Threads:
                 continue
             try:
                 result = call()
-            except Exception as error:  # noqa: BLE001  who waits for it is told
+            except Exception as error:  # noqa: BLE001  the caller gets it
                 job.set_exception(error)
             else:
                 job.set_result(result)
 
 
 COMMON = Threads(6, "licorne-work")
-"""For work of the service's own that takes a while, and surely comes to its end."""
+"""For calls that take a while but are sure to return."""
 
 __all__ = ["COMMON", "Threads"]

@@ -1,4 +1,4 @@
-"""Tells systemd how the service is, where it wants to know (a unit of `Type=notify`).
+"""Telling systemd the state of the service, if its unit is of `Type=notify`.
 
 The protocol is systemd's sd_notify(3): a datagram of text to the socket that `$NOTIFY_SOCKET` names.
 """
@@ -16,11 +16,11 @@ WATCHDOG = "WATCHDOG=1"
 
 
 def notify(state: str) -> None:
-    """Say it, if somebody listens; that nobody does is no error, nor is that the message gets lost."""
+    """Send a state to systemd if NOTIFY_SOCKET is set; otherwise do nothing. Failures to send are ignored."""
     path = os.environ.get("NOTIFY_SOCKET", "")
     if not path or not hasattr(socket, "AF_UNIX"):
         return
-    if path.startswith("@"):  # a name outside the file system, on Linux
+    if path.startswith("@"):  # an abstract socket of Linux, outside the file system
         path = "\0" + path[1:]
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
         one.setblocking(False)
@@ -28,7 +28,7 @@ def notify(state: str) -> None:
 
 
 def watchdog_s() -> float:
-    """How often systemd wants to hear that the service is alive (`WatchdogSec`), in seconds; 0: it does not."""
+    """Return the seconds within which systemd expects a sign of life (`WatchdogSec`); 0: it expects none."""
     wanted, of = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
     if not wanted.isdecimal() or (of and of != str(os.getpid())):
         return 0.0
@@ -36,7 +36,7 @@ def watchdog_s() -> float:
 
 
 async def stay_alive() -> None:
-    """Say so, from the loop, three times as often as systemd wants it: a loop that hangs is then restarted."""
+    """Send signs of life from the loop, three in each interval: if the loop hangs, systemd restarts the service."""
     wanted_s = watchdog_s()
     while wanted_s:
         notify(WATCHDOG)

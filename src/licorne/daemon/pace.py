@@ -1,4 +1,4 @@
-"""Long work in small steps, so that the loop stays responsive: who makes it is a generator, who runs it is here."""
+"""Running long work, which is a generator, in small steps, so that the loop stays responsive."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TypeVar
 
 SLICE_S = 0.003
-"""How long one turn takes, about; then the loop has its turn."""
+"""About how long steps run before the loop has its turn."""
 
 _T = TypeVar("_T")
 
 
 async def paced(steps: Iterable[_T], slice_s: float = SLICE_S) -> AsyncIterator[_T]:
-    """The steps one by one; the loop is given back whenever a slice is over."""
+    """Yield the steps one by one, and give the loop a turn after each slice of `slice_s` seconds."""
     ends = time.perf_counter() + slice_s
     for step in steps:
         yield step

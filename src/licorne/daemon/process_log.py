@@ -1,9 +1,9 @@
-"""The log of a process that is nothing but the service: all that anybody says in it leaves as lines of this log.
+"""The log of a process that is only the service: the messages of libraries become lines of this log.
 
-Libraries speak by Python's `logging` (uvicorn, asyncio, gRPC), warnings, and the hooks for exceptions of threads and destructors.
-Their lines would stand between structured ones, and whoever reads these would stumble. Here they become events: what was
-said, by which logger, with its traceback if it has one. The same thing is said once a second, with how often it was said
-since, for clients decide how often some of these happen.
+Libraries use Python's `logging` (uvicorn, asyncio, gRPC), warnings, and the hooks for exceptions of threads and
+destructors. Their lines among structured ones would break programs that parse the log. Here they become events, with
+the message, the name of the logger, and a traceback if there is one. Equal messages are logged at most once a second,
+with the number of repetitions, for clients control how often some of them occur.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .log import Format, Levels, Log, make_log, named
 from .log_writer import LogWriter
 
 NAMES = {"uvicorn": "core.rest", "grpc": "core.rmproxy"}
-"""The loggers of libraries, up to the first dot, and what their lines count as; others: `core`."""
+"""The logger for the messages of a library, by its name up to the first dot; of others: `core`."""
 EVERY_S = 1.0
 KNOWN_MAX = 1000
 LONGEST = 1000
-"""The longest message of a library's logger that is kept, in characters."""
+"""The longest message of a library, in characters; the rest is cut off."""
 CLOSE_S = 1.0
-"""How long the end of the process waits for lines to leave."""
+"""How long the process waits at its end for lines to be written."""
 
 
 class Bridge(logging.Handler):
@@ -40,7 +40,7 @@ class Bridge(logging.Handler):
         self._said: dict[tuple[str, str], tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it, unless it was said a moment ago."""
+        """Log a record, unless an equal one was logged within the last second."""
         now, key = self._clock(), (record.name, str(record.msg)[:LONGEST])
         at, repeated = self._said.get(key, (now - EVERY_S, 0))
         if now - at < EVERY_S:
@@ -59,7 +59,7 @@ class Bridge(logging.Handler):
 
 @contextmanager
 def process_log(stream: TextIO, *, form: Format, levels: Levels) -> Iterator[Log]:
-    """A log on `stream` for all that is said in this process, until this is left; nothing waits for who reads it."""
+    """Make a log on `stream` for all messages of this process, within the `with` block. Its lines never block."""
     writer = _writer(stream, form)
     log = make_log(writer, form=form, levels=levels)
     root, bridge = logging.getLogger(), Bridge(log)
@@ -85,7 +85,7 @@ def _writer(stream: TextIO, form: Format) -> LogWriter | TextIO:
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
-        return stream  # it is none of the operating system's
+        return stream  # it has no file descriptor (an `io.StringIO`, for example)
 
     def missing(count: int) -> str:
         out = io.StringIO()

@@ -1,4 +1,4 @@
-"""Files are read only if they are files: a pipe or a device in their place would keep the reader waiting for ever."""
+"""Reading regular files, and nothing else: a pipe or a device under the same path might block the reader for ever."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from licorne.config.nodes import MAX_BYTES
 
 
 class NoFileError(OSError):
-    """What has this path is no regular file."""
+    """The path is that of something other than a regular file."""
 
 
 def regular_bytes(path: Path) -> bytes:
-    """What is in a file, up to a byte more than the longest that is taken (`MAX_BYTES`).
+    """Read a file, up to `MAX_BYTES + 1` bytes, so that the caller can tell whether it is longer than allowed.
 
     Raises:
-        NoFileError: it is a pipe, a socket or a device.
-        OSError: it cannot be read.
+        NoFileError: the path is that of a pipe, a socket or a device.
+        OSError: the file cannot be read.
     """
+    # Without O_NONBLOCK, opening a pipe waits for a writer, before anything can be checked.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
         mode = os.fstat(descriptor).st_mode

@@ -1,7 +1,7 @@
-"""Where the service listens, and who may speak to it.
+"""Access control: on which addresses the service listens, and which clients it accepts.
 
-It listens on loopback, or on a unix socket, to whoever is on this machine. Beyond that only with TLS, and to those who
-show a certificate or a token; or to everybody, if that is said by name (`insecure`).
+On loopback or a unix socket every client of this machine is accepted. Any other address needs TLS, and clients with a
+certificate or a token; the setting `insecure` removes that rule.
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ import msgspec
 from .guesses import Guesses
 
 HEALTH = "/grpc.health.v1.Health/"
-"""Calls that need no token: probes have none."""
+"""Prefix of the calls that need no token, for health probes have none."""
 
 
 class SecurityError(ValueError):
-    """An address, or a way to listen, that is refused; the text says what to do."""
+    """An address, or the protection for it, is refused; the text says what to do."""
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True):
-    """What protects the service. All texts are PEM; the token is what clients send as `authorization: Bearer TOKEN`."""
+    """TLS and token of the service.
+
+    `certificate`, `key`, `client_ca`: PEM. `token`: clients send it as `authorization: Bearer TOKEN`. `insecure`:
+    listen beyond loopback without protection.
+    """
 
     certificate: bytes = b""
     key: bytes = b""
@@ -38,7 +42,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
     insecure: bool = False
 
     def check(self, addresses: Sequence[str]) -> None:
-        """Refuse what would be open to strangers.
+        """Check that no address is open to clients that are neither local nor authenticated.
 
         Raises:
             SecurityError: an address beyond loopback without TLS and a way to know the client; half of a key pair.
@@ -57,13 +61,13 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def exposed(self, addresses: Sequence[str], *, tokens: bool) -> list[str]:
-        """The addresses that strangers reach, without TLS or a way to know the client. `tokens`: one is asked for."""
+        """Return the addresses beyond loopback without TLS and client authentication. `tokens`: a token is needed."""
         if self.certificate and (self.client_ca or tokens):
             return []
         return [address for address in addresses if not is_local(address)]
 
     def context(self, guesses: Guesses | None = None) -> ssl.SSLContext | None:
-        """What a server of Python's own needs for TLS; None without TLS. `guesses` is told of clients that are refused.
+        """Make the TLS context of a server on Python's `ssl`; None without TLS. `guesses` logs refused clients.
 
         Raises:
             SecurityError: a certificate or key that cannot be used; the text says why.
@@ -93,10 +97,11 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         return context
 
     def credentials(self) -> grpc.ServerCredentials | None:
-        """What a port of gRPC with TLS needs; None without TLS.
+        """Make the TLS credentials of a gRPC port; None without TLS.
 
         Raises:
-            SecurityError: as `context`. gRPC itself would only say that it cannot listen.
+            SecurityError: a certificate or key that cannot be used. `context` finds out why; gRPC itself would only say
+                that it cannot listen.
         """
         if self.context() is None:
             return None
@@ -112,7 +117,7 @@ def _telling(guesses: Guesses) -> type[ssl.SSLObject]:
                 super().do_handshake()
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 raise
-            except ssl.SSLError as error:  # asyncio closes the connection, and says nothing
+            except ssl.SSLError as error:  # asyncio closes the connection without a word in any log
                 guesses.refused("TLS", str(error.reason or error).lower().replace("_", " "))
                 raise
 
@@ -124,7 +129,7 @@ def _no_passphrase() -> str:
 
 
 def _why_not(error: Exception) -> str:
-    """Explain in plain words why a pair of certificate and private key cannot be used."""
+    """Return a text that says why a pair of certificate and private key cannot be used."""
     told = str(error)
     if "KEY_VALUES_MISMATCH" in told:
         return "the key does not belong to the certificate"
@@ -133,10 +138,10 @@ def _why_not(error: Exception) -> str:
 
 
 def grpc_address(address: str) -> str:
-    """An address as gRPC writes it: `tcp://` in front is left out, and a unix socket is `unix:PATH`.
+    """Return an address in gRPC's form: without a leading `tcp://`, and `unix:PATH` for a unix socket.
 
     Raises:
-        SecurityError: it is neither HOST:PORT nor a path of a unix socket.
+        SecurityError: the address is neither HOST:PORT nor that of a unix socket.
     """
     if address.startswith("unix:"):
         path = address.removeprefix("unix:").removeprefix("//")
@@ -151,7 +156,7 @@ def grpc_address(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Is this a unix socket, or an address that only this machine reaches?"""
+    """Whether an address is a unix socket, or one that only this machine reaches."""
     plain = grpc_address(address)
     if plain.startswith("unix:"):
         return True
@@ -161,11 +166,11 @@ def is_local(address: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False  # a name may mean anything
+        return False  # a host name may resolve to any address
 
 
 class TokenCheck(grpc.aio.ServerInterceptor):
-    """Lets through who knows the token; told of who does not is `guesses`."""
+    """Refuses gRPC calls without the right token; `guesses` logs these, and slows down clients that guess."""
 
     def __init__(self, token: str, guesses: Guesses) -> None:
         self._wanted = f"Bearer {token}".encode()
@@ -176,7 +181,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """The call's handler, behind a look at its token: only there it is known from where it comes."""
+        """Return the handler of a call, wrapped in a check of its token: only a handler knows the client's address."""
         details: Any = handler_call_details
         handler: Any = await continuation(handler_call_details)
         if handler is None or details.method.startswith(HEALTH):
@@ -211,11 +216,11 @@ class TokenCheck(grpc.aio.ServerInterceptor):
         return grpc.stream_stream_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
 
     async def _look(self, given: bytes, context: Any) -> None:
-        """Refuse the call unless its token is right."""
+        """Abort the call unless its token is right."""
         address: str = context.peer().rpartition(":")[0]
         if given and not await self._guesses.pause(address):
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many wrong tokens came from this address")
-        if hmac.compare_digest(given, self._wanted):
+        if hmac.compare_digest(given, self._wanted):  # takes the same time for any wrong token
             return
         self._guesses.refused(address, "a wrong token" if given else "no token", wrong=bool(given))
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token is needed: authorization: Bearer TOKEN")

@@ -1,7 +1,7 @@
-"""Signals that end the service: it ends in good order, or, where something keeps it, without, but in time.
+"""Signals that end the service: it ends in good order, or by force if that takes too long.
 
-A service manager waits for a while after SIGTERM (30 s in deploy/licorne.service) and kills what is still there. What keeps
-the loop, or a thread, from ending is not known beforehand; so a thread of its own counts the seconds.
+A service manager waits for a while after SIGTERM (30 s in deploy/licorne.service), then kills the process. The loop, or
+any other thread, may be stuck by then, so a thread of its own counts the seconds and ends the process before that.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from typing import Any
 from .log import Log
 
 ENDS_IN_S = 15.0
-"""After so many seconds the process ends, whatever it does."""
+"""Seconds from the signal until the process is ended by force."""
 _LOG_S = 0.5
+"""Seconds for the last line of the log to be written."""
 
 
 @contextmanager
 def signals(
     ended: asyncio.Event, again: Callable[[], None], log: Log, *, ends_in_s: float = ENDS_IN_S
 ) -> Iterator[None]:
-    """Until this is left: SIGTERM and SIGINT set `ended`, SIGHUP calls `again`; both in the running loop.
+    """Handle signals within the `with` block: SIGTERM and SIGINT set `ended`, SIGHUP calls `again`, both in the loop.
 
-    The handlers are Python's own, not those of the loop: they also run while the loop is stuck.
+    The handlers are set by `signal.signal`, not by the loop, so that they also run while the loop is stuck.
+    `ends_in_s`: seconds from SIGTERM or SIGINT until the process is ended by force.
     """
     loop = asyncio.get_running_loop()
-    asked: SimpleQueue[bool] = SimpleQueue()  # a handler may put something there whatever it interrupts
+    asked: SimpleQueue[bool] = SimpleQueue()  # `put` is reentrant, so a signal handler may call it at any point
 
     def end(*_: Any) -> None:
         asked.put(True)
@@ -58,7 +60,7 @@ def signals(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
-        asked.put(False)  # unless an end was asked for before: what is left of the process has to end too
+        asked.put(False)  # ends the thread, except after a signal: then the rest must end in time too
 
 
 __all__ = ["ENDS_IN_S", "signals"]
