@@ -1,14 +1,15 @@
-"""A cluster to look at: what `licorne serve --demo` runs beside the service.
+"""A simulated cluster to try the service with: `licorne serve --demo` runs it beside the service.
 
-scenario    the cluster, its queues, and who asks for what when: an endless stream of lines, made from a seed
-books       a resource manager's books: nodes, applications, pods, and what is to happen to them next
-manager     the resource manager: lines and answers in, requests out
-requests    lines as requests of the 1.9 interface
-run         the thread that drives it against a real service, and the list of what to look at
+run            the thread that drives the demonstration against a real service, and the list of commands to look at it
+manager        the resource manager: lines and answers in, requests out
+books          its state: nodes, applications, pods, and their next events
+requests       makes requests of the 1.9 interface from lines
+scenario       the cluster and its workload: an endless stream of lines, made from a seed
+configuration  the queues
 
-The lines are those of `licorne.sim`, and so is what a resource manager does for gangs. The resource manager is another one
-than the simulator's: that one owns the scheduler and its clock, and keeps all it has seen for its report; this one is
-told of decisions when they come, and forgets what is over.
+The lines, and a resource manager's work for gangs, are those of `licorne.sim`. The simulator's own resource manager
+cannot be used: it owns the scheduler and its clock, and keeps all it has seen for its report. This one gets decisions
+whenever they come, and drops what has ended.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The books of the demonstration's resource manager: what there is, and what is to happen to it next.
+"""The state of the demonstration's resource manager: nodes, applications and pods, and their next events.
 
-Real resource managers know what really runs, and can report it when the scheduler asks. So does this one; it is all that is
-kept. What is over is forgotten, so the books are as large as the cluster, however long it runs.
+A resource manager knows what really runs, and reports it when the scheduler asks (resync); this is the state that it
+needs for that, and nothing more. Pods and applications that have ended are dropped, so the size of the state follows
+that of the cluster, however long the demonstration runs.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import msgspec
 from licorne.sim import lines
 
 Kind = Literal["ends", "gone", "gives up"]
-"""What is to happen: a pod ends by itself; an evicted pod's time of grace is over; an application is taken back."""
+"""A kind of event: a pod ends by itself; the grace period of an evicted pod is over; an application is withdrawn."""
 
 
 class Pod(msgspec.Struct):
-    """An ask, and where its pod runs (`node` empty: it waits). `number` tells its incarnations apart."""
+    """An ask and its pod. `node`: where the pod runs, empty while pending; `number`: distinguishes its incarnations."""
 
     ask: lines.Ask
     node: str = ""
@@ -27,7 +28,7 @@ class Pod(msgspec.Struct):
 
 
 class Job(msgspec.Struct):
-    """An application, the asks that wait until it is accepted, and the keys of its pods. `ran`: one of them has run."""
+    """An application. `asks`: held back until it is accepted; `pods`: their keys; `ran`: one of them has run."""
 
     line: lines.App
     asks: list[lines.Ask] = []
@@ -51,7 +52,7 @@ class Books:
     # -- nodes
 
     def change_nodes(self, line: lines.Line) -> None:
-        """Note a line that is about a node or about what others run there."""
+        """Apply a line about a node, or about an allocation of another scheduler."""
         if isinstance(line, lines.Node):
             self.nodes[line.id] = line
         elif isinstance(line, lines.NodeUpdate):
@@ -70,12 +71,12 @@ class Books:
     # -- applications and pods
 
     def ask(self, line: lines.Ask) -> None:
-        """A pod waits from now on."""
+        """Add a pending pod."""
         self.pods[line.key] = Pod(line)
         self.jobs[line.app].pods[line.key] = None
 
     def place(self, pod: Pod, node: str) -> None:
-        """It runs."""
+        """Note that a pod runs on a node."""
         self._numbered += 1
         pod.node, pod.number = node, self._numbered
         job = self.jobs.get(pod.ask.app)
@@ -83,7 +84,7 @@ class Books:
             job.ran = True
 
     def end(self, key: str) -> Pod | None:
-        """A pod is no more; None if it was not there."""
+        """Remove a pod and return it; None if there is none."""
         pod = self.pods.pop(key, None)
         job = None if pod is None else self.jobs.get(pod.ask.app)
         if job is not None:
@@ -91,42 +92,42 @@ class Books:
         return pod
 
     def end_job(self, app: str) -> bool:
-        """An application is no more, nor are its pods; was it there?"""
+        """Remove an application and its pods. Returns whether there was one."""
         job = self.jobs.pop(app, None)
         for key in () if job is None else job.pods:
             self.pods.pop(key, None)
         return job is not None
 
     def stays(self, app: str) -> bool:
-        """Is it not to be taken back: has the application a pod without an end, or is it done, and completing?"""
+        """Whether an application is not to be withdrawn: it has a pod that never ends, or it is completing."""
         job = self.jobs.get(app)
         if job is None or not job.pods:
             return job is not None and job.ran
         return any(self.pods[key].ask.duration_s is None for key in job.pods)
 
     def busy(self) -> int:
-        """How many applications have pods, or are not accepted yet."""
+        """Count the applications that have pods, or are not accepted yet."""
         return sum(bool(job.pods) or not job.accepted for job in self.jobs.values())
 
     def waiting(self) -> int:
-        """How many pods wait."""
+        """Count the pending pods."""
         return sum(not pod.node for pod in self.pods.values())
 
-    # -- what is to come
+    # -- events to come
 
     def plan(self, at_ns: int, kind: Kind, subject: str, number: int = 0) -> None:
-        """Something will happen: to an application, or to this incarnation of a pod."""
+        """Plan an event of an application, or of one incarnation of a pod."""
         heappush(self._plan, (at_ns, number, kind, subject))
 
     def due(self, now_ns: int) -> tuple[Kind, str, int] | None:
-        """Take the next thing that is due: kind, subject, incarnation; None if there is none."""
+        """Remove the next event that is due, and return kind, subject and incarnation; None if there is none."""
         if not self._plan or self._plan[0][0] > now_ns:
             return None
         _, number, kind, subject = heappop(self._plan)
         return kind, subject, number
 
     def next_ns(self) -> int | None:
-        """When the next thing is due."""
+        """Return the time of the next event; None if there is none."""
         return self._plan[0][0] if self._plan else None
 
 

@@ -1,9 +1,9 @@
-"""The demonstration's queues: a little of everything that a queue configuration can say."""
+"""The demonstration's queues: most features of a queue configuration, each on a small scale."""
 
 from __future__ import annotations
 
 SETTINGS = {"reservation.delay": "12s"}
-"""Settings beside it: where many wait, and all of them reserve, hardly a node is left."""
+"""Settings of the scheduler. With the default delay, the many asks that wait would reserve nearly all nodes."""
 CONFIGURATION = """\
 partitions:
   - name: default

@@ -1,10 +1,10 @@
-"""The demonstration's resource manager: it hands in lines when their time has come, and answers the scheduler.
+"""The demonstration's resource manager: it sends lines as requests when they are due, and acts on decisions.
 
-It does what a real one would: asks follow when their application is accepted, a gang's real pods when its placeholders
-stand; pods end when their time is over; evicted ones are given some time of grace and are created again, and so are those
-whose node is gone. When the cluster is crowded new applications stay away.
+It works like a real one. Asks are sent when their application is accepted, those of a gang's members when its
+placeholders are placed. A pod ends after its duration. An evicted pod ends after a grace period and is created again,
+and so is a pod whose node is removed. While the cluster is crowded, new applications are left out.
 
-It has no clock and no thread: `run` has.
+This module has neither clock nor thread, which are in `run`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from licorne.sim.gangs import Gangs
 
 SECOND_NS = 1_000_000_000
 GRACE_NS = 2 * SECOND_NS
-"""Between the word that a pod is evicted and its end."""
+"""The grace period, from the eviction of a pod until its end."""
 PATIENCE_NS = 180 * SECOND_NS
-"""After so long an application is taken back, if it is still there; one whose pods have no end stays."""
+"""Time after which an application that has not ended is withdrawn; one with a pod that never ends stays."""
 CROWD_PODS = 150
 CROWD_BUSY = 45
 CROWD_APPLICATIONS = 1000
-"""With more waiting pods, busy applications, or applications at all (they complete for 30 s) no new ones come."""
+"""At this number of pending pods, busy applications, or applications in all (each is completing for 30 s), new
+applications are left out."""
 
 _Termination = v19.TerminationType
 _NODE_CHANGES = (lines.NodeUpdate, lines.NodeDrain, lines.NodeUndrain, lines.NodeRemove)
@@ -38,23 +39,23 @@ _OVER = frozenset(("Completed", "Failed", "Rejected"))
 
 
 class Scheduler(Protocol):
-    """Who is spoken to: `SchedulerClient`, or `SchedulerAPI`."""
+    """The part of `SchedulerClient`, or of `SchedulerAPI`, that a resource manager calls."""
 
     def update_node(self, request: v19.NodeRequest) -> None:
-        """Say which nodes come, change and go."""
+        """Send new, changed and removed nodes."""
 
     def update_application(self, request: v19.ApplicationRequest) -> None:
-        """Say which applications come and go."""
+        """Send new and removed applications."""
 
     def update_allocation(self, request: v19.AllocationRequest) -> None:
-        """Say what is asked for and what ends."""
+        """Send asks, running allocations and releases."""
 
 
 class Manager:
-    """Lines and answers in, requests out.
+    """A resource manager that turns lines and answers into requests.
 
-    Times are nanoseconds of the demonstration's own clock, which runs `speed` times as fast as real time; timeouts that the
-    scheduler keeps are told in real time.
+    `say` returns the scheduler to which a request is sent. Times are nanoseconds of the demonstration's own clock,
+    which runs `speed` times as fast as real time. Timeouts that the scheduler measures are converted to real time.
     """
 
     def __init__(self, say: Callable[[], Scheduler], speed: float = 1.0) -> None:
@@ -66,10 +67,10 @@ class Manager:
         self._allocations: list[v19.Allocation] = []
         self._releases: list[v19.AllocationRelease] = []
 
-    # -- what goes in ----------------------------------------------------------------------------------
+    # -- lines -----------------------------------------------------------------------------------------
 
     def hand_in(self, given: list[lines.Line], now_ns: int) -> None:
-        """Lines whose time has come, in order. If it is too crowded for the applications among them, none of them counts."""
+        """Send lines that are due, in order. If one is an application and the cluster is crowded, all are left out."""
         if any(type(line) is lines.App for line in given) and self._crowded():
             self.counts["stayed away"] += 1
             return
@@ -135,7 +136,7 @@ class Manager:
         return self.books.end_job(app)
 
     def _send(self) -> None:
-        """Releases first: who is created again has the same name."""
+        """Send the collected requests, releases first: a pod that is created again has the key of the one that ends."""
         releases, self._releases = self._releases, []
         allocations, self._allocations = self._allocations, []
         if releases:
@@ -144,10 +145,10 @@ class Manager:
         if allocations:
             self._say().update_allocation(v19.AllocationRequest(rm_id=RM_ID, allocations=allocations))
 
-    # -- what time brings ------------------------------------------------------------------------------
+    # -- time ------------------------------------------------------------------------------------------
 
     def pass_time(self, now_ns: int) -> None:
-        """Do what is due by now."""
+        """Handle the events that are due."""
         while (due := self.books.due(now_ns)) is not None:
             kind, subject, number = due
             if kind == "gives up":
@@ -156,7 +157,7 @@ class Manager:
                 continue
             pod = self.books.pods.get(subject)
             if pod is None or pod.number != number:
-                continue
+                continue  # the event was that of an earlier incarnation
             if kind == "ends" and not pod.evicted:
                 self._releases.append(requests.release(pod.ask.app, subject))
                 self._ended(subject, pod)
@@ -172,16 +173,16 @@ class Manager:
         self.gangs.ended(pod.ask)
 
     def _again(self, ask: lines.Ask) -> None:
-        """A pod is lost; its controller creates it again, elsewhere. A daemon's pod goes with its node."""
+        """Create a lost pod again, as its controller would. A placeholder, or a pod with a required node, is not."""
         if ask.ph or ask.app not in self.books.jobs or TAG_REQUIRED_NODE in (ask.tags or {}):
             return
         self.counts["created again"] += 1
         self._ask(ask)
 
-    # -- what comes back -------------------------------------------------------------------------------
+    # -- answers ---------------------------------------------------------------------------------------
 
     def take(self, response: Any, now_ns: int) -> None:
-        """An answer of the scheduler."""
+        """Act on a message of the scheduler."""
         if isinstance(response, v19.ApplicationResponse):
             self._take_applications(response)
         elif isinstance(response, v19.AllocationResponse):
@@ -198,19 +199,19 @@ class Manager:
         for accepted in response.accepted:
             job = self.books.jobs.get(accepted.application_id)
             if job is None or job.accepted:
-                continue  # taken back meanwhile, or reported anew
+                continue  # withdrawn meanwhile, or accepted again after a resync
             job.accepted = True
             asks, job.asks = job.asks, []
             tags = {ask.group: ask.tags for ask in asks}
             for place in self.gangs.accepted(job.line.id, job.line.queue):
-                place.tags = tags.get(place.group)  # it is to stand where the real one may
+                place.tags = tags.get(place.group)  # its node must suit the member that replaces it
                 self._ask(place)
             for ask in asks:
                 self._ask(ask)
         for refused in response.rejected:
             known = self.books.jobs.get(refused.application_id)
             if known is not None and known.accepted:
-                continue  # it was told twice around a resync, and the first one counts
+                continue  # the scheduler got it twice around a resync; the first answer counts
             self.counts["applications refused"] += 1
             self._forget(refused.application_id)
         for updated in response.updated:
@@ -222,11 +223,11 @@ class Manager:
     def _placed(self, new: v19.Allocation, now_ns: int) -> None:
         pod = self.books.pods.get(new.allocation_key)
         if pod is None:
-            if new.application_id in self.books.jobs:  # it was taken back on the way
+            if new.application_id in self.books.jobs:  # the ask was withdrawn meanwhile
                 self._releases.append(requests.release(new.application_id, new.allocation_key))
             return
         if pod.node:
-            return  # reported anew
+            return  # confirmed again after a resync
         self.books.place(pod, new.node_id)
         self.gangs.placed(pod.ask, now_ns)
         self.counts["placeholders" if pod.ask.ph else "placed"] += 1
@@ -254,10 +255,10 @@ class Manager:
             self.counts["lost"] += 1
             self._again(pod.ask)
 
-    # -- all over again --------------------------------------------------------------------------------
+    # -- resync ----------------------------------------------------------------------------------------
 
     def report(self, to: Scheduler) -> None:
-        """Report everything to a scheduler that knows nothing: nodes, applications, what runs, what waits."""
+        """Report everything to a scheduler without state: nodes, applications, running pods, then pending ones."""
         books = self.books
         self._allocations, self._releases = [], []
         nodes = [requests.node(line, drained=line.id in books.drained) for line in books.nodes.values()]

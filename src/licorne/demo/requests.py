@@ -1,4 +1,7 @@
-"""Lines as requests of the 1.9 interface. As `licorne.sim.inputs`, for a scheduler that is spoken to over the wire."""
+"""Making requests of the 1.9 interface from lines, for a scheduler behind gRPC.
+
+`licorne.sim.inputs` makes the core's own messages of the same lines, for a scheduler in the same process.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _POLICIES = {
 
 
 def application(line: lines.App, speed: float) -> v19.AddApplicationRequest:
-    """A new application; a gang has its groups as a tag, and says what its placeholders want together."""
+    """Make a new application. A gang has its task groups as a tag, and the sum of its placeholders if it has these."""
     tags, placeholders = dict(line.tags or {}), None
     if line.gang:
         tags[TAG_TASK_GROUPS] = task_groups(line.gang)
@@ -44,7 +47,7 @@ def application(line: lines.App, speed: float) -> v19.AddApplicationRequest:
 
 
 def allocation(line: lines.Ask, job: lines.App, node: str = "") -> v19.Allocation:
-    """An ask of this application; with a node, a pod that runs there."""
+    """Make an ask of the application `job`; with a node, an allocation that runs there."""
     namespace = (job.tags or {}).get(TAG_NAMESPACE, job.user)
     return v19.Allocation(
         allocation_key=line.key,
@@ -61,7 +64,7 @@ def allocation(line: lines.Ask, job: lines.App, node: str = "") -> v19.Allocatio
 
 
 def foreign(line: lines.Foreign) -> v19.Allocation:
-    """An allocation of another scheduler."""
+    """Make an allocation of another scheduler."""
     return v19.Allocation(
         allocation_key=line.key,
         allocation_tags={**_shown_as("kube-system", line.key), KEY_FOREIGN: FOREIGN_DEFAULT},
@@ -71,7 +74,7 @@ def foreign(line: lines.Foreign) -> v19.Allocation:
 
 
 def _shown_as(namespace: str, pod: str) -> dict[str, str]:
-    """The tags from which web pages make the name of a pod."""
+    """Return the tags from which web pages make the name of a pod."""
     meta = DOMAIN_K8S + GROUP_META
     return {meta + KEY_NAMESPACE: namespace, meta + KEY_POD_NAME: pod}
 
@@ -79,12 +82,12 @@ def _shown_as(namespace: str, pod: str) -> dict[str, str]:
 def release(
     app: str, key: str, termination: v19.TerminationType = v19.TerminationType.STOPPED_BY_RM
 ) -> v19.AllocationRelease:
-    """The end of a pod."""
+    """Make the release of a pod's allocation or ask."""
     return v19.AllocationRelease(application_id=app, allocation_key=key, termination_type=termination)
 
 
 def node(line: lines.Node, *, drained: bool = False) -> v19.NodeInfo:
-    """A new node."""
+    """Make a new node."""
     action = v19.ActionFromRM.CREATE_DRAIN if drained or line.drain else v19.ActionFromRM.CREATE
     return v19.NodeInfo(
         node_id=line.id, action=action, attributes=dict(line.attrs or {}), schedulable_resource=line.res
@@ -92,7 +95,7 @@ def node(line: lines.Node, *, drained: bool = False) -> v19.NodeInfo:
 
 
 def node_change(line: lines.NodeUpdate | lines.NodeDrain | lines.NodeUndrain | lines.NodeRemove) -> v19.NodeInfo:
-    """A change of a node."""
+    """Make a change of a node."""
     if isinstance(line, lines.NodeUpdate):
         return v19.NodeInfo(node_id=line.id, action=v19.ActionFromRM.UPDATE, schedulable_resource=line.res)
     if isinstance(line, lines.NodeDrain):

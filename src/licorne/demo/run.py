@@ -1,4 +1,8 @@
-"""Runs the demonstration against a service: one thread, and the client's."""
+"""Running the demonstration against a service, in a thread of its own beside those of the client.
+
+The manager is used under a lock: by this thread, and by the client's thread during a resync. Callbacks only queue
+answers.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +25,15 @@ from licorne.demo.scenario import scenario
 from licorne.si import ResourceManagerCallback, v19
 
 TICK_S = 0.1
-"""The longest time for which it does not look at its clock."""
+"""The longest sleep of the thread, in seconds."""
 REGISTRATION_S = 10.0
-"""How long the service, which is in the same process, may take to answer."""
+"""Timeout of the registration, in seconds; the service is in the same process."""
 SPEED_MIN, SPEED_MAX = 0.01, 100.0
 _log = logging.getLogger("licorne.demo")
 
 
 class _Answers(ResourceManagerCallback):
-    """Puts what the scheduler says aside, for the thread that has the books."""
+    """Queues the scheduler's messages for the thread that runs the manager."""
 
     def __init__(self) -> None:
         self.waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -42,7 +46,7 @@ class _Answers(ResourceManagerCallback):
 
 
 class _Mute:
-    """Hears nothing: what is said to a lost connection."""
+    """A scheduler that ignores all requests, in place of a connection that is lost."""
 
     def update_node(self, request: v19.NodeRequest) -> None: ...
 
@@ -52,17 +56,17 @@ class _Mute:
 
 
 class Demonstration:
-    """A resource manager with a simulated cluster, which works away in real time until it is stopped.
+    """A resource manager with a simulated cluster, which runs in real time until it is stopped.
 
     Parameters:
-        address: of the service.
-        token: what the service wants to hear; empty: nothing.
-        seed: of what happens; see `scenario`.
-        speed: how much faster than written everything happens, 0.01 to 100.
-        on_end: told, in another thread, if it ends before it is stopped, and why.
+        address: the address of the service.
+        token: the token of the service; empty: none.
+        seed: the seed of the scenario; see `scenario`.
+        speed: how many times as fast as written everything happens, 0.01 to 100.
+        on_end: called, in another thread, with the reason if the demonstration ends before it is stopped.
 
     Raises:
-        ValueError: a speed that is none.
+        ValueError: `speed` is out of range.
     """
 
     def __init__(
@@ -89,11 +93,11 @@ class Demonstration:
         self._began = time.monotonic()
 
     def start(self) -> None:
-        """Begin. Returns at once."""
+        """Start the thread, and return at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Say goodbye, and end. Waits for it; not to be called where the service runs."""
+        """Disconnect with a goodbye, and wait for the thread. Must not be called in the thread of the loop."""
         self._stopping.set()
         self._client.close()
         self._thread.join()
@@ -133,7 +137,7 @@ class Demonstration:
             self._listen(min(TICK_S, max(0.001, (next_ns - now_ns) / 1e9 / self._speed)))
 
     def _listen(self, wait_s: float) -> None:
-        """Take what the scheduler says, for at most so long if it says nothing."""
+        """Handle the messages of the scheduler; if there are none, wait for one, at most `wait_s` seconds."""
         try:
             response = self._answers.waiting.get(timeout=wait_s)
         except queue.Empty:
@@ -147,7 +151,11 @@ class Demonstration:
             self._manager.take(self._answers.waiting.get(), self._now_ns())
 
     def _resync(self, client: SchedulerClient) -> None:
-        """The scheduler forgot everything: note what it has said before, then report. In a thread of the client."""
+        """Report everything to a scheduler without state. Runs in a thread of the client.
+
+        The messages of the lost connection are handled first. The requests that follow from them are dropped, for the
+        report contains their effects.
+        """
         with self._lock:
             self._muted = True
             self._take_waiting()
@@ -156,13 +164,16 @@ class Demonstration:
 
 
 def build_info() -> dict[str, str]:
-    """What web pages show of a resource manager: its version, and when it was built, here when its files were written."""
+    """Return what web pages show of a resource manager: version and build date, here the time of the package's file."""
     written = datetime.fromtimestamp(int(Path(licorne.__file__).stat().st_mtime), UTC)
     return {"arch": "simulated", "buildVersion": licorne.__version__, "buildDate": f"{written:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def sights(rest: str, grpc: str, *, token: bool = False) -> str:
-    """What to look at, as text for a terminal. `rest` and `grpc` are addresses of the service; `token`: REST wants one."""
+    """Return a text for a terminal, with commands that show the cluster.
+
+    `rest` and `grpc` are addresses of the service; `token`: REST needs one.
+    """
     base, curl = f"http://{rest}", "curl -s"
     if rest.startswith("unix:"):
         base, curl = "http://localhost", f"curl -s --unix-socket {rest.removeprefix('unix:')}"

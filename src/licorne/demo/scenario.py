@@ -1,10 +1,10 @@
-"""What happens in the demonstration's cluster: an endless stream of lines, made from a seed.
+"""The scenario of the demonstration's cluster: an endless stream of lines, made from a seed.
 
-Teams submit applications, each in its own rhythm; nodes are drained, lost, and come back; now and then something is wrong.
-More is asked than there is, so somebody always waits, and what is guaranteed has to be taken from others. The first lines
-come quickly, so that everything has been seen after a minute.
+Teams submit applications, each at its own rate; nodes are drained, removed, and come back; now and then an application
+is faulty. More resources are requested than exist, so there are always asks that wait, and queues get their guarantees
+only by preemption. The first lines come quickly, so that each feature has been seen after a minute.
 
-The same seed gives the same lines. What becomes of them depends on real time, and on what else is done to the service.
+The same seed gives the same lines. The decisions on them depend on real time, and on other clients of the service.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from licorne.sim.lines import (
 from licorne.sim.week import GPU, Kind
 
 Moment = tuple[float, list[Line]]
-"""Seconds since the beginning, and the lines that are handed in then, together."""
+"""Seconds since the beginning, and the lines that are due then, together."""
 
 KINDS = (Kind("general", 12, 16, 64), Kind("memory", 6, 16, 128), Kind("gpu", 6, 32, 128, gpus=4))
 AGENTS = "node-agents"
@@ -53,9 +53,12 @@ TOLERATION = {"tolerations": [{"key": GPU, "operator": "Exists"}]}
 
 
 class Team(NamedTuple):
-    """Who submits what: the first application comes at `first_s`, the next ones so many seconds apart (range).
+    """A team and its applications.
 
-    An application has so many pods, each of so many thousandths of a core and GiB, for so many seconds.
+    The first application comes at `first_s`, the next ones `every_s` seconds apart (a range). An application has `pods`
+    pods (a range), each with a choice of `vcore` (thousandths of a core), with `memory_gi` GiB, for `seconds` (a
+    range).
+    `victim`: its pods may be preempted.
     """
 
     name: str
@@ -93,7 +96,7 @@ NAMESPACES = ("blue", "green", "amber")
 
 
 def scenario(seed: int = 1) -> Iterator[Moment]:
-    """All that happens, in order of time, without end."""
+    """Yield all moments of the scenario in order of time, without end."""
     yield 0.0, _beginning()
 
     def drawn(what: str) -> random.Random:
@@ -132,7 +135,7 @@ def _node(kind: Kind, number: int) -> Node:
 
 
 def _others(node: str) -> Foreign:
-    """What another scheduler runs there."""
+    """Return an allocation of another scheduler on a node."""
     return Foreign(key=f"proxy-{node}", node=node, res={"vcore": 500, "memory": GI})
 
 
@@ -152,7 +155,7 @@ def _daemon(key: str, app: str, node: str, vcore: int, duration_s: float | None)
 
 
 def _nodes(rng: random.Random) -> Iterator[Moment]:
-    """Maintenance: a node is drained, another is lost, a third shrinks; each is well again after a while."""
+    """Drain, remove and shrink a node in turn; each change is undone after 8 s."""
     at = 5.0
     for turn in count(1):
         kind = rng.choice(KINDS[:2])
@@ -171,7 +174,7 @@ def _nodes(rng: random.Random) -> Iterator[Moment]:
 
 
 def _daemons(rng: random.Random) -> Iterator[Moment]:
-    """A scan of some nodes, which has to run there and nowhere else, whoever has to make room for it."""
+    """Submit scans of some nodes: pods with a required node, for which others may be evicted."""
     at = 15.0
     for turn in count():
         app = f"scan-{turn:05d}"
@@ -235,7 +238,7 @@ def _application(team: Team, turn: int, rng: random.Random) -> list[Line]:
 
 
 def _oddities() -> Iterator[Moment]:
-    """Applications that are refused, that can never run, or that fail."""
+    """Submit applications that are rejected, that can never run, or that fail."""
     kinds: tuple[Callable[[str], list[Line]], ...] = (_nowhere, _stranger, _misspelt, _giant, _hopeless)
     at = 1.0
     for turn in count():
@@ -244,28 +247,28 @@ def _oddities() -> Iterator[Moment]:
 
 
 def _nowhere(app: str) -> list[Line]:
-    """It names a queue that is not there, and no namespace."""
+    """Make an application with a queue that does not exist, and no namespace."""
     return [App(id=app, queue="root.nowhere", user="ada", groups=("developers",))]
 
 
 def _stranger(app: str) -> list[Line]:
-    """Its user may not submit there."""
+    """Make an application whose user may not submit to its queue."""
     return [App(id=app, queue="root.services", user="mallory", groups=("guests",))]
 
 
 def _misspelt(app: str) -> list[Line]:
-    """One of its asks names an operator that there is not."""
+    """Make an application of which one ask has an unknown operator in its constraints."""
     wrong = {TAG_NODE_CONSTRAINTS: _json({"tolerations": [{"key": GPU, "operator": "Exsits"}]})}
     return [*_single(app, {"vcore": 500}), Ask(key=f"{app}-1", app=app, res={"vcore": 500}, tags=wrong, duration_s=5)]
 
 
 def _giant(app: str) -> list[Line]:
-    """No node is as large; it waits until its application is taken back."""
+    """Make an ask that is larger than any node; it waits until its application is withdrawn."""
     return _single(app, {"vcore": 36_000, "memory": 8 * GI})
 
 
 def _hopeless(app: str) -> list[Line]:
-    """A gang that wants more than there is, and fails when its time is over."""
+    """Make a gang that is larger than the cluster, and fails at its timeout."""
     group = TaskGroup(name="all", min=10, res={"vcore": 2000, "memory": 8 * GI, GPU: 4})
     line = App(
         id=app, queue="root.research.training", user="lena", groups=("research",), gang=(group,), style="Hard",
