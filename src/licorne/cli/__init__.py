@@ -1,10 +1,10 @@
-"""The command `licorne`: the front door.
+"""The command `licorne`: the names of its commands, and how errors become messages.
 
-Each command is a file of its own and is imported when it is called, so that `licorne --help` does not wait for a
-scheduler that it does not need. Here stand their names and what they have in common: how errors are told.
+Each command is a file of its own, which is imported when the command is called, so that `licorne --help` does not wait
+for the import of a scheduler.
 
-An error that a user can cause ends in one plain message on standard error and exit status 1; there is no traceback.
-Exit status 2 means wrong usage, or what a command's help says it means (`simulate --strict`).
+An error that a user can cause ends in one plain message on standard error and exit status 1, without a traceback. Exit
+status 2 means wrong usage, or what the help of the command says (`simulate --strict`).
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ app.command(configuration)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its exit status."""
+    """Run the command line, and exit with its status."""
     sys.exit(run(arguments))
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line; its exit status."""
+    """Run the command line, and return its exit status."""
     try:
         status = app(arguments, result_action="return_value")
         sys.stdout.flush()
     except CommandError as error:
         return _fail(str(error))
     except BrokenPipeError:
-        # Whoever read our output has had enough. Python would complain once more when it closes the stream.
+        # The reader of the output has closed the pipe. Without this Python would report it again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`python -m licorne.cli`: the command, where no script is installed."""
+"""`python -m licorne.cli`: the command `licorne`, for use without an installed script."""
 
 from __future__ import annotations
 

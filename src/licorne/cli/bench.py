@@ -1,4 +1,4 @@
-"""`licorne bench`: allocations per second, on a made or given workload."""
+"""`licorne bench`: measures allocations per second, on a generated workload or one in a file."""
 
 from __future__ import annotations
 

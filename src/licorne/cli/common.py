@@ -1,4 +1,4 @@
-"""What commands share: how they say what is wrong, read a file, take KEY=VALUE, print JSON."""
+"""Functions that commands share: errors, reading files, options of the form KEY=VALUE, printing JSON."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import msgspec
 
 
 class CommandError(Exception):
-    """What went wrong and what to do about it, in words for a terminal."""
+    """An error of the user or the system; the text, for a terminal, says what is wrong and what to do about it."""
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of a file, or a CommandError that says why not."""
+    """Read a text file. `what` names its expected content in errors.
+
+    Raises:
+        CommandError: there is no such file, it is a folder, or it is not UTF-8.
+    """
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -24,7 +28,11 @@ def read_text(path: Path, what: str) -> str:
 
 
 def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """The values of an option that is given as KEY=VALUE, any number of times; the last one of a key counts."""
+    """Parse an option that is given as KEY=VALUE, any number of times; of equal keys the last one counts.
+
+    Raises:
+        CommandError: a text without `=` or without a key.
+    """
     values: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
@@ -35,5 +43,5 @@ def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON for people and programs."""
+    """Print a value as indented JSON."""
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

@@ -1,4 +1,4 @@
-"""`licorne config check`: would a scheduler take this queue configuration, and does it mean what it seems to?"""
+"""`licorne config check`: lists the faults and warnings of a queue configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`licorne serve --demo`: a simulated cluster beside the service."""
+"""`licorne serve --demo`: runs a simulated cluster beside the service."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from licorne.demo import Demonstration, sights
 from licorne.service import Service
 from licorne.web.server import DEFAULT_ADDRESS as REST_ADDRESS
 
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "*": "127.0.0.1"}  # noqa: S104  not to listen, to be found
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "*": "127.0.0.1"}  # noqa: S104  only compared with
 
 
 class _ToLog(logging.Handler):
-    """What the client has to say goes into the service's log."""
+    """Writes the log records of the demonstration's client to the log of the service."""
 
     def __init__(self, service: Service) -> None:
         super().__init__()
         self._log = service.log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line."""
+        """Write one record."""
         self._log.log(record.levelno, "demonstration", said=record.getMessage())
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Whether something is to be looked at, and how fast it goes; another seed gives other applications."""
+    """The options of the demonstration: whether it runs, how many times as fast as written, and the seed."""
 
     wanted: bool = False
     speed: float = 1.0
     seed: int = 1
 
     def rest(self, given: tuple[str, ...]) -> tuple[str, ...]:
-        """Where to listen for REST."""
+        """Return the addresses for REST: those given, or else the default address if the demonstration runs."""
         return given or ((REST_ADDRESS,) if self.wanted else ())
 
     @asynccontextmanager
     async def beside(self, service: Service) -> AsyncIterator[None]:
-        """Run the demonstration, if it is wanted, beside a service that has started; and end it before the service ends.
+        """Run the demonstration, if it is wanted, within the `with` block, beside a service that has started.
 
         Raises:
             CommandError: the options contradict each other.
@@ -74,7 +74,7 @@ class Demo:
 
 
 def reachable(address: str) -> str:
-    """An address that is listened on, as a client on the same machine reaches it."""
+    """Return the address by which a client on the same machine reaches a service that listens on `address`."""
     host, colon, port = address.rpartition(":")
     return f"{_EVERYWHERE.get(host, host)}{colon}{port}"
 

@@ -1,4 +1,4 @@
-"""`licorne generate`: workload files from a seed."""
+"""`licorne generate`: makes a workload file from a seed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,11 @@ def generate(
 
 
 def make(case: str, options: Options) -> Workload:
-    """The workload of a case; the week takes nothing but a seed."""
+    """Make the workload of a case.
+
+    Raises:
+        CommandError: an option other than the seed for the case `week`.
+    """
     if case in CONTENDED:
         return contended(case, options)
     if case != "week":
@@ -108,6 +112,6 @@ def _target(out: Path) -> Iterator[BinaryIO]:
         if out.suffix != ".gz":
             yield stream
             return
-        # Without a time stamp and a name inside, equal workloads make equal files.
+        # Gzip would store time and file name; without them, equal workloads give equal bytes.
         with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
             yield cast("BinaryIO", packed)

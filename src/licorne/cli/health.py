@@ -1,4 +1,4 @@
-"""`licorne health`: does a service serve? For containers and scripts."""
+"""`licorne health`: asks a service whether it serves, for containers and scripts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from licorne.cli.common import CommandError, read_text
 from licorne.si.rpc import DEFAULT_ADDRESS
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported; its own log is not ours
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported; its lines are no part of the output
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc

@@ -1,7 +1,7 @@
-"""`licorne place`: which queue would an application go to, under a configuration file alone?
+"""`licorne place`: says in which queue an application would be placed, given a configuration file alone.
 
-The answer is that of the scheduler's own placement rules, asked about the tree of queues that the file describes:
-nothing has been created by placement yet and nothing drains.
+The answer comes from the scheduler's own placement rules, applied to the tree of queues in the file: there are no
+queues that placement has created earlier, and none that drain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 
 class Answer(msgspec.Struct):
-    """What `--json` prints: the queue or None, why not, and what each rule said."""
+    """The output of `--json`: the queue or None, the reason if there is none, and the result of each rule."""
 
     queue: str | None
     create: bool
@@ -81,7 +81,7 @@ def place(
 
 
 def ask(partition: PartitionConfig, user: str, groups: tuple[str, ...], queue: str, tags: dict[str, str]) -> Placement:
-    """The placement of an application in a partition as it is configured."""
+    """Return the placement of an application in a partition as it is configured."""
     forced = is_forced(tags)
     user, groups, fault = identity(user, groups, forced=forced)
     if fault:

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, and none where nobody looks at it."""
+"""A progress bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from licorne.sim.workload import Progress
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress | None]:
-    """A function to tell how much is done, of how much (0: unknown); None if standard error is no terminal."""
+    """Show a progress bar within the `with` block; `what` is its label.
+
+    Yields a function that takes the steps done and their total (0: unknown); None if standard error is no terminal.
+    """
     if not sys.stderr.isatty():
         yield None
         return
-    # Not needed, and not waited for, where nobody looks.
+    # Imported here, since the import takes long and is of no use without a terminal.
     from rich import console, progress  # noqa: PLC0415
 
     columns = (

@@ -1,7 +1,7 @@
-"""`licorne serve`: a scheduler for resource managers on this and other machines.
+"""`licorne serve`: runs a scheduler for resource managers on this and other machines.
 
-Its options are the settings of `licorne.service.configuration.table`; what they mean stands there, and here only how they
-become a service.
+Its options are made from the table of settings, `licorne.service.configuration.table`, which also explains them. This
+file reads the options, makes the service, and runs it until a signal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Sett
 from licorne.service.configuration.queues import Groups
 
 SWITCH_S = 0.001
-"""How long a thread that reads a configuration may keep the loop waiting at a time."""
+"""Interpreter switch interval, in seconds: how long a thread that reads a configuration may block the loop at a
+time."""
 
 
 def serve(**options: Any) -> int:
@@ -61,7 +62,7 @@ def serve(**options: Any) -> int:
 
 
 def _given(options: dict[str, Any]) -> Given:
-    """What the command line and the environment say."""
+    """Collect the settings on the command line and in the environment, and the path of the settings file."""
     given = {one.key: options.get(_name(one)) for one in SETTINGS if one.option}
     environment = dict(os.environ)
     found = environment.pop("LICORNE_SETTINGS", "")
@@ -91,7 +92,7 @@ def _show(loaded: Loaded, *, json: bool) -> None:
 
 
 async def _serve(loaded: Loaded, demo: Demo, levels: Levels, log: Log) -> int:
-    """Serve until a signal, or until the scheduler fails."""
+    """Serve until a signal, or until the scheduler fails. Returns the exit status."""
     values = loaded.values
     groups = Groups(loaded.sources)
     service = Service(

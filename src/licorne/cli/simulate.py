@@ -1,4 +1,4 @@
-"""`licorne simulate`: a workload or a cluster's trace, run through the scheduler under a virtual clock."""
+"""`licorne simulate`: runs a workload, or the trace of a cluster, through the scheduler under a virtual clock."""
 
 from __future__ import annotations
 
@@ -87,7 +87,11 @@ def simulate(
 
 
 def _configuration(path: Path) -> str:
-    """The text of a queue configuration that a scheduler would take."""
+    """Read the text of a queue configuration, and check that a scheduler would accept it.
+
+    Raises:
+        CommandError: the file cannot be read, or the configuration is refused.
+    """
     text = read_text(path, "a queue configuration")
     try:
         load(text, file=str(path))

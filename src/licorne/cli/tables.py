@@ -1,4 +1,4 @@
-"""The result of a simulation as tables for a terminal: amounts and durations in the units that people read."""
+"""Printing the result of a simulation as tables for a terminal, with amounts and durations in readable units."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from licorne.sim.report import QueueUsage, Result
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 _ROWS = 30
-"""How many reasons and queues a table shows; `--json` has all."""
+"""Reasons or queues in a table, at most; `--json` has all."""
 
 
 def show(result: Result, console: Console | None = None) -> None:
-    """Print a result."""
+    """Print a result on `console`, by default standard output."""
     console = console or Console(highlight=False)
     if not console.is_terminal:
-        # In a file or a pipe a line is as long as it is: whoever reads it there should not find words cut off.
+        # A file or a pipe has no width: Rich's default of 80 columns would cut the words of long cells.
         console.width = max(console.width, 140)
     console.print(f"[bold]{result.workload}[/bold]")
     console.print(_summary(result))
@@ -46,7 +46,7 @@ def show(result: Result, console: Console | None = None) -> None:
 
 
 def _table(title: str, *columns: str, left: int = 1) -> Table:
-    """An empty table: the first columns hold names, the others numbers."""
+    """Make an empty table. The first `left` columns are aligned left, for names, the others right, for numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index < left else "right", overflow="fold")
@@ -94,7 +94,7 @@ def _refused(result: Result) -> Table:
 
 
 def _at(example: str, place: str) -> str:
-    """An example, and where in the workload it is."""
+    """Return an example with its place in the workload, or the one that is known."""
     return f"{example} ({place})" if example and place else example or place
 
 
@@ -120,7 +120,7 @@ def _gangs(result: Result) -> Table:
 
 
 def _evictions(result: Result) -> Table:
-    """Who lost pods to whom; what was lost is in pods times time, and for each resource in amounts times hours."""
+    """Make the table of evictions by queue. Lost work is pods times time, and for each resource amount times hours."""
     table = _table("evictions, and the work lost to them", "from queue", "for", "why", "pods", "pod time", "work lost",
                    left=3)  # fmt: skip
     for row in result.evictions[:_ROWS]:
@@ -169,13 +169,13 @@ def _queues(rows: list[QueueUsage]) -> Table:
 
 
 def _more(table: Table, number: int, what: str) -> None:
-    """Say that rows were left out, if they were."""
+    """Add a row that says how many rows were left out, if any were."""
     if number > 0:
         table.add_row(f"… {number:,} more {what}: see --json")
 
 
 def amount(resource: str, value: float) -> str:
-    """An amount in the unit that people use for this resource: cores, binary multiples of bytes, or as counted."""
+    """Format an amount in the usual unit of its resource: cores, binary multiples of bytes, or a plain number."""
     if resource == "vcore":
         return f"{_short(value / 1000)} cores"
     if resource == "memory":
@@ -188,12 +188,12 @@ def amount(resource: str, value: float) -> str:
 
 
 def _short(value: float) -> str:
-    """Whole where it is whole or large, else with one decimal."""
+    """Format a number: without decimals if it is whole or at least 1000, otherwise with one."""
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.1f}"
 
 
 def duration(seconds: float) -> str:
-    """A duration in its two largest units."""
+    """Format a duration, given in seconds, in its two largest units."""
     if seconds < 10:
         return f"{seconds:.3g} s"
     whole = round(seconds)

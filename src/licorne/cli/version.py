@@ -1,4 +1,4 @@
-"""`licorne version`: which version this is, and whether its hot modules are compiled."""
+"""`licorne version`: prints the version, and whether the hot modules are compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from licorne import __version__
 
 
 def describe() -> str:
-    """One line: version, compiled or interpreted, Python's version."""
+    """Return a line with the version, compiled or interpreted, and the version of Python."""
     from licorne.core import compiled  # noqa: PLC0415  # `licorne --help` needs no scheduler
 
     kind = "compiled" if compiled else "interpreted"
