@@ -1,29 +1,29 @@
-"""Derives from a hot module's Python text the declarations (`.pxd`) that Cython wants besides it.
+"""Derives the declarations (`.pxd`) that Cython needs for a hot module from the Python text of the module.
 
 Typed access to a class from another module, or before its definition in its own, needs the layout of the class and
-the C signatures of its methods in a `.pxd` file. All of that stands already in the module, as annotations and
-decorators. A second copy written by hand would have to be kept equal by hand, so this one is made at each build from
-the syntax tree alone: nothing is imported, nothing is executed.
+the C signatures of its methods in a `.pxd` file. The module already has all of that, as annotations and decorators. A
+second copy written by hand would have to be kept equal by hand, so this one is made at each build, from the syntax tree
+alone: no module is imported or executed.
 
-What is read, for each module:
+For each module these are declared:
 
 * each `@cython.cclass` class, with a forward declaration, so that classes may name each other in any order;
 * `from cython.cimports.a.b import C` under `if cython.compiled:`, where C is a hot class, becomes `from a.b cimport C`.
-  It stands after the forward declarations, and functions are left out, so two modules may import from each other, as
+  It comes after the forward declarations, and functions are left out, so two modules may import from each other, as
   long as neither inherits from the other;
-* its annotations in the class body, as attributes: visible to Python (`cdef public`), except pointers, C arrays and
+* the annotations in the class body, as attributes: visible to Python (`cdef public`), except pointers, C arrays and
   `__weakref__`, which allows weak references;
-* its `@cython.cfunc` and `@cython.ccall` methods, except those that override a declared one;
-* the same decorators on functions of the module. They are declared as plain C functions even where the module says
+* the `@cython.cfunc` and `@cython.ccall` methods of the class, except those that override a declared one;
+* functions of the module with the same decorators. They are declared as plain C functions even if the module has
   `@cython.inline`, since an inline function in a `.pxd` needs its body there; the C compiler still may inline them
   within their module. Module constants (`cython.declare`) are private to their module.
 
-Constants that several hot modules share stand in a plain module that imports `cython` for the type checker alone, each
-annotated with its C type, and become macros of C: `UNLIMITED: cython.longlong = 0x7FFFFFFFFFFFFFFF`. A hot module cimports
-them, and C sees their values.
+Constants that several hot modules share are in a plain module, which imports `cython` for the type checker alone. Each
+is annotated with its C type, and becomes a macro of C: `UNLIMITED: cython.longlong = 0x7FFFFFFFFFFFFFFF`. A hot module
+cimports them, and the C compiler knows their values.
 
-A class from which no other in the folders of hot modules inherits, hot or not, is declared final, which turns its method
-calls into direct ones. Bases are known by their names alone.
+A class is declared final, which turns calls of its methods into direct ones, if no class in the folders of hot modules
+inherits from it, whether hot or not. Bases are matched by their names alone.
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ C_TYPES = {
     "ushort": "unsigned short",
     "void": "void",
 }
-"""`cython.<name>` in an annotation, and what it is in C; `cython.p_<name>` is a pointer to it."""
+"""The C type of `cython.<name>` in an annotation; `cython.p_<name>` is a pointer to it."""
 
 INTEGERS = {
     "int": ("", -(1 << 31), (1 << 31) - 1),
     "long long": ("LL", -(1 << 63), (1 << 63) - 1),
     "unsigned long long": ("ULL", 0, (1 << 64) - 1),
 }
-"""Types of shared constants: what a number of each ends with in C, the least and the most."""
+"""Types of shared constants: the suffix of a C literal, the smallest value and the largest."""
 
 RAISES = {"cython.exceptval(check=False)": " noexcept", "cython.exceptval(-1)": " except? -1"}
-"""What a decorator says of exceptions. Without one, Cython looks for an exception behind each call of a method that returns
-a number; where -1 may stand for one, it looks only behind a -1."""
+"""Decorators about exceptions, and the clause of each in a signature. Without one, Cython checks for an exception after
+each call of a method that returns a number; with `except? -1` it checks only after a result of -1."""
 
 CONTAINERS = frozenset({"dict", "frozenset", "list", "set", "tuple"})
 BUILTINS = CONTAINERS | {"bytearray", "bytes", "complex", "memoryview", "object", "str"}
-"""Python types that Cython knows by the same name; a class that is neither one of these nor hot is an `object`."""
+"""Python types with the same name in Cython; a class that is neither one of these nor hot is an `object`."""
 
 CIMPORTS = "cython.cimports."
 
 
 class DeclarationError(Exception):
-    """Something in a hot module cannot be declared to Cython; says where and why."""
+    """A part of a hot module cannot be declared to Cython; the text says where and why."""
 
 
 class Class(NamedTuple):
@@ -86,17 +86,17 @@ class Class(NamedTuple):
 
 
 def decorators(node: ast.ClassDef | ast.FunctionDef) -> set[str]:
-    """Return the decorators as text, `cython.exceptval(check=False)` for instance."""
+    """Return the decorators as text, such as `cython.exceptval(check=False)`."""
     return {ast.unparse(decorator) for decorator in node.decorator_list}
 
 
 def is_none(annotation: ast.expr) -> bool:
-    """Say whether an annotation is `None`."""
+    """Whether an annotation is `None`."""
     return isinstance(annotation, ast.Constant) and annotation.value is None
 
 
 def element(annotation: ast.expr) -> str:
-    """Write what stands in the brackets of `dict[str, int]`, where `int` and `float` alone would be C's."""
+    """Translate the types in the brackets of `dict[str, int]`, where a bare `int` or `float` would be the C type."""
     renamed = {"int": "cython.py_int", "float": "cython.double"}
     if isinstance(annotation, ast.Tuple):
         return ", ".join(element(item) for item in annotation.elts)
@@ -107,11 +107,14 @@ def element(annotation: ast.expr) -> str:
 
 
 def c_type(annotation: ast.expr | None, classes: Collection[str], *, attribute: bool = False) -> str:
-    """Translate an annotation into a type of Cython's own language, `classes` being the known extension types.
+    """Translate an annotation into a type of Cython's own language; `classes` are the known extension types.
 
-    Arguments and results must have the very type that Cython reads from the module itself, or it refuses the
-    signature. An attribute has the type that is said here alone; so an `int` may stay any object (an enumeration
-    keeps its class, and `None` or a number of any size fit), and elements of containers are not checked.
+    Arguments and results must have the same type that Cython reads from the module itself, or it refuses the
+    signature. For an attribute only the type declared here counts; so an `int` is any object (an enumeration keeps its
+    class, and `None` or a number of any size fits), and elements of containers are not checked.
+
+    Raises:
+        DeclarationError: no C type is known for the annotation.
     """
     match annotation:
         case None | ast.Constant(value=None):
@@ -132,7 +135,7 @@ def c_type(annotation: ast.expr | None, classes: Collection[str], *, attribute: 
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id="cython")) as item, slice=size):
             return f"{c_type(item, classes)}[{ast.unparse(size)}]"
         case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[_, kind])):
-            return c_type(kind, classes)  # the first is the type checker's, the second is meant for C
+            return c_type(kind, classes)  # the first argument is for the type checker, the second for C
         case ast.Subscript(value=ast.Name(id=name), slice=inner) if name in CONTAINERS:
             return name if attribute else f"{name}[{element(inner)}]"
         case ast.Subscript():
@@ -147,12 +150,12 @@ def c_type(annotation: ast.expr | None, classes: Collection[str], *, attribute: 
 
 
 def is_c_function(node: ast.stmt) -> bool:
-    """Say whether a statement defines a function with a C signature."""
+    """Whether a statement defines a function with a C signature."""
     return isinstance(node, ast.FunctionDef) and not decorators(node).isdisjoint({"cython.cfunc", "cython.ccall"})
 
 
 def signature(function: ast.FunctionDef, classes: Collection[str]) -> str:
-    """Declare a C function or method."""
+    """Declare a C function or method; raises DeclarationError for arguments that C does not have."""
     marks = decorators(function)
     arguments = function.args
     if arguments.defaults or arguments.kwonlyargs or arguments.vararg or arguments.kwarg or arguments.posonlyargs:
@@ -165,7 +168,7 @@ def signature(function: ast.FunctionDef, classes: Collection[str]) -> str:
 
 
 def attribute(node: ast.AnnAssign, classes: Collection[str]) -> str:
-    """Declare an attribute of an extension type."""
+    """Declare an attribute of an extension type; raises DeclarationError if the class body gives it a value."""
     if node.value is not None:
         message = f"line {node.lineno}: `{ast.unparse(node.target)}`: an attribute gets its value in `__init__`"
         raise DeclarationError(message)
@@ -176,7 +179,7 @@ def attribute(node: ast.AnnAssign, classes: Collection[str]) -> str:
 
 
 def classes_of(tree: ast.Module) -> dict[str, Class]:
-    """Find a module's extension types."""
+    """Return a module's extension types by name."""
     return {
         node.name: Class(
             node,
@@ -189,7 +192,7 @@ def classes_of(tree: ast.Module) -> dict[str, Class]:
 
 
 def inherited(cls: Class, known: Mapping[str, Class]) -> frozenset[str]:
-    """Collect the C methods that a class gets from its bases; to declare one again is an error."""
+    """Collect the C methods that a class inherits; Cython refuses a second declaration of one."""
     found: frozenset[str] = frozenset()
     for base in cls.bases:
         if base in known:
@@ -198,7 +201,7 @@ def inherited(cls: Class, known: Mapping[str, Class]) -> frozenset[str]:
 
 
 def bases_in(paths: Iterable[Path]) -> frozenset[str]:
-    """Collect the names of all classes from which one in these files inherits."""
+    """Collect the names of all classes from which a class in these files inherits."""
     trees = (ast.parse(path.read_text(encoding="utf-8"), filename=str(path)) for path in paths)
     classes = (node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
     return frozenset(ast.unparse(base) for cls in classes for base in cls.bases)
@@ -222,7 +225,7 @@ def declare_class(
 
 
 def cimported_classes(tree: ast.Module, known: Mapping[str, Class]) -> Iterator[tuple[str, list[str]]]:
-    """Find which hot classes a module imports from where; functions and C libraries do not occur in declarations."""
+    """Yield the modules from which hot classes are cimported, with their names; declarations need no other cimports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith(CIMPORTS):
             names = [alias.name for alias in node.names if alias.name in known]
@@ -231,7 +234,7 @@ def cimported_classes(tree: ast.Module, known: Mapping[str, Class]) -> Iterator[
 
 
 def declare(name: str, tree: ast.Module, known: Mapping[str, Class], bases_of_others: Collection[str]) -> str:
-    """Declare a whole module, given the extension types of all hot modules, and from which classes others inherit."""
+    """Make the `.pxd` of a hot module, given all extension types and the names of all base classes."""
     own = classes_of(tree)
     visible = set(own).union(*(names for _, names in cimported_classes(tree, known)))
     parts = [
@@ -245,17 +248,23 @@ def declare(name: str, tree: ast.Module, known: Mapping[str, Class], bases_of_ot
 
 
 def is_hot(path: Path) -> bool:
-    """Say whether a module is to be compiled: it imports `cython` at its top."""
+    """Whether a module is to be compiled: it imports `cython` at its top."""
     return "\nimport cython\n" in path.read_text(encoding="utf-8")
 
 
 def has_constants(path: Path) -> bool:
-    """Say whether a plain module holds constants for C: it imports `cython` for the type checker alone."""
+    """Whether a plain module has constants for C: it imports `cython` for the type checker alone."""
     return "\nif TYPE_CHECKING:\n    import cython\n" in path.read_text(encoding="utf-8")
 
 
 def constants(name: str, tree: ast.Module) -> str:
-    """Declare a module of constants: what they are worth is computed here, by the values of those before them."""
+    """Make the `.pxd` of a module of constants.
+
+    The value of each is computed here, for it may be an expression of the constants before it.
+
+    Raises:
+        DeclarationError: a constant is no integer, or does not fit its C type.
+    """
     values: dict[str, int] = {}
     macros, declared = [], []
     for node in tree.body:
@@ -281,13 +290,14 @@ def constants(name: str, tree: ast.Module) -> str:
 def generate(
     sources: Mapping[str, Path], folders: Iterable[Path], shared: Mapping[str, Path] | None = None
 ) -> Sequence[Path]:
-    """Write the `.pxd` beside each hot module, and beside those of shared constants.
+    """Write a `.pxd` beside each hot module (`sources`, by name) and each module of constants (`shared`).
 
-    A file that is right already is left alone, so that builds stay short.
+    A file that is up to date is not written, so that builds stay short. Returns the files that were written. `folders`
+    contain all modules with classes that may inherit from the declared ones. Class names must differ across the hot
+    modules, since a base is looked up by its name.
 
-    `folders`: below them are all modules that may inherit from the classes declared.
-
-    Class names must differ across the hot modules, since a base is looked up by its name.
+    Raises:
+        DeclarationError: a class name occurs twice, or a module cannot be declared.
     """
     trees = {name: ast.parse(path.read_text(encoding="utf-8"), filename=str(path)) for name, path in sources.items()}
     known: dict[str, Class] = {}

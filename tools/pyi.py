@@ -1,13 +1,13 @@
-"""Derives from a hot module's Python text the stub (`.pyi`) by which type checkers know it in an installed package.
+"""Derives the stub (`.pyi`) of a hot module, for type checkers, from the Python text of the module.
 
-A checker cannot read the text of a hot module as this project's own does, which is told what `cython` means
-(`typings/cython.pyi`) and that `if cython.compiled:` never holds. In another program `cython` is a package without types:
-all that its decorators touch becomes `Any`, and so do the classes that a module imports under `if cython.compiled:`, so
-that a misspelled method of the scheduler would pass. A checker prefers a stub to the text, and the stub says what Python
-sees of the module, in Python's types. It is made from the syntax tree at each build, like the declarations for Cython
-(`tools/pxd.py`), and stands in the built package alone: beside the sources it would hide them from the project's checker.
+This project's own checker reads the text itself: its configuration says what `cython` means (`typings/cython.pyi`) and
+that `if cython.compiled:` never holds. In another program `cython` is a package without types: whatever its decorators
+touch becomes `Any`, and so do the classes that a module imports under `if cython.compiled:`; a misspelled method of the
+scheduler would then pass. A checker prefers a stub to the text, and the stub has what Python sees of the module, in
+Python's types. It is made from the syntax tree at each build, like the declarations for Cython (`tools/pxd.py`), and
+only in the built package: beside the sources it would hide them from the project's checker.
 
-What a stub has:
+A stub has:
 
 * imports, those under `if TYPE_CHECKING:` and of the interpreted branch of `if cython.compiled:` among them, as far as the
   rest names what they import;
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PYTHON_TYPES = dict.fromkeys(C_TYPES, "int") | {"bint": "bool", "double": "float", "float": "float", "void": "None"}
-"""`cython.<name>` in an annotation, and what it is to Python."""
+"""The Python type of `cython.<name>` in an annotation."""
 
 
 class StubError(Exception):
-    """Something in a hot module has no place in a stub yet; says where."""
+    """A part of a hot module cannot be put into a stub; the text says where."""
 
 
 class PythonTypes(ast.NodeTransformer):
-    """Puts Python's types in place of C's."""
+    """Replaces C types by Python types."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """`cython.bint` is `bool`."""
+        """Replace `cython.bint` by `bool`, for example."""
         if isinstance(node.value, ast.Name) and node.value.id == "cython":
             if node.attr not in PYTHON_TYPES:
                 message = f"line {node.lineno}: no Python type is known for `{ast.unparse(node)}`"
@@ -50,7 +50,7 @@ class PythonTypes(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """`Annotated[X, ...]` is X: the rest is meant for C."""
+        """Replace `Annotated[X, ...]` by X; the other arguments are for C."""
         if isinstance(node.value, ast.Name) and node.value.id == "Annotated" and isinstance(node.slice, ast.Tuple):
             return self.converted(node.slice.elts[0])
         self.generic_visit(node)
@@ -64,19 +64,19 @@ class PythonTypes(ast.NodeTransformer):
 
 
 def is_seen(annotation: ast.expr) -> bool:
-    """Does Python see an attribute of this type, which is neither a pointer nor a C array?"""
+    """Whether Python sees an attribute of this type: it is neither a pointer nor a C array."""
     text = ast.unparse(annotation)
     return not re.search(r"\bcython\.(p_\w+|\w+\[)", text)
 
 
 def documented(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The docstring that a body begins with, if it has one."""
+    """Return the docstring of a body, as a list of at most one statement."""
     first = body[0] if body else None
     return [first] if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else []
 
 
 def function(node: ast.FunctionDef) -> ast.FunctionDef | None:
-    """A function as Python sees it; None: it does not."""
+    """Return a function as Python sees it; None for a C function."""
     if "cython.cfunc" in decorators(node):
         return None
     types = PythonTypes()
@@ -93,14 +93,14 @@ def function(node: ast.FunctionDef) -> ast.FunctionDef | None:
 
 
 def annotated(node: ast.AnnAssign) -> ast.AnnAssign:
-    """A name with its type, and without its value."""
+    """Return an annotated name with its Python type, without its value."""
     node.annotation = PythonTypes().converted(node.annotation)
     node.value = None
     return node
 
 
 def members(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """What Python sees of a class: an enumeration's members keep their values."""
+    """Yield the members of a class that Python sees; those of an enumeration keep their values."""
     for item in body:
         match item:
             case ast.FunctionDef():
@@ -118,7 +118,7 @@ def members(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def unnamed_attributes(node: ast.ClassDef) -> set[str]:
-    """Find what methods set of `self` without an annotation in the class: only a checker that reads them would know it."""
+    """Return the attributes that methods set on `self` and the class does not annotate: a stub would lack them."""
     named = {
         item.target.id for item in node.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
     }
@@ -127,7 +127,7 @@ def unnamed_attributes(node: ast.ClassDef) -> set[str]:
 
 
 def class_(node: ast.ClassDef) -> ast.ClassDef:
-    """A class as Python sees it."""
+    """Return a class as Python sees it; raises StubError for attributes that it does not annotate."""
     unnamed = set() if "cython.cclass" in decorators(node) else unnamed_attributes(node)
     if unnamed:
         message = f"line {node.lineno}: `{node.name}`: not annotated in the class: {', '.join(sorted(unnamed))}"
@@ -138,7 +138,7 @@ def class_(node: ast.ClassDef) -> ast.ClassDef:
 
 
 def chosen(node: ast.If) -> list[ast.stmt]:
-    """The branch of a condition at the top of a module that counts for a checker."""
+    """Return the branch of a module-level condition that counts for a checker."""
     match ast.unparse(node.test):
         case "cython.compiled":
             return node.orelse
@@ -151,17 +151,17 @@ def chosen(node: ast.If) -> list[ast.stmt]:
 
 
 def is_c_constant(value: ast.expr) -> bool:
-    """Say whether a value is a `cython.declare(...)`."""
+    """Whether a value is a `cython.declare(...)`."""
     return isinstance(value, ast.Call) and ast.unparse(value.func) == "cython.declare"
 
 
 def is_private(name: str) -> bool:
-    """Say whether a name of a module is for the module alone."""
+    """Whether a name is private to its module."""
     return name.startswith("_") and not name.startswith("__")
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """What Python sees of a module."""
+    """Yield the statements of a module that Python sees, without private functions and constants."""
     for item in body:
         match item:
             case ast.If():
@@ -187,7 +187,7 @@ def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def names_in(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """All names that statements use, in texts too: annotations may be quoted, and `__all__` is made of texts."""
+    """Return all names in statements, and in their strings: annotations may be quoted, and `__all__` has strings."""
     found: set[str] = set()
     for item in body:
         for node in ast.walk(item):
@@ -199,7 +199,7 @@ def names_in(body: Sequence[ast.stmt]) -> frozenset[str]:
 
 
 def with_names(node: ast.Import | ast.ImportFrom, used: frozenset[str]) -> ast.stmt | None:
-    """An import of what is used alone; None: nothing of it is."""
+    """Return an import with the used names alone; None if there are none."""
     if isinstance(node, ast.ImportFrom) and node.module == "__future__":
         return node
     node.names = [alias for alias in node.names if (alias.asname or alias.name.partition(".")[0]) in used]
@@ -207,7 +207,7 @@ def with_names(node: ast.Import | ast.ImportFrom, used: frozenset[str]) -> ast.s
 
 
 def stub(name: str, tree: ast.Module) -> str:
-    """Write the stub of a module."""
+    """Make the text of a module's stub."""
     body = list(statements(tree.body))
     rest = [item for item in body if not isinstance(item, ast.Import | ast.ImportFrom)]
     used = names_in([item for item in rest if not documented([item])])
@@ -221,7 +221,11 @@ def stub(name: str, tree: ast.Module) -> str:
 
 
 def generate(sources: Mapping[str, Path], folder: Path) -> Sequence[Path]:
-    """Write the stubs of these modules below a folder in which the package is built."""
+    """Write the stubs of modules (`sources`, by name) below the folder of the built package, and return their paths.
+
+    Raises:
+        StubError: a module cannot be put into a stub.
+    """
     written = []
     for name, path in sources.items():
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
