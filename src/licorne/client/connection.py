@@ -1,8 +1,7 @@
 """One registration at the scheduler: a channel, its streams, and the threads that read them.
 
 When any of its streams ends, the whole connection does, and messages that were not sent are dropped. A connection is
-never
-repaired: the client makes another one, with another registration, and reports everything again.
+never repaired: the client makes another one, with another registration, and reports everything again.
 """
 
 from __future__ import annotations

@@ -4,12 +4,10 @@ Its calls block, like those of `SchedulerAPI`, and it has threads of its own, so
 event loop. It differs from a scheduler in the same process in this:
 
 * Answers are asynchronous: they do not come before a call returns. Callbacks run in the client's threads, one at a
-time,
-  and may call the client.
+  time, and may call the client.
 * Between kinds of answers (applications, allocations, nodes) there is no order; within a kind there is.
 * Connections break, and a scheduler that restarts has lost its state. Only the resource manager knows what really runs;
-so
-  it keeps that state, and reports all of it when the client calls `resync`.
+  so it keeps that state, and reports all of it when the client calls `resync`.
 """
 
 from __future__ import annotations
@@ -81,8 +79,7 @@ class SchedulerClient:
         token: the token in the scheduler's `--token-file`; empty for none.
         retry_s: seconds before connecting again, at first and at most; the time doubles after each failure.
         on_incident: called with an `Incident`, in the client's threads: a refusal for which the callback has no method,
-        or
-            an error that the callback raised. Without it incidents are written to `logging.getLogger("licorne")`.
+            or an error that the callback raised. Without it incidents are written to `logging.getLogger("licorne")`.
     """
 
     def __init__(

@@ -57,8 +57,7 @@ class Team(NamedTuple):
 
     The first application comes at `first_s`, the next ones `every_s` seconds apart (a range). An application has `pods`
     pods (a range), each with a choice of `vcore` (thousandths of a core), with `memory_gi` GiB, for `seconds` (a
-    range).
-    `victim`: its pods may be preempted.
+    range). `victim`: its pods may be preempted.
     """
 
     name: str

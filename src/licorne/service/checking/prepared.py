@@ -29,7 +29,7 @@ class Prepared:
         self._lately: dict[tuple[str, int], Found] = {}
 
     def pin(self, configurations: Iterable[Configuration]) -> None:
-        """Keep these configurations for good (those of the policy groups), in place of the ones pinned before."""
+        """Keep these configurations (those of the service's own files), in place of the ones pinned before."""
         self._pinned = {found.text: found for found in configurations}
 
     def read(self, text: str) -> Configuration:
