@@ -9,11 +9,11 @@ only in the built package: beside the sources it would hide them from the projec
 
 A stub has:
 
-* imports, those under `if TYPE_CHECKING:` and of the interpreted branch of `if cython.compiled:` among them, as far as the
-  rest names what they import;
+* imports of names that the rest of the stub uses, also those under `if TYPE_CHECKING:` and in the interpreted branch of
+  `if cython.compiled:`;
 * classes with their attributes, and functions, with their docstrings and without their bodies; no C functions
-  (`@cython.cfunc`), pointers, C arrays and C constants (`cython.declare`), since Python does not see them; no private
-  functions and constants, which only the module itself uses;
+  (`@cython.cfunc`), pointers, C arrays or C constants (`cython.declare`), since Python does not see them; no private
+  functions or constants, which only the module itself uses;
 * annotations in which `cython.bint` is `bool`, `Annotated[list[int], cython.longlong[64]]` is `list[int]`, and so on.
 """
 

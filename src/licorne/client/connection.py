@@ -45,7 +45,7 @@ class Lost(Exception):  # noqa: N818  it is what happened
 
 
 class Connection:
-    """A registered resource manager's streams, open until one of them ends."""
+    """The channel and streams of one registration, open until one of the streams ends."""
 
     def __init__(
         self,

@@ -91,6 +91,7 @@ class Outbox:
         with self._changed:
             while not self._unanswered.gone:
                 if self._messages:
+                    # Only the first one, even if it has to wait: messages of a stream leave in order.
                     data, needs = self._messages[0]
                     if not self._unanswered.still(needs):
                         self._messages.popleft()

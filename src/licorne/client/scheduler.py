@@ -75,7 +75,7 @@ class SchedulerClient:
 
     Parameters:
         address: `HOST:PORT` or `unix:PATH`.
-        credentials: of gRPC, for TLS (`grpc.ssl_channel_credentials`); without, the connection is not encrypted.
+        credentials: those of gRPC for TLS (`grpc.ssl_channel_credentials`); None: the connection is not encrypted.
         token: the token in the scheduler's `--token-file`; empty for none.
         retry_s: seconds before connecting again, at first and at most; the time doubles after each failure.
         on_incident: called with an `Incident`, in the client's threads: a refusal for which the callback has no method,

@@ -76,7 +76,7 @@ class Guesses:
             known.line_s = now - LINE_EVERY_S
             if len(self._addresses) >= ADDRESSES_MAX:
                 del self._addresses[next(iter(self._addresses))]
-        self._addresses[address] = known
+        self._addresses[address] = known  # at the end: the first address is the one refused the longest time ago
         if wrong:
             known.wrong = 1 if now - known.last_s >= REMEMBERED_S else known.wrong + 1
             known.last_s = now

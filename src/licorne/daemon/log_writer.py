@@ -85,6 +85,7 @@ class LogWriter:
                 line = self._lines.popleft()
                 self._chars -= len(line)
                 self._writing = True
+            # The report of missing lines goes first. If it cannot be written, the next line is lost too.
             if self._failed and self._write(self._missing(self._failed)):
                 self._failed = 0
             if self._failed or not self._write(line):

@@ -34,6 +34,7 @@ class Threads:
         job.add_done_callback(self._given_up)
         with self._change:
             self._jobs[job] = call
+            # With an idle thread for each waiting job, this one among them, no further thread is needed.
             if self._idle >= len(self._jobs) or self._threads >= self._most:
                 self._change.notify()
             else:

@@ -45,7 +45,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         """Check that no address is open to clients that are neither local nor authenticated.
 
         Raises:
-            SecurityError: an address beyond loopback without TLS and a way to know the client; half of a key pair.
+            SecurityError: an address beyond loopback without TLS and client authentication; half of a key pair.
         """
         if bool(self.certificate) != bool(self.key):
             raise SecurityError("TLS needs both a certificate and its key")
@@ -78,7 +78,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
         if guesses is not None:
             context.sslobject_class = _telling(guesses)
         try:
-            with tempfile.TemporaryDirectory() as folder:  # the library reads files only
+            with tempfile.TemporaryDirectory() as folder:  # `ssl` reads them from files only
                 certificate, key = Path(folder, "certificate"), Path(folder, "key")
                 certificate.write_bytes(self.certificate)
                 key.touch(0o600)

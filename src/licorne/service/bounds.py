@@ -34,7 +34,7 @@ async def enforce(translation: Translation, settings: ServiceSettings) -> None:
     inputs = translation.inputs
     if not inputs:
         return
-    others = type(inputs[0]) in (AddApplication, NodeUpdate)  # both dialects put these first
+    others = type(inputs[0]) in (AddApplication, NodeUpdate)  # if there are any, both adapters put them first
     if within(inputs, settings.names, settings.tags) and not others:
         return
     kept: list[Input] = []

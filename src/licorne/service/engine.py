@@ -51,7 +51,7 @@ class Engine:
         self.waiting: Callable[[], bool] = lambda: False
         """Whether a REST request waits for its answer."""
         self.decided = 0
-        """Allocations made."""
+        """Allocations made since the start."""
         self.slices = 0
         self._yielding: dict[Session, None] = {}
         self._asleep_since = 0.0  # 0: the engine is at work
@@ -72,7 +72,7 @@ class Engine:
                 continue
             self._asleep_since = time.monotonic()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._until_deadline()):  # `wait_for` may swallow the end of the service
+                async with asyncio.timeout(self._until_deadline()):  # `wait_for` may swallow a cancellation
                     await wake.wait()
             self._asleep_since = 0.0
 
@@ -91,7 +91,7 @@ class Engine:
         self._left_at = 0.0
         try:
             made = self._api.schedule(limit=limit)
-        except Exception:  # noqa: BLE001  a bug of the core: what it knows is not to be trusted any more
+        except Exception:  # noqa: BLE001  a bug of the core, whose state can no longer be trusted
             self._log.exception("the scheduler failed; all resource managers must register again")
             if self.monitor is not None:
                 self.monitor.failed()

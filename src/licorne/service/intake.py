@@ -95,9 +95,7 @@ def steps(kind: Kind, data: bytes) -> Iterator[tuple[str, Translation] | None]:
             _read_part(kind, request, part)
             yield None
         try:
-            read_whole(
-                kind, data[odd.at :]
-            )  # what is malformed is so from here on, and need not be read from its start
+            read_whole(kind, data[odd.at :])  # the error is in the bytes from here on; those before it have been read
         except WireError as error:
             if not error.path.startswith(tuple(f"{request}.{asks}[" for asks in ASKS)):
                 raise moved(error, request, odd.at, odd.counts) from None
@@ -169,7 +167,7 @@ class RequestIntake:
             for step in portions(translation, size):
                 now = time.perf_counter()
                 if now >= ends:
-                    self._settle(session)  # nothing is decided meanwhile
+                    self._settle(session)  # pauses the session, before others have their turn
                     await asyncio.sleep(0)
                     now = time.perf_counter()
                     ends = now + SLICE_S
@@ -177,7 +175,7 @@ class RequestIntake:
                     break
                 if (
                     time.perf_counter() - now < SLICE_S / 3
-                ):  # each step has a price of its own, the more the more managers
+                ):  # each step has a fixed cost, which grows with the number of resource managers
                     size[0] = min(2 * size[0], INPUTS_MAX)
         finally:
             del session.taking[kind]
@@ -187,7 +185,7 @@ class RequestIntake:
     def _step(self, session: Session, kind: Kind, translation: Translation) -> bool:
         try:
             self._api.take(session.rm_id, translation)
-        except Exception:  # noqa: BLE001  whatever it is, the state of this resource manager is not to be trusted any more
+        except Exception:  # noqa: BLE001  a bug: the state of this resource manager can no longer be trusted
             self._failed(session, kind)
             return False
         return True

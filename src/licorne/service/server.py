@@ -157,7 +157,7 @@ class Service:
             SecurityError: the service cannot listen on one of its addresses.
         """
         interceptors = [TokenCheck(self.security.token, self.guesses)] if self.security.token else []
-        calls = self.settings.streams + 100  # a registration may hold a whole message while it waits for a thread
+        calls = self.settings.streams + 100  # bounded, as each registration that waits for a thread keeps a message
         server = grpc.aio.server(interceptors=interceptors, options=self._options(), maximum_concurrent_rpcs=calls)
         server.add_generic_rpc_handlers((self._handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -206,10 +206,10 @@ class Service:
         settings = self.settings
         keepalive_ms = max(int(settings.keepalive_s * 1000), 1)
         return [
-            ("grpc.so_reuseport", 0),  # or two services would share a port, unnoticed
+            ("grpc.so_reuseport", 0),  # otherwise two services could share a port, unnoticed
             ("grpc.max_receive_message_length", settings.message_bytes),
             ("grpc.max_send_message_length", -1),
-            ("grpc.max_concurrent_streams", settings.streams + 100),  # of one connection
+            ("grpc.max_concurrent_streams", settings.streams + 100),  # for each connection
             ("grpc.keepalive_time_ms", keepalive_ms),
             ("grpc.keepalive_timeout_ms", keepalive_ms),
             ("grpc.keepalive_permit_without_calls", 1),

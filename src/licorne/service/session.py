@@ -1,4 +1,4 @@
-"""The life of one resource manager in the service, from its registration until it is stopped.
+"""The lifecycle of one resource manager in the service, from its registration until it is stopped.
 
     REGISTERED ──first stream──► RUNNING ──last stream breaks, or it does not read──► PAUSED ──timeout──► STOPPED
                                     ▲                                                   │

@@ -85,6 +85,7 @@ class Sessions:
             raise Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
         old = self.by_id.get(request.rm_id)
         before = self.api.cluster.managers.get(request.rm_id)
+        # The core comes first: if it refuses, the earlier registration goes on, and its session must not have ended.
         try:
             self._check_room(request.rm_id, old)
             self.api.register_resource_manager(request)
@@ -246,7 +247,7 @@ class Sessions:
         if session is None:
             return stream.session if self.bind(stream, rm_id) else None
         if session.state is State.STOPPED:
-            return None  # the reason is on its way
+            return None  # the stream ends already, with a reason
         if rm_id != session.rm_id:
             text = f'rmID: "{rm_id[:80]}": this stream is that of RmID="{session.rm_id}"'
             stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, text))
@@ -257,7 +258,7 @@ class Sessions:
         return session.state is not State.STOPPED and self.by_id.get(session.rm_id) is session
 
     def _failed(self, session: Session, kind: Kind) -> None:
-        session.log.exception("a request failed", kind=kind)  # noqa: LOG004  it is called by who handles it
+        session.log.exception("a request failed", kind=kind)  # noqa: LOG004  the caller handles an exception
         self.stop(session, "an internal error", resync=True)
 
     def deliver(self, rm_id: str, outputs: list[Output]) -> None:
@@ -271,7 +272,7 @@ class Sessions:
         for at in range(0, len(outputs), self.settings.batch):
             part = outputs if len(outputs) <= self.settings.batch else outputs[at : at + self.settings.batch]
             for kind, data in pieces(adapter, part, rm_id, most):
-                if kind != "state":  # asks that wait for resources have no place on this wire
+                if kind != "state":  # the interface has no message for asks that wait for resources
                     session.tell(kind, data)
 
     # -- the end ---------------------------------------------------------------------------------------
@@ -321,7 +322,7 @@ class Sessions:
         if session.full:
             session.log.warning("slowed down", waiting_bytes=session.buffered)
             self._slow_later(session)
-        elif session.streams:  # it reads again
+        elif session.streams:  # the resource manager reads again
             session.cancel_timer()
             session.log.info("no longer slowed down", was=session.state.value)
             session.state = State.RUNNING

@@ -8,8 +8,8 @@ gRPC's own buffers are bounded by its flow control: `write` returns when the mes
 not read stays with its sender.
 
 The head of the answer (its initial metadata) is sent by itself, once, and that is never cancelled. gRPC would send it
-with the first message; where that was cancelled because the stream ended, the status that follows brought a second head,
-which gRPC refuses: the stream never ended for the client.
+with the first message. If that was cancelled because the stream ended, the status that follows brought a second head,
+which gRPC refuses: the stream then never ended for the client.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ class Stream:
             if self._head is not None:
                 await asyncio.wait([self._head], timeout=LAST_WORDS_S)
                 if self._head.done() and not self._head.cancelled():
-                    self._head.exception()  # the stream is over in any case
+                    self._head.exception()  # retrieved, so that asyncio does not log it; the stream has ended anyway
         return end
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run the reader or the writer; an exception ends the stream. gRPC reports network failures by cancelling."""
         try:
             await work()
-        except Exception as error:  # noqa: BLE001  whatever it is, the stream is over
+        except Exception as error:  # noqa: BLE001  any failure ends the stream
             self.end(End(grpc.StatusCode.UNAVAILABLE, f"the stream broke: {type(error).__name__}"))
 
     async def _say(self, last: bytes) -> None:

@@ -102,13 +102,13 @@ def receive(source: IO[bytes]) -> Any:
         return None
     (size,) = LENGTH.unpack(head)
     data = source.read(size)
-    return pickle.loads(data) if len(data) == size else None  # noqa: S301  from ourselves
+    return pickle.loads(data) if len(data) == size else None  # noqa: S301  the other end is this program too
 
 
 def _set_limits() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the service, which then ends this process
     if sys.platform != "win32":
-        import resource  # noqa: PLC0415  not everywhere
+        import resource  # noqa: PLC0415  not available on Windows
 
         with contextlib.suppress(OSError, ValueError):  # not permitted, or a lower limit is in force
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

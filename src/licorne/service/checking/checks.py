@@ -100,6 +100,7 @@ class Checks:
         try:
             return await (COMMON if is_short(text) else threads).run(partial(self._work, job, given_up))
         except asyncio.CancelledError:
+            # The thread cannot be cancelled, but killing its process ends its wait for the answer.
             given_up.set()
             with self._lock:
                 for process in self._busy:
@@ -185,7 +186,7 @@ class _Process:
         if not sys.executable:
             raise ValueError("where Python is, is not known")
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        self._process = subprocess.Popen(  # noqa: S603  it is Python, and ours
+        self._process = subprocess.Popen(  # noqa: S603  the command is fixed: Python with this package's code
             [sys.executable, "-P", "-c", _COMMAND],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

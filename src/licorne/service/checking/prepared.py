@@ -59,7 +59,7 @@ class Prepared:
             found: Found = await self._checks.read(text)
         except ConfigError as error:
             found = error.with_traceback(None)
-        self._lately.pop((text, most), None)
+        self._lately.pop((text, most), None)  # so that it is inserted at the end, as the newest
         self._lately[text, most] = found
         while len(self._lately) > KEPT:
             del self._lately[next(iter(self._lately))]

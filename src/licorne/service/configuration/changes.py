@@ -89,7 +89,7 @@ class Changes:
             if asked or (now != taken and now == pending):
                 try:
                     await self.look()
-                except Exception:  # noqa: BLE001  a bug, or a file system that fails: what was in force stays so
+                except Exception:  # noqa: BLE001  a bug, or a failing file system: the old values stay
                     self._log.exception("the configuration could not be read again")
                 taken = now
             pending = now

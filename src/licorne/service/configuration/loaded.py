@@ -87,7 +87,7 @@ def load_again(old: Loaded, read: Read = read_queues) -> Loaded:
         most = values.get("licorne.max-queues")
         for name, label, path, text in _wanted(values, files=False):
             inline[name] = _known(inline, label, text) or _again(label, path, text, most, old.sources.get(name), read)
-    except _RefusedError as error:  # a part of the settings file: nothing of the file is taken
+    except _RefusedError as error:  # from a part of the settings file, all of which is refused then
         refused.append(error.refusal)
         values, restart, inline = old.values, [], {}
     except SettingError as error:

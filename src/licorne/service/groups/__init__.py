@@ -1,4 +1,4 @@
-"""Which groups a user is in, for resource managers that do not say.
+"""Finding the groups of users, for resource managers that do not name them.
 
 resolver        asks the sources, and caches their answers
 table           groups from a file

@@ -1,11 +1,11 @@
-"""Which groups a user is in, where a resource manager does not say (docs/spec/config.md, section 12.1).
+"""Finding the groups of a user, if the resource manager does not name them (docs/spec/config.md, section 12.1).
 
-    the message names groups        they count as they are
-    the user is empty               the core's business
+    the message names groups        these count
+    the user is empty               nothing is looked up; the core decides
     `usergroupresolver: os`         the operating system: the primary group first; without a name, its number
     `usergroupresolver: ldap`       there is no such resolver here: the table, if there is one
     a table                         a file (`table`), if the service is set to use it for all users
-    anything else                   the user's only group has the user's name; the core knows that
+    anything else                   the user's only group has the user's name, which the core fills in
 
 Lookups may take long or hang, so they are made in threads, with a timeout, and their answers are cached. The core never
 looks groups up: it gets messages that name them, or that say why they could not be found, and rejects the latter. A
@@ -47,7 +47,7 @@ Wanted = list[tuple[AddApplication, Way]]
 NAME_CHARS = 256
 """The longest name that is looked up."""
 INLINE = 500
-"""Applications of one message that are completed without giving the loop back, at most."""
+"""Applications of one message that get their groups in one step of the loop, at most."""
 AT_ONCE = 64
 """Users of one message that are looked up at the same time, at most."""
 
@@ -180,7 +180,7 @@ class Resolver:
         """
         ways = {name: self.way(home.config.user_group_resolver) for name, home in partitions.items()}
         if all(way == "none" for way in ways.values()):
-            return []  # the core knows
+            return []  # the core fills in the user's name
         stale = self._table is not None and not self._table.fresh
         done = 0
         wanted: Wanted = []
@@ -233,7 +233,7 @@ class Resolver:
             else:
                 if self._pending.get(user) is lookup:
                     del self._pending[user]
-                lookup.cancel()
+                lookup.cancel()  # `_ended` caches it as a failure, so that later messages do not wait for it too
         if late:
             self._log.warning("groups not found in time", users=len(late), seconds=self.settings.timeout_s)
         return not late

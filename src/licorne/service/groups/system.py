@@ -1,4 +1,4 @@
-"""The groups that the operating system knows of a user.
+"""Looking up the groups of a user in the operating system.
 
 The operating system may ask files, LDAP, or other sources that the machine is set up with. `os.getgrouplist` would hold
 Python's interpreter lock all that time, and so stop the whole process; the same function of the C library, called by
@@ -29,14 +29,14 @@ def os_groups(user: str) -> tuple[str, ...]:
     """
     where = f"groups of user {user[:80]!r} cannot be found:"
     try:
-        import grp  # noqa: PLC0415  there is none on Windows
+        import grp  # noqa: PLC0415  not available on Windows
         import pwd  # noqa: PLC0415
     except ImportError:
         raise GroupsError(f"{where} this operating system keeps none") from None
     try:
         entry = pwd.getpwnam(user)
         numbers = _numbers(entry.pw_name, entry.pw_gid)
-    except (KeyError, ValueError):  # ValueError: no name has such characters
+    except (KeyError, ValueError):  # ValueError: a name with a null character, for example
         raise GroupsError(f"{where} the user is unknown") from None
     except OSError as error:
         raise GroupsError(f"{where} {error.strerror}") from None

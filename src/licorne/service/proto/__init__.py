@@ -1,1 +1,1 @@
-"""The protocol as proto files, and the modules that are generated from them (`make proto`); only reflection uses these."""
+"""The protocol as proto files, and the modules generated from them (`make proto`), which only reflection uses."""
