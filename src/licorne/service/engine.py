@@ -103,7 +103,7 @@ class Engine:
         took = ended - began
         if self.monitor is not None:
             self.monitor.cycle(took, made)
-        if made < limit:  # nothing is left but for those who yielded, whose turn it is now
+        if made < limit:  # only sessions that yielded have something left, and it is their turn now
             resting, self._yielding = self._yielding, {}
             self._sessions.yield_turn(resting, yielding=False)
             self._left_at = ended if resting else 0.0

@@ -2,8 +2,8 @@
 
 This is where the lifecycle of a resource manager meets the scheduler: registration, the choice of its dialect, pause
 and stop, another instance that registers under the same id, and the status RESYNC, by which a resource manager learns
-that it must register again. Waiting for the network is left to `streams`, so that every change of a session here is one
-step.
+that it must register again. Waiting for the network is left to `streams`. Only `Sessions.take` gives the loop back, in
+long requests and lookups of groups, and checks afterwards that stream and session are still in use.
 """
 
 from __future__ import annotations
