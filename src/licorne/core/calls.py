@@ -1,6 +1,6 @@
-"""The calls of the Scheduler Interface that come with every pod: updates in, decisions, and what is to be told.
+"""The calls of the Scheduler Interface that come with every pod: updates, scheduling, and delivery to callbacks.
 
-They stand apart from `licorne.core.api`, which has all the others, because they are compiled.
+These calls are in a module of their own, and `licorne.core.api` adds the rest, because only this module is compiled.
 """
 
 from __future__ import annotations
@@ -33,28 +33,30 @@ else:
 
 OnOutput = Callable[[str, list[Output]], None]
 Clock = Callable[[], int]
-Moment = int | None  # by another name: of an argument that is called `int`, Cython makes one, also of 1.5
+# An alias, because Cython converts an argument annotated with `int` to a C integer: 1.5 would pass, as 1.
+Moment = int | None
 DELIVERY_BATCH = 1_000
-"""At most so many allocations are made before they are told: what was just decided, the processor still has at hand."""
+"""Most allocations that are made before they are delivered: new messages are still in the processor's caches then."""
 REENTERED = "SchedulerAPI was called from within a callback; call it when the callback has returned"
 
 
 class NotRegisteredError(LookupError):
-    """A request of a resource manager that is not registered, or in another dialect than it registered in."""
+    """A request of a resource manager that is not registered, or that has registered in the other dialect."""
 
 
 @cython.cfunc
 def _is_request(request: Any, of: object) -> cython.bint:
-    """Is it of this type, and from whom?"""
+    """Tell whether a request is of this type and names its resource manager by a text."""
     return isinstance(request, of) and type(request.rm_id) is str  # type: ignore[arg-type]
 
 
 @cython.cclass
 class Calls:
-    """Any number of resource managers, and the time of each call; `_busy` while a call decides or calls back.
+    """The frequent calls of a scheduler for any number of resource managers; each call has a time.
 
-    `callback_errors` are the last errors that callbacks raised, at most 100 (`licorne.core.incidents`). `_strict`: what
-    changes nothing, because it names something that is not there, raises.
+    `callback_errors` are the last errors that callbacks raised, at most 100 (`licorne.core.incidents`). `_strict`: a
+    message that changes nothing, because what it names does not exist, raises. `_busy` is true while a call decides or
+    calls back, when no other call may begin.
     """
 
     cluster: Cluster
@@ -64,8 +66,8 @@ class Calls:
     _clock: Clock | None
     _on_output: OnOutput | None
     _connections: dict[str, ManagerConnection]
-    _syncing: list[Plugins]  # those of them that keep a cache
-    _predicates: cython.bint  # some of them are asked of nodes
+    _syncing: list[Plugins]  # the plugins of the resource managers that keep a scheduler cache
+    _predicates: cython.bint  # whether any resource manager has a predicate
     _busy: cython.bint
 
     def __init__(
@@ -85,15 +87,15 @@ class Calls:
     # -- updates ---------------------------------------------------------------------------------------
 
     def update(self, request: first.UpdateRequest | bytes, *, now_ns: Moment = None) -> None:
-        """Take in an update in the first interface: the message, or its bytes as on the wire.
+        """Take in an update of the first interface, as a message or as its bytes on the wire.
+
+        Nothing is taken in if it raises.
 
         Raises:
             NotRegisteredError: the resource manager is not registered in this dialect.
-            RequestError: it is no such message, or a value in it is not of the type that is declared.
+            RequestError: `request` is no such message, or a value in it is not of the declared type.
             WireError: the bytes are no such message.
-            NoEffectError: with `strict`, it ends or changes what is not there.
-
-            Nothing was taken in then.
+            NoEffectError: with `strict`, the request ends or changes something that does not exist.
         """
         if isinstance(request, bytes):
             rm_id, translation = adapt_first.inputs_from_update_bytes(request)
@@ -106,7 +108,7 @@ class Calls:
         self._take_made(request.rm_id, adapt_first.inputs_from_update_request(request), now_ns)
 
     def update_application(self, request: v19.ApplicationRequest | bytes, *, now_ns: Moment = None) -> None:
-        """Take in new and removed applications (1.9), as a message or its bytes; raises as `update`."""
+        """Take in new and removed applications (1.9), as a message or its bytes; raise the errors of `update`."""
         if isinstance(request, bytes):
             decoded = wire.decode(v19.ApplicationRequest, request)
             self._check(decoded.rm_id, "ApplicationRequest", False)
@@ -118,7 +120,7 @@ class Calls:
         self._take_made(request.rm_id, adapt_v19.inputs_from_application_request(request), now_ns)
 
     def update_allocation(self, request: v19.AllocationRequest | bytes, *, now_ns: Moment = None) -> None:
-        """Take in asks, allocations and releases (1.9), as a message or its bytes; raises as `update`."""
+        """Take in asks, allocations and releases (1.9), as a message or its bytes; raise the errors of `update`."""
         if isinstance(request, bytes):
             rm_id, translation = adapt_v19.inputs_from_allocation_bytes(request)
             self._check(rm_id, "AllocationRequest", False)
@@ -135,7 +137,7 @@ class Calls:
             self._enter(rm_id, ends, (), now_ns)
 
     def update_node(self, request: v19.NodeRequest | bytes, *, now_ns: Moment = None) -> None:
-        """Take in new, changed and removed nodes (1.9), as a message or its bytes; raises as `update`."""
+        """Take in new, changed and removed nodes (1.9), as a message or its bytes; raise the errors of `update`."""
         if isinstance(request, bytes):
             decoded = wire.decode(v19.NodeRequest, request)
             self._check(decoded.rm_id, "NodeRequest", False)
@@ -147,15 +149,24 @@ class Calls:
         self._take_made(request.rm_id, adapt_v19.inputs_from_node_request(request), now_ns)
 
     def submit(self, rm_id: str, inputs: Sequence[Input], *, now_ns: Moment = None) -> None:
-        """Take in internal messages: the shortest way in, for hosts that make them themselves."""
+        """Take in internal messages, without any translation, for hosts that make them themselves.
+
+        Raises:
+            NotRegisteredError: the resource manager is not registered.
+            NoEffectError: with `strict`, a message ends or changes something that does not exist.
+        """
         if rm_id not in self._connections:
             raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
         self._enter(rm_id, inputs, (), now_ns)
 
     def take(self, rm_id: str, translation: Translation, *, now_ns: Moment = None) -> None:
-        """Take in what the adapter of its dialect made of a request, for hosts that look at it first; as `submit`.
+        """Take in a translated request, for hosts that call the adapter themselves to look at the result first.
 
-        What the adapter has left out (`Translation.ignored`), such a host has seen, and is not told again.
+        What the adapter has left out (`Translation.ignored`) makes no incident here: such a host has seen it.
+
+        Raises:
+            NotRegisteredError: the resource manager is not registered.
+            NoEffectError: with `strict`, a message ends or changes something that does not exist.
         """
         if rm_id not in self._connections:
             raise NotRegisteredError(f'received inputs, but RmID="{rm_id}" not registered')
@@ -171,7 +182,10 @@ class Calls:
 
     @cython.cfunc
     def _take_made(self, rm_id: str, translation: Translation, now_ns: Moment) -> cython.void:
-        """Take in a message that a program has made: a value of the wrong type in it is a mistake of that program."""
+        """Take in a translated message object; raise `RequestError` for values of the wrong type in it.
+
+        Bytes cannot hold such values; in an object they are a mistake of the calling program.
+        """
         if translation.mistyped:
             refuse_mistyped(translation.mistyped)
         self._take(rm_id, translation, now_ns)
@@ -184,14 +198,14 @@ class Calls:
 
     @cython.cfunc
     def _enter(self, rm_id: str, inputs: Iterable[Input], refusals: Sequence[Output], now_ns: Moment) -> cython.void:
-        """A whole call: what was refused before the core is told first."""
+        """Take in the inputs of one call, from its beginning to delivery; refusals of the adapter are delivered first."""
         self._begin(now_ns)
         if self._strict:
             inputs = list(inputs)
             try:
                 refuse_unknown(self.cluster.managers[rm_id], inputs)
             except LookupError:
-                self._deliver()  # what the passing of time has brought
+                self._deliver()  # `_begin` has advanced the time, which may have had effects
                 raise
         if refusals:
             self.cluster.managers[rm_id].out += refusals
@@ -201,13 +215,13 @@ class Calls:
     # -- decisions -------------------------------------------------------------------------------------
 
     def schedule(self, *, now_ns: Moment = None, limit: Moment = None) -> int:
-        """Decide until nothing more is possible, or `limit` allocations are made; returns the number of new allocations.
+        """Decide until nothing more is possible or `limit` allocations are made; return the number of new allocations.
 
-        They are announced through the callbacks before the call returns, a thousand at a time where no predicate is
-        asked. What was due by now happens first.
+        Deadlines up to now are handled first. The allocations are announced through the callbacks before the call
+        returns, a thousand at a time if no resource manager has a predicate.
 
         Raises:
-            RequestError: a time or a limit that is no whole number, or negative.
+            RequestError: the time or the limit is not a whole number, or is negative.
         """
         made: cython.longlong = 0
         wanted: cython.longlong = UNLIMITED
@@ -215,7 +229,7 @@ class Calls:
             if type(limit) is not int or limit < 0:
                 refuse_limit(limit)
             wanted = min(limit, UNLIMITED)
-        # An ask that a predicate refused is tried once a call.
+        # One batch only with predicates: an ask that one refused is tried once a call, not once a batch.
         run: cython.longlong = wanted if self._predicates else min(wanted, DELIVERY_BATCH)
         last: cython.longlong
         self._begin(now_ns)
@@ -234,7 +248,7 @@ class Calls:
 
     @cython.ccall
     def _begin(self, now_ns: Moment) -> cython.void:
-        """A call begins; the time is this, or the clock's, or goes on standing still."""
+        """Begin a call: set the time to `now_ns`, or else to the clock's; without a clock it stands still."""
         if self._busy:
             raise RuntimeError(REENTERED)
         if now_ns is None:
@@ -249,7 +263,7 @@ class Calls:
 
     @cython.ccall
     def _deliver(self) -> cython.void:
-        """A call ends: tell what there is to be told."""
+        """End a call: deliver outputs and records of events to the host or the callbacks."""
         connection: ManagerConnection | None
         self._busy = True
         try:

@@ -1,8 +1,9 @@
-"""All partitions of all resource managers, and what a resource manager's life does to them.
+"""All partitions of all resource managers: registration, reload, removal, and the dispatch of messages to partitions.
 
-A cluster takes internal messages with a time stamp and hands out internal messages; it reads no clock and calls nobody
-but the predicates of resource managers. It is the state machine of the design; `licorne.core.api` gives it the face of
-the Scheduler Interface. Partitions are visited in the order of (resource manager, name).
+A cluster takes internal messages with a time stamp and returns internal messages; it reads no clock, and the predicates
+of resource managers are the only functions outside the scheduler that its decisions call. It is the state machine of the
+design; `licorne.core.api` wraps it in the Scheduler Interface. Partitions are visited in the order of (resource
+manager, name).
 """
 
 from __future__ import annotations
@@ -55,9 +56,10 @@ if TYPE_CHECKING:
 class Cluster:
     """The scheduler as a pure state machine. `now` (ns) never goes back.
 
-    Of a host are: `watcher`, which is shown each partition that is new, before anything happens there; `recorder`, which
-    takes the records of events of all resource managers that register from now on; `read`, which reads a queue
-    configuration, perhaps one that it has read before. `listening` are the resource managers that want records of events.
+    A host may set three attributes. `watcher` is called with each new partition, before anything happens there.
+    `recorder` takes the records of events of all resource managers that register from then on. `read` parses a queue
+    configuration; the host's may cache configurations that it has parsed before. `listening` are the resource managers
+    for which records of events are made.
     """
 
     now: int
@@ -67,7 +69,7 @@ class Cluster:
     recorder: Recorder | None
     read: Callable[[str], Configuration]
     _ordered: list[RegisteredManager]  # by id
-    _deciding: list[RegisteredManager]  # those of them that are not paused
+    _deciding: list[RegisteredManager]  # by id, without those that are paused
     _usage_watched: cython.bint
     __weakref__: object
 
@@ -83,18 +85,18 @@ class Cluster:
         self._usage_watched = False
 
     def watch_usage(self) -> None:
-        """From now on applications remember what they have used (`licorne.core.inspection.usage_history`)."""
+        """Record from now on what applications use (`licorne.core.inspection.usage_history`)."""
         self._usage_watched = True
         for partition in self.partitions():
             partition.accounting.watch = UsageHistory(partition)
 
     def partitions(self) -> Iterator[Partition]:
-        """All partitions in their order."""
+        """Yield all partitions, in the order of (resource manager, name)."""
         for manager in self._ordered:
             yield from manager.ordered
 
     def partition(self, rm_id: str, name: str = "default") -> Partition:
-        """One partition.
+        """Return one partition of a resource manager.
 
         Raises:
             KeyError: there is no such resource manager or partition.
@@ -123,9 +125,9 @@ class Cluster:
         listens: bool = False,
         preemption_predicates: PreemptionPredicate | None = None,
     ) -> RegisteredManager:
-        """Register a resource manager, or register it anew: all that it had is forgotten, and it reports again.
+        """Register a resource manager; one that registers again loses all its state here, and has to report it anew.
 
-        `listens`: it wants records of events.
+        `listens`: the resource manager wants records of events.
 
         Raises:
             ConfigError, SettingsError: the configuration or a setting is refused; nothing has changed.
@@ -149,7 +151,7 @@ class Cluster:
         self.listening = [manager for manager in self._ordered if manager.store is not None]
 
     def pause(self, rm_id: str, *, paused: bool) -> None:
-        """Decide nothing for a resource manager, or again; an unknown one is ignored."""
+        """Stop deciding for a resource manager, or resume; an unknown one is ignored."""
         manager = self.managers.get(rm_id)
         if manager is not None and manager.paused != paused:
             manager.paused = paused
@@ -179,14 +181,14 @@ class Cluster:
             self.watcher(partition)
 
     def remove(self, rm_id: str) -> None:
-        """The resource manager is gone, and all that it had; an unknown one is ignored."""
+        """Remove a resource manager with all its state; an unknown one is ignored."""
         self.managers.pop(rm_id, None)
         self._order_managers()
 
     def reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> bool:
-        """Apply another configuration to a resource manager's partitions; False if it is the same as before.
+        """Apply a configuration to a resource manager's partitions; return False if the one in force is the same.
 
-        The settings replace those of before (`Settings.reread`), also where the configuration is the same.
+        The settings replace the old ones (`Settings.reread`), even if the configuration is the same.
 
         Raises:
             ConfigError, SettingsError, PlacementConfigError: refused; configuration and settings stay as they are.
@@ -211,7 +213,11 @@ class Cluster:
         return True
 
     def check_reload(self, rm_id: str, text: str, settings: Mapping[str, str]) -> tuple[Configuration, Settings]:
-        """What `reload` would apply; raises as it does, and changes nothing."""
+        """Return the configuration and settings that `reload` would apply, and change nothing.
+
+        Raises:
+            ConfigError, SettingsError, PlacementConfigError: `reload` would refuse them.
+        """
         manager = self.managers[rm_id]
         known = manager.configuration
         configuration = known if text == known.text else self.read(text)
@@ -227,13 +233,14 @@ class Cluster:
 
     @staticmethod
     def _drop_partition(manager: RegisteredManager, partition: Partition) -> None:
-        """It is not configured any more: its applications fail, what runs there is released.
+        """End a partition that is no longer configured: its applications fail, and their allocations are released.
 
         Source: docs/spec/config.md, section 6.5.
         """
 
         def end(app: Application) -> None:
-            if app.state is not ApplicationState.FAILING:  # which would be Failed, with allocations
+            # Failing a second time would make it Failed, a state that no application with allocations may be in.
+            if app.state is not ApplicationState.FAILING:
                 partition.lifecycle.fire(app, ApplicationEvent.FAIL, "PartitionRemoved")
             end_application(partition, app, f"Partition {partition.name} Removed")
 
@@ -249,7 +256,7 @@ class Cluster:
     # -- inputs ----------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """The time is `now` (ns); an earlier one than before counts as the time before."""
+        """Set the time to `now` (ns) and handle what was due; a time before the current one is ignored."""
         if now > self.now:
             self.now = now
             for partition in self.partitions():
@@ -259,11 +266,11 @@ class Cluster:
     def submit(self, rm_id: str, inputs: Iterable[Input]) -> cython.void:
         """Take in messages of a resource manager, in order.
 
-        What runs on a new node already is taken in behind the applications that follow the node, for it belongs to
-        them; nothing of it if the node is refused.
+        A new node may bring allocations that already run on it. They are taken in after the nodes and applications that
+        directly follow the node, because they belong to these applications, and not at all if the node is refused.
 
         Raises:
-            RequestError: one of them is no message of this kind; those before it were taken in.
+            RequestError: an input is no internal message; those before it were taken in.
         """
         manager: RegisteredManager = self.managers[rm_id]
         partition: Partition | None
@@ -282,7 +289,7 @@ class Cluster:
             partition = manager.partitions.get(message.partition)
             if partition is None:
                 refused = _unknown_partition(message, rm_id)
-                if refused:  # behind what was said of the messages before it
+                if refused:  # outputs keep the order of inputs, so the partitions' earlier ones are drained first
                     for known in manager.ordered:
                         if known.descent.out:
                             manager.out += known.drain_outputs()
@@ -315,7 +322,7 @@ class Cluster:
 
     @cython.ccall
     def schedule(self, limit: cython.longlong) -> cython.longlong:
-        """Decide until nothing more is possible, or `limit` allocations are made in all; returns their number."""
+        """Decide until nothing more is possible or `limit` allocations are made in all; return their number."""
         manager: RegisteredManager
         partition: Partition
         made: cython.longlong = 0
@@ -327,7 +334,7 @@ class Cluster:
         return made
 
     def next_deadline_ns(self) -> int | None:
-        """The next moment at which something may happen without an input; None if there is none."""
+        """Return the next time (ns) at which something may happen without an input; None if there is none."""
         due = []
         for manager in self._ordered:
             for partition in manager.ordered:
@@ -341,7 +348,7 @@ class Cluster:
 
     @cython.ccall
     def outputs(self) -> list[tuple[str, list[Output]]]:
-        """Take what is to be told, by resource manager."""
+        """Drain the outputs of all partitions; return them by resource manager, those without any left out."""
         manager: RegisteredManager
         partition: Partition
         found: list[tuple[str, list[Output]]] = []
@@ -360,7 +367,7 @@ class Cluster:
         return found
 
     def events(self) -> Iterator[tuple[str, list[Event]]]:
-        """Take the records of events whose moment has come, by resource manager; after `outputs`."""
+        """Drain the records of events that are due, and yield them by resource manager; call it after `outputs`."""
         for manager in self.listening:
             if manager.store is not None and (events := manager.store.drain(self.now)):
                 yield manager.rm_id, events
@@ -369,7 +376,7 @@ class Cluster:
         """Check every invariant that the state can show.
 
         Raises:
-            InvariantError: a contradiction, that is, a bug.
+            InvariantError: the state contradicts itself, which means a bug.
         """
         for partition in self.partitions():
             validate(partition)

@@ -1,26 +1,28 @@
 """A partition: its queues, applications and nodes, and the one place where time and events reach them.
 
 A partition is a scheduler of its own: nodes, queues and applications of different partitions never meet. It owns the
-objects (*Cache Removal Design*: a partition holds queues, applications and nodes) and hands the work to where its rules
-stand:
+objects (*Cache Removal Design*: a partition holds queues, applications and nodes) and delegates the work to the modules
+that hold the rules:
 
 | what | where |
 |---|---|
-| applications: adding, removing | `admission` |
-| asks and allocations | `intake`, `releases` |
-| nodes, foreign allocations | `nodechanges` |
-| decisions | `descent`, `parking`, `reservations` |
-| gangs that start as a whole | `atomic`, `trial`, `plans`, `backfill` |
-| gangs with placeholders | `gangs`, `replacement`, `gangtimeout` |
-| preemption | `preemption`, `guaranteed` (`guarantees`, `picture`, `hunt`, `victims`, `leaf_groups`), `evictions`, `claims` |
-| numbers of resource types | `numbering` |
-| lowered quotas | `quotastart`, `quotacut`, `leafchoice` |
-| sums; users and groups | `accounting`; `limits` |
-| states and timers of applications | `lifecycle` |
-| deadlines | `deadlines`, `timers` |
-| why an ask waits | `explain` |
+| applications: adding, removing | `inputs/admission` |
+| asks and allocations | `inputs/intake`, `inputs/releases` |
+| nodes, foreign allocations | `inputs/node_changes` |
+| decisions | `scheduling/descent`, `scheduling/reservations`, `waiting/parking` |
+| gangs that start as a whole | `gangs/atomic`, `gangs/trial`, `gangs/plans`, `gangs/backfill` |
+| gangs with placeholders | `gangs/placeholders`, `gangs/replacement`, `gangs/timeout` |
+| preemption below a guarantee | `preemption/guaranteed`, `preemption/node_search`, `preemption/victim_search` |
+| preemption on a required node | `preemption/required_node` |
+| evictions, and what they are for | `preemption/evictions`, `preemption/claims` |
+| lowered quotas | `preemption/quota_start`, `preemption/quota_cut`, `preemption/leaf_victims` |
+| numbers of resource types | `inputs/numbering` |
+| sums; users and groups | `waiting/accounting`; `queues/limits` |
+| states and timers of applications | `inputs/lifecycle` |
+| deadlines | `scheduling/deadlines`, `base/timers` |
+| why an ask waits | `inspection/explain` |
 
-What it has to tell its resource manager is appended to `out`, in order; the cluster carries it away after each call.
+Messages for its resource manager are appended to `out`, in order; the cluster drains them after each call.
 """
 
 from __future__ import annotations
@@ -77,18 +79,18 @@ else:
     from licorne.core.scheduling.descent import Descent
     from licorne.core.waiting.parking import Parking
 
-STOPPED = ObjectState.STOPPED  # members of an enumeration are slow to get at where they are defined
+STOPPED = ObjectState.STOPPED  # a global, because looking up a member of an enumeration is slow
 
 Predicate = Callable[[str, str, bool], bool]
-"""A resource manager's say: (ask's key, node's id, allocate or reserve) -> may it?"""
+"""A question to the resource manager: (ask's key, node's id, True to allocate, False to reserve) -> is it allowed?"""
 
 PreemptionPredicate = Callable[[str, str, list[str]], bool]
-"""The same: (ask's key, node's id, keys of victims there) -> may it run there when they are gone?"""
+"""A question to the resource manager: (ask's key, node's id, keys of victims there) -> may the ask run without them?"""
 
 
 @cython.cclass
 class Partition:
-    """One partition of one resource manager. `now` is the time of the input that is being handled (ns)."""
+    """One partition of one resource manager. `now` is the time of the input that is being handled, in nanoseconds."""
 
     name: str
     owner: str
@@ -99,17 +101,17 @@ class Partition:
     types: Types
     numbering: Numbering
     state: ObjectState
-    paused: Callable[[], bool]  # is nothing new to be decided? Its resource manager's to say
+    paused: Callable[[], bool]  # whether its resource manager is paused, so that nothing new may be decided
     now: int
     started_ns: int
     applications: dict[str, Application]
     terminated: dict[Application, None]
-    on_end: Callable[[Application], None] | None  # of a host: told of each that is Completed or Failed
+    on_end: Callable[[Application], None] | None  # the host's; called for each application that completed or failed
     rejected: deque[Rejection]
     nodes: dict[str, Node]
     foreign: dict[str, Foreign]
     total: Sum
-    events: PartitionEvents | None  # None: nobody listens
+    events: PartitionEvents | None  # None if there is no listener
     limits: Limits
     timers: Timers
     parking: Parking
@@ -132,11 +134,11 @@ class Partition:
     preemption_predicates: PreemptionPredicate | None
     atomic: AtomicGangs
     cleaner: Cleaner
-    dirty: cython.bint  # since pending asks were inspected
-    generation: cython.longlong  # rises with all that happens here, but for applications that are visited in vain
+    dirty: cython.bint  # something has changed since pending asks were inspected
+    generation: cython.longlong  # rises with each change; fruitless visits of applications do not count
     _applications_seen: int
     _last_moment: int
-    _inspection_ns: cython.longlong  # when the asks that wait are looked at next, if anything has changed
+    _inspection_ns: cython.longlong  # time of the next inspection of pending asks, if anything has changed
     _resized: cython.bint
     __weakref__: object
 
@@ -171,7 +173,8 @@ class Partition:
         self.needs = Needs(self.index)
         self.accounting = Accounting(self.parking, self.index, self.types)
         self.gangs = self.accounting.gangs = Gangs(self)
-        self.tree = Tree(config.root, self.types, stateaware=self.starting)  # else it is fifo (docs/spec/states.md)
+        # Without the state Starting, the sort policy stateaware means fifo (docs/spec/states.md).
+        self.tree = Tree(config.root, self.types, stateaware=self.starting)
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.accounting, self.nodes, self)
@@ -199,7 +202,7 @@ class Partition:
 
     @property
     def predicates(self) -> Predicate | None:
-        """What the resource manager has to say about asks and nodes; None: nothing."""
+        """The resource manager's predicate for asks on nodes; None if it has none."""
         return self.descent.predicates
 
     @predicates.setter
@@ -208,12 +211,12 @@ class Partition:
 
     @property
     def out(self) -> list[Output]:
-        """What is to be told to the resource manager, in order."""
+        """The messages for the resource manager that were not drained yet, in order."""
         return self.descent.out
 
     @cython.ccall
     def drain_outputs(self) -> list[Output]:
-        """Take what is to be told."""
+        """Take the messages for the resource manager; `out` is empty then."""
         if self.events is not None:
             self.events.catch_up()
             self.events.taken()
@@ -222,7 +225,7 @@ class Partition:
         return out
 
     def notify_released(self, alloc: Ask, termination: Termination, message: str) -> None:
-        """Tell the resource manager that an allocation has ended, or that it must end it."""
+        """Append the message that an allocation has ended, or that the resource manager must end it."""
         self.releases.notify_released(alloc, termination, message)
 
     # -- configuration ---------------------------------------------------------------------------------
@@ -235,7 +238,7 @@ class Partition:
 
     @staticmethod
     def check_reload(config: PartitionConfig) -> None:
-        """Refuse what could not be applied, before anything is.
+        """Check a configuration that `reload` is to apply, so that it is refused before anything has changed.
 
         Raises:
             PlacementConfigError: the placement rules cannot be used.
@@ -249,7 +252,7 @@ class Partition:
         if config.node_sort != self.config.node_sort:
             self.index.set_policy(self._score_policy(config))
         self.config = config
-        self.quotas.reload(config.root)  # the tree, and what follows from its new quotas
+        self.quotas.reload(config.root)  # reloads the tree, and does what follows from its new quotas
         self.limits.configure(config.root, self.applications.values())
         self.queues_changed()
         self.claims.configured()
@@ -257,7 +260,7 @@ class Partition:
             self.events.queues_changed()
 
     def queues_changed(self) -> None:
-        """Quotas, the tree or the cluster's size have changed: shares follow, and everything may be tried again."""
+        """Recompute shares and let everything be tried again, after a change of quotas, the tree or the cluster's size."""
         self.settle_size()
         self.parking.tree_changed(self.tree.root, self.applications.values())
         self.cleaner.watch()
@@ -266,7 +269,7 @@ class Partition:
         self.generation += 1
 
     def resize(self, capacity: Vec, times: int) -> None:
-        """A node of this capacity has come (1) or gone (-1)."""
+        """Count the capacity of a node that has come (`times` 1) or gone (-1) in the cluster's size."""
         if times > 0:
             self.total.plus(capacity)
         else:
@@ -275,7 +278,7 @@ class Partition:
         self.dirty = True
 
     def settle_size(self) -> None:
-        """Make root's max the size of the cluster, and shares those of the tree, if either has changed since."""
+        """Bring the root queue's max, which is the cluster's size, and all shares up to date if they are stale."""
         if self._resized:
             self._resized = False
             self.tree.set_total(self.total)
@@ -286,7 +289,7 @@ class Partition:
     # -- time ------------------------------------------------------------------------------------------
 
     def advance(self, now: int) -> None:
-        """The time is now: do what was due before, each at its own time."""
+        """Set the time to `now` (ns), and handle the deadlines up to it, each at its own time."""
         while True:
             due = self.timers.next_ns()
             if due is None or due > now:
@@ -300,7 +303,7 @@ class Partition:
         self.now = self.parking.now = now
 
     def next_deadline_ns(self) -> int | None:
-        """When something may happen without an input; None: nothing ever will."""
+        """Return the time (ns) at which something may happen without an input; None if nothing ever will."""
         due = self.timers.next_ns()
         looks = self.settings.outstanding_inspection or self.events is not None
         if self.dirty and looks and self.tree.root.asks_pending:
@@ -311,7 +314,7 @@ class Partition:
 
     @cython.ccall
     def schedule(self, limit: cython.longlong) -> cython.longlong:
-        """Decide until nothing more is possible, or `limit` allocations are made; returns their number."""
+        """Decide until nothing more is possible or `limit` allocations are made; return their number."""
         if self.state is STOPPED:
             return 0
         if self._resized or self.tree.stale:
@@ -327,7 +330,7 @@ class Partition:
         if made or len(self.descent.out) > before:
             self.dirty = True
             self.generation += 1
-        # Only when all asks have had their turn: a call that ended at its limit leaves the inspection to a later one.
+        # Inspect only when all asks have been tried: a call that ended at its limit leaves this to a later one.
         if made < limit and self.dirty and self.now >= self._inspection_ns:
             self._inspection_ns = self.now + outstanding.INTERVAL_NS
             self.dirty = self.events is not None and not self.events.look()
@@ -338,7 +341,7 @@ class Partition:
         return made
 
     def on_idle(self, limit: int) -> int:
-        """Nothing more can be placed: let work run in front of gangs, and then preempt; the number of allocations made."""
+        """Backfill in front of waiting gangs, then preempt, when nothing more can be placed; return the allocations."""
         made = self.atomic.on_idle(limit) if self.parking.gangs else 0
         while made < limit and self.guaranteed.on_idle():
             made += self.descent.decide(limit - made)
@@ -347,21 +350,24 @@ class Partition:
         return made
 
     def back_off(self, app: Application) -> None:
-        """Too many of its asks fit no node: leave it alone for a while (docs/spec/scheduling.md, section 6.1)."""
+        """Leave alone for a while an application of which too many asks fit no node.
+
+        Source: docs/spec/scheduling.md, section 6.1.
+        """
         app.backoff_until = self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS)
         app.backoff_timer = self.timers.add(app.backoff_until, "backoff", app)
 
     def predicate_allows(self, ask: Ask, node: Node, allocate: bool) -> bool:
-        """Ask the resource manager."""
+        """Ask the resource manager whether it allows to allocate (or else reserve) the node for the ask."""
         return self.predicates is None or self.predicates(ask.key, node.id, allocate)
 
     def cancel_ordinary_reservations(self, node: Node) -> None:
-        """Others make way for an ask that requires the node."""
+        """Cancel the ordinary reservations of a node that an ask requires."""
         if node.reservations:
             self.reservations.cancel_ordinary(node)
 
     def allocated(self, app: Application, alloc: Ask) -> None:
-        """An allocation was made: states and timeouts follow."""
+        """Update the application's state after an allocation was made, and start the allocation's execution timeout."""
         self.lifecycle.allocated(app, alloc)
         if alloc.timeout_ns > 0:
             alloc.deadline = self.timers.add(self.now + alloc.timeout_ns, "timeout", alloc)
@@ -369,17 +375,17 @@ class Partition:
     # -- applications ----------------------------------------------------------------------------------
 
     def next_application_number(self) -> int:
-        """Applications are numbered in the order of their arrival."""
+        """Return the number of a new application; they are numbered in the order of arrival."""
         self._applications_seen += 1
         return self._applications_seen
 
     def moment(self) -> int:
-        """The time of an application's creation (ns): now, but no two applications are created at the same moment."""
+        """Return the creation time (ns) for a new application: now, or later by as much as makes it unique."""
         self._last_moment = max(self.now, self._last_moment + 1)
         return self._last_moment
 
     def drop_ask(self, app: Application, ask: Ask, *, counted: bool = True) -> None:
-        """The ask is gone, and with it its reservation. `counted`: as released, if it is a placeholder."""
+        """Drop a pending ask and its reservation. `counted`: a placeholder counts as released in its task group."""
         if ask.reserved is not None:
             self.reservations.cancel(ask, Outcome.ENDED)
         self.accounting.unpend(app, ask)
@@ -389,7 +395,7 @@ class Partition:
             self.events.dropped(ask)
 
     def remove_application(self, app: Application) -> None:
-        """Take it out of its queue and the partition; it has nothing left."""
+        """Take an application that has no asks and allocations left out of its queue and the partition."""
         self.applications.pop(app.id, None)
         leave_queue(self, app)
         self.timers.cancel(app.timer)
@@ -399,7 +405,7 @@ class Partition:
     # -- reading ---------------------------------------------------------------------------------------
 
     def work(self) -> dict[str, int]:
-        """Work that was done until now, counted: the same on every machine, so that slower code shows (`tests/guard`)."""
+        """Return the counted work until now: the same on every machine, so that slower code shows (`tests/guard`)."""
         return {
             "applications visited": self.descent.visits,
             "applications woken": self.parking.wakeups,
@@ -409,7 +415,7 @@ class Partition:
         }
 
     def waiting(self) -> Iterator[tuple[str, str, list[explain.Reason]]]:
-        """For each pending ask: its key, its application's id, and why it waits (`licorne.core.inspection.explain`)."""
+        """Yield the key, application id and reasons to wait (`licorne.core.inspection.explain`) of each pending ask."""
         return explain.waiting(self)
 
 

@@ -1,7 +1,7 @@
-"""What is decided: which ask goes to which node now.
+"""Scheduling decisions: which ask is placed on which node now.
 
-descent         one decision: from the root down to a leaf queue, an application, an ask, a node
+descent         one decision: from the root queue to a leaf queue, an application, an ask, a node
 reservations    nodes that are kept for asks that wait for them
-deadlines       what happens because time has come
+deadlines       what is done when a timer is due, by kind of timer
 outstanding     asks that wait for room on nodes and for nothing else: the hint for autoscaling
 """

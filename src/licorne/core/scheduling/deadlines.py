@@ -1,7 +1,8 @@
-"""What happens because time has come: one row for each kind of deadline (design: a deadline is an event like any other).
+"""What is done when a timer is due: one row for each kind of deadline (design: a deadline is an event like any other).
 
-Who sets a deadline names its kind and its subject (`Timers.add`); what is done then stands here. A subject may have
-ended by then: a row whose rule asks for more than that it is due looks first.
+The code that sets a deadline names its kind and its subject (`Timers.add`), and the table here says which function then
+handles it. The subject may have ended when the deadline comes, so a handler whose rule needs more than that the time
+has come checks its subject first.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def due(partition: Partition, kind: str, subject: object) -> None:
-    """Do what a deadline of this kind was set for."""
+    """Handle a deadline of this kind for its subject."""
     partition.generation += 1
     if kind not in UNSEEN:
         partition.dirty = True
@@ -75,18 +76,18 @@ def _hold(partition: Partition, hold: Hold) -> None:
 
 
 ACTIONS: Mapping[str, Callable[[Partition, Any], None]] = {
-    "clean": _clean,  # dynamic and draining queues that are empty go
-    "state": _state,  # it has lasted its time
-    "running": _running,  # the execution timeout of an application
-    "backoff": _backoff,  # is over
-    "aged": _aged,  # an ask may reserve a node
-    "reservation": _reservation,  # is too old
-    "preemption": _preemption,  # an ask below the guarantee of its queue is old enough, or may try again
-    "quota": _quota,  # a queue that uses more than its lowered max gives it back
-    "placeholder": _placeholder,  # the placeholders of an application have waited for their time
-    "hold": _hold,  # of nodes for a gang is too old, or the gang may hold some again
-    "timeout": _timeout,  # the execution timeout of an allocation
+    "clean": _clean,  # empty dynamic and draining queues are removed
+    "state": _state,  # an application has been in a state for as long as it may
+    "running": _running,  # execution timeout of an application
+    "backoff": _backoff,  # the back-off of an application is over
+    "aged": _aged,  # an ask is old enough to reserve a node
+    "reservation": _reservation,  # a reservation is too old
+    "preemption": _preemption,  # an ask below its queue's guarantee is old enough to preempt, or may retry
+    "quota": _quota,  # a queue that uses more than its lowered max must give the excess back
+    "placeholder": _placeholder,  # timeout of an application's placeholders
+    "hold": _hold,  # a gang has held nodes for too long, or may hold some again
+    "timeout": _timeout,  # execution timeout of an allocation
 }
 
 UNSEEN = frozenset({"aged", "preemption"})
-"""These say when to try again, and show in nothing else."""
+"""Kinds that only say when to try again: nothing that an observer sees changes, so the partition is not made dirty."""

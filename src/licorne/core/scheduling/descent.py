@@ -1,12 +1,14 @@
-"""One decision: from the root down to a leaf, to an application, to an ask, to a node.
+"""One decision, from the root queue down to a leaf queue, an application, an ask and a node.
 
 Source: docs/spec/scheduling.md, sections 3 to 7.
 
-The order of siblings is kept (`Queue.before`, `Application.before`), so that a decision walks one path. An application
-in which nothing can be placed is put to sleep with what it waits for (`licorne.core.waiting.parking`), and the walk starts
-again; what is left awake is exactly what a scan of everything would still find worth trying, in the same order.
+Siblings stand in a kept order (`Queue.before`, `Application.before`), so a decision walks one path and sorts nothing.
+An application in which nothing can be placed is put to sleep, with a note of what it waits for
+(`licorne.core.waiting.parking`), and the walk starts again at the root. The applications that remain awake are exactly
+those that a scan of everything would still find worth trying, in the same order.
 
-Sides of the rule book kept elsewhere: reservations, claims, users and groups (limits), application states (lifecycle).
+Other modules hold the rules for reservations, claims, limits of users and groups (`limits`) and application states
+(`lifecycle`).
 """
 
 from __future__ import annotations
@@ -51,20 +53,20 @@ else:
     from licorne.core.waiting.parking import Parking
     from licorne.si.messages import NewAllocation
 
-if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
 
 ACCEPTED = ApplicationState.ACCEPTED
 RUNNING = ApplicationState.RUNNING
 PLACED = Outcome.PLACED
-NOTHING = cython.declare(cython.int, 0)  # what a visit came to
+NOTHING = cython.declare(cython.int, 0)  # results of a visit; a negative one is an atomic gang of that many members
 ALLOCATED = cython.declare(cython.int, 1)
 RESERVED = cython.declare(cython.int, 2)
 
 
 @cython.cclass
 class Descent:
-    """The decision loop of one partition. What is not hot is asked of the partition itself."""
+    """The decision loop of one partition; cold operations are delegated to the partition."""
 
     root: Queue
     accounting: Accounting
@@ -79,13 +81,13 @@ class Descent:
     out: list[Output]
     first_interface: cython.bint  # every allocation has a UUID
     uuids: Uuids
-    visits: cython.longlong  # applications looked at: counted work
-    attempts: cython.longlong  # asks tried
-    refused: cython.bint  # a predicate kept the last ask off a node that had room
-    claims: dict[Any, Any]  # asks for which others were evicted (`licorne.core.preemption.claims`)
-    reduced_by_claims: cython.bint  # claims leave less `headroom_left` to the application that is visited
-    claims_priority: cython.longlong  # the priority that claims were looked at for; UNLIMITED: none yet
-    unplaced: dict[Application, None] | None  # of which nothing could be placed; None: nobody may preempt for them
+    visits: cython.longlong  # number of applications visited: counted work
+    attempts: cython.longlong  # number of asks tried: counted work
+    refused: cython.bint  # a predicate refused the last ask a node that had room
+    claims: dict[Any, Any]  # claims by the ask that has preempted (`licorne.core.preemption.claims`)
+    reduced_by_claims: cython.bint  # claims have lowered `headroom_left` of the application being visited
+    claims_priority: cython.longlong  # ask priority for which claims were subtracted last; UNLIMITED: none yet
+    unplaced: dict[Application, None] | None  # applications with nothing placed; None if preemption is disabled
 
     def __init__(self, root: Queue, accounting: Accounting, nodes: dict[str, Node], partition: Partition) -> None:
         self.root = root
@@ -111,9 +113,9 @@ class Descent:
 
     @cython.ccall
     def decide(self, limit: cython.longlong) -> cython.longlong:
-        """Decide until nothing more is possible, or `limit` allocations are made; the number of allocations.
+        """Decide until nothing more is possible or `limit` allocations are made; return the number of allocations.
 
-        The decisions are appended to `out`, which the partition takes.
+        The decisions are appended to `out`, which the partition drains.
         """
         made: cython.longlong = 0
         result: cython.int
@@ -122,6 +124,7 @@ class Descent:
             if not self.parking.enabled:
                 self.parking.wake_tree(self.root)
             self.parking.apply_node_changes()
+            # Reserved asks go first, or newer ones would take the headroom that they wait for.
             if self.parking.reserved_stale and self.parking.reservations:
                 if self.partition.reservations.try_all():
                     made += 1
@@ -137,14 +140,14 @@ class Descent:
                 self.parking.release_freed_nodes()
                 if not (self.parking.reserved_stale and self.parking.reservations):
                     break
-            elif result < 0:  # a gang, all of it
+            elif result < 0:  # an atomic gang was placed: minus the number of its members
                 made -= result
         return made
 
     @cython.cfunc
     @cython.exceptval(-1)
     def regular_pass(self) -> cython.int:
-        """The first application in order that yields a result; those before it go to sleep."""
+        """Visit applications in order until one yields a result, and return that; the fruitless ones go to sleep."""
         queue: Queue
         app: Application
         result: cython.int
@@ -162,7 +165,10 @@ class Descent:
 
     @cython.ccall
     def accept(self, app: Application) -> cython.void:
-        """It has a result but is still Accepted (a reservation, a placeholder): it holds a slot (section 10)."""
+        """Give an application that has a result but is still Accepted its slot in every queue (section 10).
+
+        A reservation or a placeholder is such a result: it does not make the application Running.
+        """
         queue: Queue | None = app.queue
         while queue is not None:
             queue.accepted[app] = None
@@ -173,7 +179,7 @@ class Descent:
     @cython.cfunc
     @cython.exceptval(-1)
     def visit(self, app: Application) -> cython.int:
-        """Try the application's asks in order (section 6)."""
+        """Try the application's asks in order (section 6); return the result, or NOTHING and put it to sleep."""
         ask: Ask | None
         result: cython.int = NOTHING
         self.visits += 1
@@ -201,7 +207,9 @@ class Descent:
                     self.subtract_claims(app, ask)
                 if (ask.parked or self.reduced_by_claims) and not self.headroom_left.covers(ask.shape.amounts):
                     if ask.parked:
-                        self.parking.revive(ask.shape)  # a candidate holds it, and will be forgotten before it may run
+                        # A freed node has room for it, but headroom is lacking: that node will have been dropped from
+                        # the freed nodes when the headroom is back, so the shape must not count as failed then.
+                        self.parking.revive(ask.shape)
                     continue
                 result = self.attempt(app, ask)
         if result == NOTHING:
@@ -214,7 +222,7 @@ class Descent:
 
     @cython.cfunc
     def visit_in_order(self, app: Application) -> cython.int:
-        """Ask by ask, counting those that fit no node: after `backoff` of them the application is left alone."""
+        """Try ask by ask; after `backoff` asks that fit no node, those with a required node not counted, back off."""
         unschedulable: cython.longlong = 0
         result: cython.int
         ask: Ask
@@ -236,7 +244,10 @@ class Descent:
 
     @cython.cfunc
     def headroom(self, app: Application) -> cython.void:
-        """`headroom_left` := what its queues, its user and its group leave for it (sections 8.1 and 11.3)."""
+        """Set `headroom_left` to what the application's queues, user and group leave for it (sections 8.1 and 11.3).
+
+        Claims are not subtracted here, as they depend on an ask's priority (`subtract_claims`).
+        """
         room: Vec = self.headroom_left
         queue: Queue | None = app.queue
         tracker: Tracker
@@ -254,7 +265,10 @@ class Descent:
     @cython.cfunc
     @cython.exceptval(-1)
     def subtract_claims(self, app: Application, ask: Ask) -> cython.bint:
-        """Lower `headroom_left` to what claims leave to an ask of this priority (and no more to those after it). Does it hold the ask?"""
+        """Lower `headroom_left` to what claims leave for asks of this priority; return whether the ask fits it.
+
+        The asks after this one get no more than this: `headroom_left` only ever shrinks during a visit.
+        """
         if self.claims_priority != ask.priority:
             self.claims_priority = ask.priority
             before: Vec = self.headroom_left.clone()
@@ -266,12 +280,12 @@ class Descent:
     @cython.cfunc
     @cython.exceptval(-1)
     def attempt(self, app: Application, ask: Ask) -> cython.int:
-        """An ask that fits the headroom: place it, or reserve a node for it, or park it."""
+        """Place an ask that fits the headroom, or reserve a node for it, or park it."""
         node: Node | None
         self.attempts += 1
         ask.attempted = True
         if cython.compiled:
-            prefetch(cython.cast(cython.p_void, ask.shape.resource), 1)  # for `announce`
+            prefetch(cython.cast(cython.p_void, ask.shape.resource), 1)  # `announce` reads it after the node search
         if ask.required:
             return self.attempt_required(app, ask)
         node = self.first_node(ask)
@@ -292,7 +306,10 @@ class Descent:
 
     @cython.ccall
     def first_node(self, ask: Ask) -> Node | None:
-        """The first node in order that is open, has room, meets the constraints, and that no predicate refuses."""
+        """Return the first open node in order that has room, meets the constraints, and is not refused by a predicate.
+
+        A shape that has failed, or is no smaller than one that has, is tried on freed nodes only.
+        """
         shape: Shape = ask.shape
         node: Node | None
         self.refused = False
@@ -309,13 +326,16 @@ class Descent:
                     return node
                 self.refused = True
             node = self.index.find(shape.amounts, shape.need, node)
-        if not self.refused:
+        if not self.refused:  # a predicate may answer otherwise for the next ask of this shape
             self.parking.fail(shape)
         return None
 
     @cython.cfunc
     def first_freed_node(self, ask: Ask) -> Node | None:
-        """The same for an ask that only a node on which room was freed since can hold (`licorne.core.waiting.parking`)."""
+        """Return the first freed node, in order, that takes the ask, for one that no other node has room for.
+
+        Source of the rule: `licorne.core.waiting.parking`.
+        """
         node: Node
         for node in self.parking.freed_nodes.in_order():
             if node.fits(ask.shape.amounts, ask.shape.need):
@@ -328,10 +348,10 @@ class Descent:
 
     @cython.cfunc
     def attempt_required(self, app: Application, ask: Ask) -> cython.int:
-        """An ask that only one node will do for (section 7.4)."""
+        """Place an ask on its required node, or reserve that node and wait for it (section 7.4)."""
         node: Node | None = self.nodes.get(ask.required)
         if node is None or not node.capacity.covers(ask.shape.amounts):
-            self.parking.await_node(ask)  # section 16.2: one that is larger than its node holds up nobody else
+            self.parking.await_node(ask)  # section 16.2: an ask larger than its node reserves nothing, so others go on
             return NOTHING
         self.partition.cancel_ordinary_reservations(node)
         if self.node_takes(ask, node):
@@ -345,7 +365,7 @@ class Descent:
 
     @cython.cfunc
     def node_takes(self, ask: Ask, node: Node) -> cython.bint:
-        """Would this node do (section 7.2)? Whether it is schedulable is not asked."""
+        """Tell whether the node takes the ask (section 7.2); whether the node is schedulable is not checked."""
         if node.reservations and ask not in node.reservations:
             return False
         if not node.free.covers(ask.shape.amounts) or not ask.shape.need.matches(node):
@@ -358,7 +378,7 @@ class Descent:
 
     @cython.ccall
     def allocate(self, app: Application, ask: Ask, node: Node) -> cython.void:
-        """Make the decision final, everywhere, and announce it."""
+        """Allocate the ask on the node: count it everywhere and announce it. The decision is final."""
         alloc: Ask = ask
         if ask.reserved is not None:
             self.partition.reservations.cancel(ask, PLACED)
@@ -376,7 +396,10 @@ class Descent:
 
     @cython.ccall
     def split(self, ask: Ask) -> Ask:
-        """The next allocation of an ask of the first interface, with a UUID; the last one uses the ask up."""
+        """Return the next allocation of an ask that stands for several, with a UUID (first interface).
+
+        The last allocation is the ask itself; before it, each is a copy, and the ask stays pending.
+        """
         alloc: Ask = ask
         self.accounting.unpend(ask.app, ask)
         if ask.repeats > 1:
@@ -389,7 +412,7 @@ class Descent:
 
     @cython.ccall
     def announce(self, app: Application, alloc: Ask) -> cython.void:
-        """Tell the resource manager of an allocation, made here or elsewhere."""
+        """Append the message that announces an allocation, made by the scheduler or brought by the resource manager."""
         message: NewAllocation = NewAllocation.__new__(NewAllocation)
         message.key = alloc.key
         message.application_id = app.id
@@ -408,14 +431,17 @@ class Descent:
         self.out.append(message)
 
     def try_node(self, app: Application, ask: Ask, node: Node) -> bool:
-        """Allocate the ask on this node if the node will take it: for the reserved pass, which is not compiled."""
+        """Allocate the ask on this node if the node takes it; return whether it did.
+
+        For the reserved pass, which is not compiled and cannot call `node_takes`.
+        """
         if not self.node_takes(ask, node):
             return False
         self.allocate(app, ask, node)
         return True
 
     def has_headroom(self, app: Application, ask: Ask) -> bool:
-        """Do the application's queues, user and group leave room for the ask, beside what others claim?"""
+        """Tell whether the application's queues, user and group leave room for the ask, less what other asks claim."""
         self.headroom(app)
         if self.claims and ask not in self.claims:
             return self.subtract_claims(app, ask)

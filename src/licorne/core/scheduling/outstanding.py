@@ -1,6 +1,8 @@
 """Asks that wait for room on nodes and for nothing else: the hint for autoscaling.
 
 Source: docs/spec/scheduling.md, section 13.
+An autoscaler should add nodes only for asks that would run on them. So asks are walked in the order of decisions, and
+each is counted against its quotas and limits as if it had been placed; one that would exceed them is left out.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
 INTERVAL_NS = SECOND_NS
-"""How often pending asks are inspected."""
+"""How often pending asks are inspected (ns)."""
 
 
 def unreported(partition: Partition) -> Iterator[tuple[Application, Ask]]:
-    """The asks that were tried, fit what is left of their quotas beside those before them, and were not reported yet.
+    """Yield the asks that were tried, fit their quotas together with the asks before them, and were not reported yet.
 
-    Root's max, the size of the cluster, does not count: the cluster may grow.
+    The max of the root queue, which is the size of the cluster, does not count: the cluster may grow.
     """
     used: dict[str, Vec] = {}
     yield from _walk(partition, partition.tree.root, used)
@@ -39,7 +41,7 @@ def _walk(partition: Partition, queue: Queue, used: dict[str, Vec]) -> Iterator[
     for app in sorted(queue.apps.values(), key=lambda a: a.seq):
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_PLACEHOLDER:
-                continue  # what it will use is held for it already
+                continue  # its placeholder already holds what it will use
             attempted = ask.attempted or ask.seq <= app.visited_seq
             if not attempted or not _fits(app, ask, used):
                 continue
@@ -64,7 +66,7 @@ def _fits(app: Application, ask: Ask, used: dict[str, Vec]) -> bool:
 
 
 def _limits(app: Application) -> Iterator[tuple[str, Vec, Vec]]:
-    """(name, limit, used) of everything that limits the application, root left out."""
+    """Yield (name, limit, used) of every queue and tracker that limits the application, except the root queue."""
     for queue in app.queue.lineage():
         if queue.parent is not None:
             yield queue.path, queue.limit, queue.allocated

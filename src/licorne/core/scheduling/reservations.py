@@ -2,11 +2,12 @@
 
 Source: docs/spec/scheduling.md, sections 7.1.3, 7.3, 7.4 and 16.8.
 
-A node takes one ordinary reservation; asks that require the
-node may share it with each other, not with an ordinary one. A reserved node is closed to all other asks. An ordinary
-reservation older than 120 minutes is cancelled in any case, and its ask does not reserve that node again before it
-has reserved another. So is one of an ask for which others were evicted, 120 minutes after that, and with it goes what the ask
-claims (`licorne.core.preemption.claims`).
+A node takes either one ordinary reservation, or any number of reservations of asks that require this node. A reserved
+node is closed to all other asks.
+
+An ordinary reservation is cancelled when it is 120 minutes old, in any case, and its ask does not reserve the same node
+again before it has reserved another. The reservation of an ask that has preempted is cancelled 120 minutes after the
+eviction, and with it ends the claim of the ask (`licorne.core.preemption.claims`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
 RESERVATION_MAX_AGE_NS = 120 * 60 * SECOND_NS
-"""After this long an ordinary reservation is cancelled."""
+"""Age at which an ordinary reservation is cancelled (ns)."""
 
 
 class Reservations:
@@ -36,13 +37,13 @@ class Reservations:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._timers: dict[Ask, Timer | None] = {}
-        self._refused: dict[Ask, None] = {}  # a predicate kept them from reserving a node
+        self._refused: dict[Ask, None] = {}  # asks that a predicate kept from reserving a node
 
     def __len__(self) -> int:
         return len(self._timers)
 
     def node_to_reserve(self, ask: Ask) -> Node | None:
-        """The node that an ask which fits nowhere should reserve, None if there is none."""
+        """Return the node that an ask which fits nowhere should reserve; None if there is none."""
         partition = self._partition
         shape = ask.shape
         node: Node | None = best_to_reserve(partition.index.ordered(), shape.amounts, shape.need, ask.expired_node)
@@ -54,7 +55,7 @@ class Reservations:
         return node
 
     def retry_refused(self) -> None:
-        """A new call: predicates may say something else now, of reservations and of what is reserved."""
+        """Retry what predicates refused in an earlier call of `schedule`, for their answers may have changed unseen."""
         partition = self._partition
         partition.parking.reserved_stale = True
         partition.parking.dirty = True
@@ -65,7 +66,7 @@ class Reservations:
             partition.parking.retry(ask)
 
     def reserve(self, ask: Ask, node: Node) -> None:
-        """Tie the ask to the node."""
+        """Tie the ask to the node, which closes for other asks; an earlier reservation of the ask is cancelled."""
         if ask.reserved is not None:
             self.cancel(ask)
         partition = self._partition
@@ -89,17 +90,20 @@ class Reservations:
             partition.events.reservation(ask, node, made=True)
 
     def last_anew(self, ask: Ask) -> None:
-        """Others were evicted for the ask: its reservation lasts for 120 minutes from now on."""
+        """Restart the 120 minutes of a reservation, because allocations were evicted for its ask."""
         partition = self._partition
         partition.timers.cancel(self._timers[ask])
         self._timers[ask] = partition.timers.add(partition.now + RESERVATION_MAX_AGE_NS + 1, "reservation", ask)
 
     def ends(self, ask: Ask) -> bool:
-        """Is there a moment at which the reservation is too old?"""
+        """Tell whether a timer cancels the reservation; one of a required node has none unless the ask preempted."""
         return self._timers[ask] is not None
 
     def cancel(self, ask: Ask, outcome: Outcome | None = None) -> None:
-        """Untie the ask; the node is open again when nobody else reserves it. `outcome`: what becomes of what it claims."""
+        """Untie the ask from its node, which opens when no other ask reserves it.
+
+        `outcome`: how the claim of the ask ends, required if it has one.
+        """
         partition = self._partition
         app: Application = ask.app
         node = ask.reserved
@@ -126,25 +130,25 @@ class Reservations:
             partition.events.reservation(ask, node, made=False)
 
     def mend_open(self, node: Node) -> None:
-        """Whether asks in general may use the node: it is schedulable and neither reserved nor held for a gang."""
+        """Recompute whether the node is open: schedulable, not reserved, and not held for a gang."""
         hold = self._partition.atomic.backfill.hold
         node.open = node.schedulable and not node.reservations and (hold is None or node not in hold.nodes)
         self._partition.index.mend(node)
 
     def cancel_ordinary(self, node: Node) -> None:
-        """An ask that requires the node displaces the others' reservations (section 7.4)."""
+        """Cancel the ordinary reservations of a node that an ask requires (section 7.4)."""
         for ask in [a for a in node.reservations if not a.required]:
             self.cancel(ask, Outcome.REQUIRED_NODE)
             self._partition.parking.retry(ask)
 
     def cancel_all(self, node: Node) -> None:
-        """The node goes."""
+        """Cancel every reservation of a node that is being removed."""
         for ask in list(node.reservations):
             self.cancel(ask, Outcome.NODE)
             self._partition.parking.retry(ask)
 
     def too_old(self, ask: Ask) -> None:
-        """120 minutes have passed (section 16.8)."""
+        """Cancel a reservation that is 120 minutes old (section 16.8); its ask must reserve another node next."""
         if ask.reserved is None:
             return
         node = ask.reserved
@@ -155,7 +159,7 @@ class Reservations:
     # -- the reserved pass (section 7.3) ---------------------------------------------------------------
 
     def try_all(self) -> bool:
-        """Try to allocate one reserved ask; was one allocated?"""
+        """Try to allocate one reserved ask, in the order of queues; return whether one was allocated."""
         self._partition.parking.reserved_stale = False
         return self._try_queue(self._partition.tree.root)
 
@@ -177,7 +181,7 @@ class Reservations:
                 continue
             node = ask.reserved
             if node is None:
-                continue  # it gave up what it claimed, for one before it
+                continue  # the loop has cancelled it: its claim was given up for an ask tried before it
             if ask.required and not node.free.covers(ask.shape.amounts):
                 if not ask.triggered:
                     required_node.make_room_on_required_node(partition, ask, node)
@@ -186,6 +190,7 @@ class Reservations:
                 continue  # drained: nothing new is placed there (docs/spec/states.md, section 3, Q)
             if descent.try_node(app, ask, node):
                 return True
+        # No ask got its reserved node. An ordinary reservation does not bind the ask: any other node will do.
         for ask in reserved:
             if ask.required or ask.reserved is None or not descent.has_headroom(app, ask):
                 continue
