@@ -1,8 +1,8 @@
-"""licorne: a cluster resource scheduler, fast, deterministic, and able to say why.
+"""licorne: a cluster resource scheduler that is fast, deterministic, and able to explain its decisions.
 
-The public interface is what is listed in `__all__`, and the messages in `licorne.si`; `docs/versions.md` says what may
-change when. What is listed is loaded when it is first used, so that a program that only asks for the version, or a
-command that only prints its help, does not wait for the scheduler.
+The public interface consists of the names in `__all__` and of the messages in `licorne.si`; `docs/versions.md` says what
+may change when. Each name is loaded when it is first used, so that a program that only asks for the version, or a
+command that only prints its help, does not wait until the scheduler is loaded.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _WHERE = {
     "SettingsError": "licorne.core.base.settings",
 }
 
-_interpreted.install()  # before the core is imported: it decides which form of it is loaded
-_default.incident_handlers.append(_log.log_incident)  # for refusals and errors that a program takes no care of
+_interpreted.install()  # before the core is imported, because it decides whether compiled or Python modules are loaded
+_default.incident_handlers.append(_log.log_incident)  # for incidents that a program does not handle itself
 
-if not TYPE_CHECKING:  # a type checker would take any name for one that this module has
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name of this module
 
     def __getattr__(name: str) -> object:
-        """Load what is listed above from where it stands."""
+        """Return a public name from the module that defines it, which is imported at first use."""
         if name not in _WHERE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(_WHERE[name]), name)

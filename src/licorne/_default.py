@@ -1,6 +1,7 @@
-"""What the core does where its host says nothing, and which it may not import: set by the package, read by the core.
+"""Default handlers that the core uses but may not import, because they do I/O: set by `licorne`, read by the core.
 
-It stands by itself and imports nothing, so that `import licorne` need not load the scheduler to set it.
+This module is separate and imports nothing of the core, so that `import licorne` can set the handlers without loading
+the scheduler.
 """
 
 from __future__ import annotations
@@ -9,4 +10,4 @@ from collections.abc import Callable
 from typing import Any
 
 incident_handlers: list[Callable[[Any], object]] = []
-"""Who is told of an incident (`licorne.core.incidents`) if the host takes none itself: the last one."""
+"""Handlers of incidents (`licorne.core.incidents`) of hosts without one of their own; only the last is called."""

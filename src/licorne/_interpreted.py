@@ -1,10 +1,10 @@
-"""Runs the hot modules from their Python text although they are compiled, when the environment asks for it.
+"""Import hook that loads the hot modules from their `.py` files although they are compiled, if the environment says so.
 
-A compiled module lies beside the `.py` file that it was made from, and Python prefers the extension. The text is
-wanted all the same: as the oracle for the compiled code, under a debugger, and to measure coverage. With
-`LICORNE_INTERPRETED=1` a finder is put in front of Python's own that sees nothing but the text of this package's
-modules. It must be installed before the first of them is imported, hence by `licorne/__init__.py`; and it stands
-here, outside `core`, because `core` may not look at the environment.
+A compiled module lies beside the `.py` file that it was made from, and Python prefers the extension. The Python file is
+needed all the same: as the oracle for the compiled code, under a debugger, and to measure coverage. With
+`LICORNE_INTERPRETED=1` a finder is put in front of Python's own finders that sees only the `.py` files of this package.
+It must be installed before the first module is imported, hence by `licorne/__init__.py`. It is outside `core`, because
+`core` may not read the environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SourceOnly:
     def find_spec(
         cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Say where the source of a module is, or None to let Python's own finders look (for other packages)."""
+        """Return the spec of a module's source file; None leaves the modules of other packages to Python's finders."""
         del target
         if path is None or not fullname.startswith("licorne."):
             return None

@@ -1,8 +1,8 @@
-"""Where incidents go when a program that uses the library says nothing else: to the logger `licorne`.
+"""The default handler of incidents, which writes them to the logger `licorne`.
 
-The core and the dialects write no log (a contract that `make check` enforces), so the handler stands outside of them,
-and `licorne/__init__.py` sets it. A program that configures no logging sees warnings and errors on its standard error, as
-Python has it; `logging.getLogger("licorne")` is where they are directed elsewhere.
+The core and the dialects write no log (a contract that `make check` enforces), so the handler is defined outside of
+them, and `licorne/__init__.py` sets it. A program that configures no logging sees warnings and errors on its standard
+error, which is Python's default; `logging.getLogger("licorne")` is the logger to configure for anything else.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def log_incident(incident: Incident) -> None:
-    """Write an incident: a refusal and what was passed over as a warning, an error of a callback with its traceback."""
-    import logging  # noqa: PLC0415  most programs need it only when there is something to say
+    """Log an incident: an error of a callback as an error with its traceback, any other as a warning."""
+    import logging  # noqa: PLC0415  most programs need it only when there is an incident
 
     log = logging.getLogger("licorne")
     if incident.error is not None:

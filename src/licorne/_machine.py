@@ -1,6 +1,6 @@
-"""What the machine says of this process and of others: memory, processor time, and how busy everybody else was.
+"""Memory and processor time of this process, and the load that other processes put on the machine.
 
-Linux tells all of it in `/proc`. Elsewhere what is not known is 0 or None; nothing here raises.
+Linux shows all of these in `/proc`. On other systems a value that is not known is 0 or None; nothing here raises.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 BUSY_COLUMNS = (1, 2, 3, 6, 7, 8)
-"""user, nice, system, irq, softirq, steal: what `/proc/stat` counts as work."""
+"""The columns of `/proc/stat` that count as work: user, nice, system, irq, softirq, steal."""
 
 
 class MachineUse(NamedTuple):
-    """What was used between two moments. `kernel_s` is the kernel's part of `cpu_s`, mostly for memory that is touched first.
+    """Wall-clock and processor seconds between two times.
 
-    `other_cores`: how many processors others kept busy; None: not known.
+    `kernel_s` is the kernel's part of `cpu_s`, most of it for first touches of memory. `other_cores`: the number of
+    processors that other processes kept busy, None if it is not known.
     """
 
     wall_s: float
@@ -31,7 +32,7 @@ class MachineUse(NamedTuple):
 
 
 class Meter:
-    """Counts from its making on."""
+    """Measures what this process uses from the construction of the meter on."""
 
     def __init__(self) -> None:
         self._busy_s = _machine_busy_s()
@@ -40,14 +41,14 @@ class Meter:
         self._started_s = time.perf_counter()
 
     def read(self) -> MachineUse:
-        """What was used so far."""
+        """Return what was used since the meter was made."""
         wall_s = time.perf_counter() - self._started_s
         cpu_s = time.process_time() - self._cpu_s
         kernel_s = os.times().system - self._kernel_s
         busy_s = _machine_busy_s()
         others = None
         if self._busy_s is not None and busy_s is not None and wall_s > 0:
-            # Ticks of a hundredth of a second: a short time may come out a little below nothing.
+            # `/proc/stat` counts ticks of 10 ms, so over a short time the difference may be slightly negative.
             others = max(0.0, busy_s - self._busy_s - cpu_s) / wall_s
         return MachineUse(wall_s, cpu_s, kernel_s, others)
 
@@ -61,7 +62,7 @@ def _machine_busy_s() -> float | None:
 
 
 def rss_bytes() -> int:
-    """The memory that this process has now."""
+    """Return the resident memory of this process, in bytes."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -69,7 +70,7 @@ def rss_bytes() -> int:
 
 
 def peak_rss_bytes() -> int:
-    """The most memory that this process has had, or has had since `forget_peak`; 0 where the system doesn't say."""
+    """Return the peak of this process's resident memory since `forget_peak` or its start, in bytes; 0 if not known."""
     try:
         import resource  # noqa: PLC0415  # not on every system
     except ImportError:
@@ -79,16 +80,17 @@ def peak_rss_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Let the peak begin anew, where that can be had; elsewhere it stays that of the whole life of the process."""
+    """Reset the peak of resident memory, where the system can; elsewhere it stays that of the whole process."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def warm_memory(size_bytes: int) -> None:
-    """Touch so much memory, at most half of what is free, and give it back: then it was in use a moment ago.
+    """Touch `size_bytes` of memory, at most half of what is free, and release it, so that later first touches are fast.
 
-    The host of a virtual machine may take back what its guest has free, and then the first touch of a page takes several
-    times as long. That would be measured in a first run and not in a second one, and it is not the scheduler's.
+    The host of a virtual machine may take back memory that its guest does not use, and then the first touch of a page
+    takes several times as long. A first run would be charged for that and a second one not, though it is not the
+    scheduler's time.
     """
     with suppress(OSError, ValueError):
         size_bytes = min(size_bytes, os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE // 2)
@@ -98,7 +100,7 @@ def warm_memory(size_bytes: int) -> None:
 
 
 def cpu_model() -> str:
-    """What the processor calls itself."""
+    """Return the model name of the processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             name, _, value = line.partition(":")

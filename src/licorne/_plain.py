@@ -1,8 +1,9 @@
-"""What `cython` means in the hot modules while they run as plain Python: the same, but that a cast costs next to nothing.
+"""The module `cython` for hot modules that run as plain Python: Cython's pure Python module with a cheap `cast`.
 
-Cython's own stand-in for itself checks and converts at every `cython.cast`, which took a third of the time of a
-decision. In the hot modules a cast only says what the compiler cannot know; numbers are converted with `float` and
-`int`. So there it is left away, and only there: others in this process may use the stand-in as it is.
+Cython's pure Python module checks and converts at every `cython.cast`, which took a third of the time of a decision.
+In the hot modules a cast only gives the compiler a type that it cannot infer; numbers are converted with `float` and
+`int`. So `cast` does nothing here. The change is made in a copy, because other code in this process may use Cython's
+module.
 """
 
 from __future__ import annotations

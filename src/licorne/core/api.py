@@ -3,15 +3,16 @@
 Sources: *Scheduler Interface Spec*, "API Interface" and "Scheduler plugin"; docs/spec/scheduler-interface.md,
 sections 5 to 7 and 9.
 
-Both dialects are spoken at once, the first interface and the 1.9 interface: a resource manager's is that of its
-registration. An update is taken in at once and answered through the callback before the call returns; decisions are
-made when the program says so, with `schedule`. Every call carries the time (`now_ns`), because the core reads no clock:
-give it, or give a `clock` to the constructor, or leave time standing still, as a simulation does between events.
+Both dialects, the first interface and the 1.9 interface, are supported side by side: a resource manager uses the
+dialect in which it has registered. An update is taken in at once and answered through the callback before the call
+returns; decisions are made only in `schedule`, when the program calls it. Every call carries the time (`now_ns`),
+because the core reads no clock: pass it, or give a `clock` to the constructor, or let time stand still, as a simulation
+does between events.
 
-Calls from within a callback are refused: the step that called back is still under way.
+Calls from within a callback are refused, because the step that called back has not ended yet.
 
-Nothing is swallowed. A mistake of the program that calls raises at once (`licorne.core.arguments`); what a callback does
-not take, or raises, reaches a handler (`licorne.core.incidents`).
+No error is swallowed. A mistake of the calling program raises at once (`licorne.core.arguments`); refusals that no
+callback takes, and exceptions of callbacks, reach a handler (`licorne.core.incidents`).
 """
 
 from __future__ import annotations
@@ -39,38 +40,39 @@ PolicyGroups = MutableMapping[str, tuple[str, Mapping[str, str]]]
 
 
 class RegistrationError(ValueError):
-    """A registration was refused; the text says why. What was registered before is as it was."""
+    """A registration was refused; the text says why. An earlier registration of the same id stays as it was."""
 
 
 class ConfigurationError(ValueError):
-    """A configuration was refused; the text says where and why. The old one stays in force."""
+    """A configuration was refused; the text says where and why. The old configuration stays in force."""
 
 
 class SchedulerAPI(Calls):
     """A scheduler for any number of resource managers in this process.
 
     Parameters:
-        policy_groups: what a registration's policy group stands for: (queue configuration in YAML, settings). A
-            registration without a configuration of its own takes it from here; without policy groups, the built-in one.
-        settings: settings for every resource manager; its policy group's and its own go before them.
-        clock: called for the time in nanoseconds when a call does not give it.
+        policy_groups: for each name of a policy group, (queue configuration in YAML, settings). A registration without
+            a configuration of its own gets that of its policy group, or the built-in one if there are no policy groups.
+        settings: settings for every resource manager; those of its policy group and its own take precedence.
+        clock: called for the time in nanoseconds when a call does not pass it.
         on_output: takes (rm_id, outputs) as internal messages (`licorne.si.messages`) in place of the callbacks. A host
             that sends bytes makes them with `responses_as_bytes` of the adapter of its peer's dialect
             (`licorne.si.adapt_v19`, `licorne.si.adapt_first`).
-        on_incident: takes an `Incident`: a refusal that no callback took, an error that a callback raised, or what was said
-            and has no effect. Without it they are written to `logging.getLogger("licorne")`. Refusals that `on_output`
-            is given are none.
-        strict: a request that ends or changes what is not there raises `NoEffectError`; else it changes nothing.
-        other_settings: settings that neither the scheduler nor YuniKorn knows are passed over, as an incident, rather than
+        on_incident: takes an `Incident`: a refusal that no callback took, an error that a callback raised, or a part of
+            a request that has no effect. The default writes them to `logging.getLogger("licorne")`. Refusals that
+            are handed to `on_output` are no incidents.
+        strict: a request that ends or changes something that does not exist raises `NoEffectError`, instead of
+            changing nothing.
+        other_settings: a setting that neither the scheduler nor YuniKorn knows is ignored, with an incident, instead of
             refused: for a host whose resource managers may be newer than itself.
 
-    `settings` may be changed: for every resource manager, another value counts from its next registration or reload on.
-    `callback_errors` are the last errors that callbacks raised (at most 100), as texts with an attribute `traceback`
-    (of `traceback.TracebackException`): they change nothing.
+    The attribute `settings` may be changed: a new value takes effect for each resource manager with its next
+    registration or reload. `callback_errors` are the last errors that callbacks raised (at most 100), as texts with an
+    attribute `traceback` (a `traceback.TracebackException`); they have no influence on decisions.
 
     Raises:
-        SettingsError: a setting that is unknown, or no text.
-        RequestError: another argument that cannot be used.
+        SettingsError: a setting is unknown, or its value is no text.
+        RequestError: another argument cannot be used.
     """
 
     def __init__(
@@ -100,16 +102,19 @@ class SchedulerAPI(Calls):
         *,
         now_ns: Moment = None,
     ) -> v19.RegisterResourceManagerResponse | first.RegisterResourceManagerResponse:
-        """Register; the dialect is that of the request. The same id again: all it had is forgotten, and it reports anew.
+        """Register a resource manager in the dialect of the request.
 
-        `callback`: an object of a subclass of `ResourceManagerCallback`, or any other that has some of its methods.
+        A resource manager that registers again loses all its state here, and has to report it anew.
+
+        `callback`: an instance of a subclass of `ResourceManagerCallback`, or any object that has some of its methods.
+
+        In the 1.9 interface the policy group is only a name: an unknown one is an incident, and the configuration of
+        the request, or else the built-in one, is used.
 
         Raises:
-            RegistrationError: an empty id, a configuration or setting that is refused; in the first interface a policy
-            group
-                that is not among those of this scheduler, if it has any. In the 1.9 interface the group is a name only:
-                an unknown one is an incident, and the configuration of the request, or the built-in one, counts.
-            RequestError: no such request, or a callback that is none: a class, or an object without any of the methods.
+            RegistrationError: the id is empty, the configuration or a setting is refused, or (first interface) the
+                policy group is not among those of this scheduler, if it has any.
+            RequestError: `request` is no such request, or `callback` is a class or has none of the methods.
         """
         request = checked(request, v19.RegisterResourceManagerRequest, first.RegisterResourceManagerRequest)
         check_callback(callback)
@@ -165,14 +170,14 @@ class SchedulerAPI(Calls):
         return "", {}
 
     def update_configuration(self, request: v19.UpdateConfigurationRequest, *, now_ns: Moment = None) -> None:
-        """Apply another configuration (1.9); an empty one means the built-in one. The same text changes nothing.
+        """Apply a configuration (1.9); an empty text means the built-in one, and the text in force changes nothing.
 
         `extra_config`, if it is not empty, replaces that of the registration; only the settings named in
         `Settings.reread` take effect. It is applied together with the configuration, or not at all.
 
         Raises:
-            ConfigurationError: refused; the old one stays.
-            RequestError: no such request.
+            ConfigurationError: the configuration is refused; the old one stays in force.
+            RequestError: `request` is no such request.
         """
         request = checked(request, v19.UpdateConfigurationRequest)
         self._begin(now_ns)
@@ -184,10 +189,10 @@ class SchedulerAPI(Calls):
         self._reload(request.rm_id, connection, request.config or DEFAULT_CONFIGURATION, request.extra_config)
 
     def reload_configuration(self, rm_id: str, *, now_ns: Moment = None) -> None:
-        """Read the resource manager's policy group again and apply it (first interface).
+        """Read the resource manager's policy group again and apply its configuration (first interface).
 
         Raises:
-            ConfigurationError: refused; the old one stays.
+            ConfigurationError: the configuration is refused; the old one stays in force.
         """
         check_text("rm_id", rm_id)
         self._begin(now_ns)
@@ -205,17 +210,18 @@ class SchedulerAPI(Calls):
     def change_configuration(
         self, rm_id: str, text: str, *, now_ns: Moment = None
     ) -> first.UpdateConfigurationResponse:
-        """Change the configuration from the scheduler's side: what an operator does, unlike the calls above.
+        """Change the configuration from the scheduler's side, for an operator rather than the resource manager.
 
-        The text is checked whole. Then the resource manager saves it, if it offers to (plugin `update_configuration`);
-        if not, the next registration or reload brings the old one back. Only then is it applied.
+        First the whole text is checked. Then the resource manager saves it, if it has the plugin
+        `update_configuration`; without that plugin, its next registration or reload brings the old configuration back.
+        Only then is the text applied.
 
         Returns:
             `success`, which is always true, and `old_config`, the text that was in force here until now.
 
         Raises:
-            ConfigurationError: not registered, the text is refused, or the resource manager did not save it; nothing
-            has changed. It is an exception in all three cases, as with the other ways to change a configuration.
+            ConfigurationError: the resource manager is not registered, the text is refused, or the resource manager
+                did not save it; nothing has changed. All three raise, as in the other ways to change a configuration.
         """
         check_text("rm_id", rm_id)
         check_text("text", text)
@@ -223,7 +229,7 @@ class SchedulerAPI(Calls):
         connection = self._connections.get(rm_id)
         if connection is None:
             raise ConfigurationError(f"update of configuration failed: RM {rm_id} is not registered")
-        if not text.strip():  # it would be legal, and take all partitions away
+        if not text.strip():  # an empty text is legal, but would remove all partitions
             raise ConfigurationError("update of configuration failed: the text is empty")
         try:
             self.cluster.check_reload(rm_id, text, self._settings_of(rm_id, connection, connection.extra))
@@ -246,7 +252,7 @@ class SchedulerAPI(Calls):
         return self._checked(rm_id, {**self.settings, **group, **extra})
 
     def _checked(self, rm_id: str, settings: dict[str, str]) -> dict[str, str]:
-        """The same; raises for those that are unknown, or says that they are passed over."""
+        """Return the settings; raise for unknown ones, or make an incident of each if `other_settings` is set."""
         check_settings(settings, known=not self._other_settings)
         if self._other_settings:
             for words in unknown_settings(settings):
@@ -264,12 +270,16 @@ class SchedulerAPI(Calls):
             self._deliver()
 
     def extra_config(self, rm_id: str) -> Mapping[str, str]:
-        """The settings that a resource manager brought; empty for an unknown one."""
+        """Return the settings that a resource manager has brought; an empty map for an unknown one."""
         check_text("rm_id", rm_id)
         return self._connections[rm_id].extra if rm_id in self._connections else {}
 
     def stop(self, rm_id: str, *, now_ns: Moment = None) -> None:
-        """The resource manager shuts down: all that it had is forgotten. An unknown one is ignored, or with `strict` raises."""
+        """Remove a resource manager that shuts down, with all its state.
+
+        Raises:
+            NotRegisteredError: with `strict`, the id is unknown; otherwise that is ignored.
+        """
         self._check_known(rm_id)
         self._begin(now_ns)
         self._connections.pop(rm_id, None)
@@ -280,9 +290,12 @@ class SchedulerAPI(Calls):
     # -- pausing, looking ------------------------------------------------------------------------------
 
     def pause(self, rm_id: str, *, paused: bool = True) -> None:
-        """Stop deciding for a resource manager (`paused`), or go on; its state stays, and time passes. Unknown ids: as in `stop`.
+        """Stop deciding for a resource manager (`paused`), or resume; its state is kept, and its deadlines still come.
 
-        May be called from within `on_output`: it holds from the next `schedule` on. Registration ends it.
+        May be called from within `on_output`: it takes effect at the next `schedule`. A new registration ends a pause.
+
+        Raises:
+            NotRegisteredError: with `strict`, the id is unknown; otherwise that is ignored.
         """
         self._check_known(rm_id)
         self.cluster.pause(rm_id, paused=paused)
@@ -293,22 +306,26 @@ class SchedulerAPI(Calls):
             raise NotRegisteredError(f'RmID="{rm_id}" not registered')
 
     def next_deadline_ns(self) -> int | None:
-        """The next moment (ns) at which something may happen without an input: call `schedule` then. None: never."""
+        """Return the next time (ns) at which `schedule` may do something without an input; None if there is none."""
         return self.cluster.next_deadline_ns()
 
     def validate(self) -> None:
-        """Check every invariant that the state can show; raises InvariantError, which means a bug."""
+        """Check every invariant that the state can show.
+
+        Raises:
+            InvariantError: the state contradicts itself, which means a bug.
+        """
         self.cluster.validate()
 
     def state_dump(self) -> dict[str, Any]:
-        """All of the state, in a form that JSON can hold and in a fixed order (`licorne.core.inspection.dump`).
+        """Return the whole state as data for JSON, in a fixed order (`licorne.core.inspection.dump`).
 
-        What a resource manager adds (plugin `get_state_dump`, 1.9) is `rmDiagnostics` of its entry.
+        Diagnostics that a resource manager adds (plugin `get_state_dump`, 1.9) are `rmDiagnostics` of its entry.
         """
         return dump.state(self.cluster, self.diagnostics())
 
     def diagnostics(self) -> dict[str, dict[str, Any]]:
-        """What resource managers add to a state dump, by id (plugin `get_state_dump`, 1.9)."""
+        """Return the diagnostics that resource managers add to a state dump (plugin `get_state_dump`, 1.9), by id."""
         if self._busy:
             raise RuntimeError(REENTERED)
         self._busy = True

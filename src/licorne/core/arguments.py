@@ -1,7 +1,7 @@
-"""What a program hands to `SchedulerAPI`: is it what is declared? A mistake is told at once, and nothing is taken in.
+"""Checks of the arguments of `SchedulerAPI`: a value of the wrong type raises before anything is taken in.
 
-Only the outermost values are looked at here, once a call. What a request holds is checked where it is walked anyway, by
-the adapters (`licorne.si.adapt`), which note values of the wrong type in `Translation.mistyped`.
+Only the outermost values are checked here, once a call. The contents of a request are checked where they are walked
+anyway, by the adapters (`licorne.si.adapt`), which note values of the wrong type in `Translation.mistyped`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from licorne.si._schema import Message
 from licorne.si.callback import ResourceManagerCallback
 
 METHODS = tuple(name for name in vars(ResourceManagerCallback) if not name.startswith("_"))
-"""What a callback may offer."""
+"""The methods that a callback may have."""
 
 
 class RequestError(ValueError):
-    """A request, or another argument of a call, that is not what is declared: a mistake of the program that calls.
+    """A request, or another argument of a call, is not of the declared type: a mistake of the calling program.
 
     The text names the field, the value and the rule. Nothing of the request was taken in.
     """
 
 
 def refuse_request(request: object, *of: type[Message]) -> None:
-    """Raise for what is no request of this type, or names its resource manager by something else than a text."""
+    """Raise for a value that is no request of these types, or whose `rm_id` is no text."""
     names = " or ".join(dict.fromkeys(one.__name__ for one in of))
     if isinstance(request, type):
         raise RequestError(f"invalid message {request.__name__}: must be a {names}, not the class itself")
@@ -42,7 +42,11 @@ def refuse_mistyped(reasons: list[str]) -> None:
 
 
 def checked(request: object, *of: type[Message]) -> Any:
-    """A copy of a message, all of whose values are as declared."""
+    """Return a copy of a message of one of these types, in which all values have their declared types.
+
+    Raises:
+        RequestError: it is no such message, or a value in it has the wrong type.
+    """
     for one in of:
         if isinstance(request, one):
             try:
@@ -54,7 +58,7 @@ def checked(request: object, *of: type[Message]) -> Any:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raise for an argument that is no text."""
+    """Raise if an argument is no text."""
     try:
         text(value)
     except Fault as fault:
@@ -62,7 +66,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_callback(callback: object) -> None:
-    """Raise for what cannot be a callback: a class, or an object with none of the methods."""
+    """Raise if an argument cannot be a callback: it is a class, or an object with none of the methods."""
     if callback is None or isinstance(callback, ResourceManagerCallback):
         return
     if isinstance(callback, type):
@@ -76,26 +80,26 @@ def check_callback(callback: object) -> None:
 
 
 def check_callables(**given: Any) -> None:
-    """Raise for an argument that cannot be called."""
+    """Raise if one of these arguments, None apart, cannot be called."""
     for name, value in given.items():
         if value is not None and not callable(value):
             raise RequestError(f"invalid {name} {shown(value)}: must be something that can be called")
 
 
 def refuse_time(name: str, value: object) -> None:
-    """Raise for what is no time."""
+    """Raise for a value that is no time in nanoseconds, or a later one than there is."""
     if type(value) is int and value > TIME_MAX_NS:
         raise RequestError(f"{name}: {value}: no time is later than {TIME_MAX_NS}")
     raise RequestError(f"invalid {name} {shown(value)}: must be a whole number of nanoseconds, 0 or more")
 
 
 def refuse_limit(value: object) -> None:
-    """Raise for what is no number of allocations."""
+    """Raise for a limit that is no number of allocations."""
     raise RequestError(f"invalid limit {shown(value)}: must be a whole number, 0 or more, or None")
 
 
 def refuse_input(index: int, value: object, of: Iterable[type]) -> None:
-    """Raise for what is no internal message."""
+    """Raise for an input that is no internal message; `of` are the types that there are."""
     names = ", ".join(one.__name__ for one in of)
     name = f"the class {value.__name__}" if isinstance(value, type) else shown(value)
     raise RequestError(f"invalid inputs[{index}] {name}: must be one of {names}")

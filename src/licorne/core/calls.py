@@ -33,7 +33,7 @@ else:
 
 OnOutput = Callable[[str, list[Output]], None]
 Clock = Callable[[], int]
-# An alias, because Cython converts an argument annotated with `int` to a C integer: 1.5 would pass, as 1.
+# An alias, because Cython converts an argument annotated with `int` to an integer, and would let 1.5 pass.
 Moment = int | None
 DELIVERY_BATCH = 1_000
 """Most allocations that are made before they are delivered: new messages are still in the processor's caches then."""
@@ -198,7 +198,7 @@ class Calls:
 
     @cython.cfunc
     def _enter(self, rm_id: str, inputs: Iterable[Input], refusals: Sequence[Output], now_ns: Moment) -> cython.void:
-        """Take in the inputs of one call, from its beginning to delivery; refusals of the adapter are delivered first."""
+        """Do a whole call that takes in inputs; refusals of the adapter are delivered first."""
         self._begin(now_ns)
         if self._strict:
             inputs = list(inputs)
@@ -215,7 +215,7 @@ class Calls:
     # -- decisions -------------------------------------------------------------------------------------
 
     def schedule(self, *, now_ns: Moment = None, limit: Moment = None) -> int:
-        """Decide until nothing more is possible or `limit` allocations are made; return the number of new allocations.
+        """Decide until nothing more is possible or `limit` allocations are made; return their number.
 
         Deadlines up to now are handled first. The allocations are announced through the callbacks before the call
         returns, a thousand at a time if no resource manager has a predicate.

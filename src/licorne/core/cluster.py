@@ -1,9 +1,9 @@
 """All partitions of all resource managers: registration, reload, removal, and the dispatch of messages to partitions.
 
-A cluster takes internal messages with a time stamp and returns internal messages; it reads no clock, and the predicates
-of resource managers are the only functions outside the scheduler that its decisions call. It is the state machine of the
-design; `licorne.core.api` wraps it in the Scheduler Interface. Partitions are visited in the order of (resource
-manager, name).
+A cluster takes internal messages with a time stamp and returns internal messages; it reads no clock, and calls no
+function outside the scheduler but the predicates of resource managers and the hooks of its host. It is the state
+machine of the design; `licorne.core.api` wraps it in the Scheduler Interface. Partitions are visited in the order of
+(resource manager, name).
 """
 
 from __future__ import annotations

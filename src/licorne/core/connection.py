@@ -1,4 +1,7 @@
-"""One registered resource manager as the API knows it: its callback, plugins and dialect."""
+"""The API's view of one registered resource manager: its callback, its plugins and its dialect.
+
+Compiled, because every decision is delivered here; `licorne.core.manager` is the cluster's view of the same.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ _METHODS = {
     "node": "update_node",
     "state": "update_container_scheduling_state",
 }
-"""What a callback is told with what, by the kinds of responses of the adapters; allocations are told at once."""
+"""The callback's method for each kind of response of the adapters; allocations, the common kind, have a direct call."""
 _REFUSALS = (RejectedAllocation, RejectedApplication, RejectedNode)
 
 
 @cython.cclass
 class ManagerConnection:
-    """A callback, the plugins that it offers, and what the registration said."""
+    """A callback, the plugins that it offers, and the policy group and settings of the registration."""
 
     rm_id: str
     callback: ResourceManagerCallback | None
@@ -53,7 +56,7 @@ class ManagerConnection:
         *,
         first_interface: bool,
     ) -> None:
-        """`incidents` is told what the callback raises, and which refusals it does not take."""
+        """Keep what was registered; `incidents` takes exceptions of the callback and refusals that it does not take."""
         self.rm_id = rm_id
         self.callback = callback
         self.plugins = plugins
@@ -64,11 +67,11 @@ class ManagerConnection:
 
     @cython.ccall
     def call_back(self, outputs: list[Output]) -> cython.void:
-        """Tell the resource manager what the core has to say; errors of its callback change nothing."""
+        """Deliver outputs to the callback in its dialect; an exception of the callback becomes an incident."""
         callback: Any = self.callback
         responses: Iterable[Any]
         response: Any
-        if callback is None:  # only what the host should know of all the same
+        if callback is None:  # refusals reach the host as incidents even without a callback
             outputs = [output for output in outputs if type(output) in _REFUSALS]
             if not outputs:
                 return
@@ -81,7 +84,7 @@ class ManagerConnection:
                 method = _METHODS.get(kind, "update_allocation")
                 self._incidents.deliver(self.rm_id, callback, method, response)
                 continue
-            try:  # as mostly; a call by name needs no object for the method
+            try:  # the common case; calling the method by its name saves making a bound method
                 callback.update_allocation(response)
             except Exception as error:  # noqa: BLE001  a callback's error changes nothing here
                 self._incidents.failed(self.rm_id, "update_allocation", error)

@@ -1,9 +1,10 @@
-"""What a host should hear of although no call failed: refusals that no callback takes, errors of callbacks.
+"""Incidents: what a host should learn although no call failed, as refusals that no callback takes.
 
-A resource manager need not override every method of its callback, and an exception in one changes nothing. Both would
-else be swallowed, and a program that forgot a field would wait for decisions that never come. So each such thing becomes
-an `Incident`, and a handler is told of it once: the one that the host gave (`SchedulerAPI(on_incident=...)`), else the
-default. The core writes no log; `import licorne` sets a default handler that does (`licorne._log`).
+A resource manager need not override every method of its callback, and an exception in one changes nothing. Without
+incidents both would be swallowed, and a program that forgot a field would wait for decisions that never come. So each
+refusal that no callback takes, each exception of a callback, and each part of a request without effect becomes an
+`Incident`, which is handed once to a handler: that of the host (`SchedulerAPI(on_incident=...)`), or else the default.
+The core writes no log; `import licorne` sets a default handler that does (`licorne._log`).
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from licorne.si.callback import overrides
 Refusal = v19.RejectedAllocation | v19.RejectedApplication | v19.RejectedNode | first.RejectedAllocationAsk
 
 ERRORS_MAX = 100
-"""How many errors of callbacks are kept; the oldest is forgotten first."""
+"""Most errors of callbacks that are kept; the oldest is dropped first."""
 REFUSALS = ("rejected", "rejected_nodes", "rejected_applications", "rejected_allocations")
 """The fields of responses, of both dialects, that hold refusals."""
 
 
 class Incident(NamedTuple):
-    """Something that a host should know of.
+    """An event that a host should know of, although no call failed.
 
-    `kind`: a refusal that no callback took, an error that a method of the callback raised, or something that was said
-    and has no effect. `callback`: the method that was called, or that a resource manager has to override to hear of
-    refusals itself; empty where there is none. `refusal`: the message of the resource manager's dialect. `error`: the
-    exception, with its traceback. `text`: what happened, in words.
+    `kind`: a refusal that no callback took, an error that a method of the callback raised, or a part of a request that
+    has no effect (`ignored`). `callback`: the method that was called, or that a resource manager has to override to
+    receive refusals itself; empty if there is none. `refusal`: the message of the resource manager's dialect. `error`:
+    the exception, with its traceback. `text`: a description for people.
     """
 
     kind: Literal["refusal", "callback error", "ignored"]
@@ -45,7 +46,10 @@ Handler = Callable[[Incident], object]
 
 
 class CallbackError(str):
-    """An error that a callback raised, as a text `ValueError: what it says`; `"".join(error.traceback.format())` says where."""
+    """An error that a callback raised, as the text `ValueError: its message`, with further attributes.
+
+    `"".join(error.traceback.format())` is its traceback.
+    """
 
     __slots__ = ("callback", "rm_id", "traceback")
 
@@ -55,16 +59,16 @@ class CallbackError(str):
 
 
 class Incidents:
-    """Tells a handler of incidents. `errors`: the last errors of callbacks, at most `ERRORS_MAX`."""
+    """Makes incidents and hands them to a handler. `errors`: the last errors of callbacks, at most `ERRORS_MAX`."""
 
     def __init__(self, handler: Handler | None = None) -> None:
         self.handler = handler
         self.errors: list[str] = []
 
     def deliver(self, rm_id: str, callback: object, method: str, response: object) -> None:
-        """Hand a response to a callback, if it has this method; refusals that it does not take reach the handler.
+        """Pass a response to the callback's method, if it has it; refusals that it does not take reach the handler.
 
-        Whether the method is overridden is asked each time, so that one that is set on the object later counts.
+        Whether the method is overridden is checked each time, so that one that is set on the object later counts.
         """
         if callback is not None and hasattr(callback, method):
             try:
@@ -77,12 +81,12 @@ class Incidents:
                 self._tell(Incident("refusal", rm_id, _words(refusal), method, refusal=refusal))
 
     def failed(self, rm_id: str, method: str, error: Exception) -> None:
-        """A method of a callback raised this."""
+        """Make an incident of an exception that a method of a callback raised."""
         kept = self._keep(rm_id, method, error)
         self._tell(Incident("callback error", rm_id, f"{method} raised {kept}", method, error=error))
 
     def passed_over(self, rm_id: str, text: str) -> None:
-        """Something was said that has no effect."""
+        """Make an incident of a part of a request that was ignored; `text` says which part, and why."""
         self._tell(Incident("ignored", rm_id, text))
 
     def _tell(self, incident: Incident) -> None:
@@ -96,7 +100,7 @@ class Incidents:
     def _keep(self, rm_id: str, method: str, error: Exception) -> CallbackError:
         kept = CallbackError(describe(error))
         kept.rm_id, kept.callback = rm_id, method
-        # Without the objects of its frames, and without reading their source files before somebody wants to see them.
+        # A summary, so that no object of its frames stays alive; source lines are read when it is formatted.
         kept.traceback = TracebackException.from_exception(error, lookup_lines=False)
         self.errors.append(kept)
         del self.errors[:-ERRORS_MAX]
@@ -104,7 +108,7 @@ class Incidents:
 
 
 def describe(error: Exception) -> str:
-    """Type and text of an exception, whatever it does when it is asked for its text."""
+    """Return type and text of an exception, even of one that raises when it is converted to text."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001  it may be anything
@@ -112,7 +116,7 @@ def describe(error: Exception) -> str:
 
 
 def takes(callback: object, method: str) -> bool:
-    """Does a callback have this method of its own, rather than the one of the base class, which does nothing?"""
+    """Tell whether a callback has a method of its own, rather than that of the base class, which does nothing."""
     return callback is not None and overrides(callback, method)
 
 
@@ -122,7 +126,7 @@ _SUBJECTS: Mapping[str, str] = {
 
 
 def _words(refusal: Refusal) -> str:
-    """Describe a refusal in a line such as `allocation 'k' of application 'a': reason`; what it does not name is left out."""
+    """Describe a refusal in one line, such as `allocation 'k' of application 'a' was refused: reason`."""
     names = [f"{what} {getattr(refusal, field)!r}" for field, what in _SUBJECTS.items() if hasattr(refusal, field)]
     return f"{' of '.join(names)} was refused: {refusal.reason}"
 

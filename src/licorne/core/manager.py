@@ -1,4 +1,7 @@
-"""A registered resource manager, as the cluster knows it. Compiled, because every call passes it."""
+"""The cluster's view of one registered resource manager: its configuration, settings and partitions.
+
+Compiled, because every call passes through it; `licorne.core.connection` is the API's view of the same.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ else:
 
 @cython.cclass
 class RegisteredManager:
-    """A registered resource manager: its configuration, settings and partitions."""
+    """One registered resource manager, until it registers again or stops. `out` holds outputs of no partition."""
 
     rm_id: str
     configuration: Configuration
@@ -31,10 +34,10 @@ class RegisteredManager:
     partitions: dict[str, Partition]
     ordered: list[Partition]  # by name
     out: list[Output]
-    listens: cython.bint  # to events
+    listens: cython.bint  # it wants records of events
     store: EventStore | None
-    recorder: Recorder | None  # of the host, for all resource managers
-    paused: cython.bint  # nothing is decided for it
+    recorder: Recorder | None  # the host's, which takes records of all resource managers
+    paused: cython.bint  # no decisions are made for it
     __weakref__: object
 
     def __init__(self, rm_id: str, configuration: Configuration, settings: Settings, *, first_interface: bool) -> None:
@@ -53,13 +56,14 @@ class RegisteredManager:
         self.paused = False
 
     def is_paused(self) -> bool:
-        """Is nothing to be decided for it?"""
+        """Tell whether the resource manager is paused, so that no decisions are made for it."""
         return self.paused
 
     def settle_listening(self, now: int, *, announce: bool) -> None:
-        """Make records of events, or none, as the settings and the resource manager have it.
+        """Start or stop making records of events, after the settings, the listeners or the partitions have changed.
 
-        Partitions that are new to a store begin with records of their queues; with `announce`, so do the first.
+        A partition that comes when a store exists begins with records of its queues. The partitions for which the store
+        is made begin so only with `announce`.
         """
         if not ((self.listens or self.recorder is not None) and self.settings.event_tracking):
             self.store = None
@@ -76,18 +80,18 @@ class RegisteredManager:
                 partition.events = PartitionEvents(partition, self.store, announce=announce)
 
     def refused(self, key: str, node_id: str, why: str) -> None:
-        """A predicate of the resource manager keeps an ask off a node."""
+        """Record that a predicate of the resource manager has refused a node for an ask, with the reason `why`."""
         for partition in self.ordered:
             if partition.events is not None and node_id in partition.nodes:
                 partition.events.request_events.refused(key, node_id, why)
 
     def add(self, name: str, partition: Partition) -> None:
-        """One more partition."""
+        """Add a partition."""
         self.partitions[name] = partition
         self.ordered = [self.partitions[name] for name in sorted(self.partitions)]
 
     def drop(self, name: str) -> Partition:
-        """One of its partitions goes; returned is which."""
+        """Remove the partition of this name and return it."""
         partition = self.partitions.pop(name)
         self.ordered.remove(partition)
         return partition

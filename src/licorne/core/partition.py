@@ -260,7 +260,7 @@ class Partition:
             self.events.queues_changed()
 
     def queues_changed(self) -> None:
-        """Recompute shares and let everything be tried again, after a change of quotas, the tree or the cluster's size."""
+        """Recompute shares and wake everything that waits, after a change of quotas, the tree or the cluster's size."""
         self.settle_size()
         self.parking.tree_changed(self.tree.root, self.applications.values())
         self.cleaner.watch()

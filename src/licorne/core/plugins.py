@@ -1,14 +1,15 @@
-"""What a resource manager offers beyond taking answers: its optional plugins, and how they are called.
+"""The optional plugins of a resource manager, which are methods of its callback, and how they are called.
 
-Whether a plugin is there is found out once, at registration (`licorne.si.callback.overrides`); what is not offered costs
-nothing. None of them decides anything but predicates, and saving a configuration, which may fail. An exception is
-noted for the host to log, and else counts as no answer.
+Whether a resource manager has a plugin is found out once, at registration (`licorne.si.callback.overrides`); a missing
+plugin costs nothing afterwards. Only two kinds of plugin influence the scheduler: predicates, and the saving of a
+configuration, which may fail. An exception of a plugin becomes an incident, and otherwise counts as no answer.
 
-**Cache sync.** A resource manager whose predicates look into a scheduler cache of its own must learn of an allocation
-before it is asked about the next one, or two pods that exclude each other land on one node. Responses come too late
-for that: they leave at the end of a call, after all its decisions. So what is new since the last time is told before
-each predicate, and before the responses (*Scheduler Interface Spec*, "Scheduler plugin"). To be assumed is each new
-allocation; to be forgotten is what has ended. What the core asks the resource manager to end is there until it says so.
+**Cache sync.** A resource manager whose predicates read a scheduler cache of its own must learn of an allocation before
+it is asked about the next one, or two pods that exclude each other land on one node. Responses come too late for that:
+they are delivered at the end of a call, after all its decisions. So the changes since the last sync are sent before
+each predicate, and before the responses (*Scheduler Interface Spec*, "Scheduler plugin"). Each new allocation is sent
+as assumed, each that has ended as forgotten. An allocation that the core asks the resource manager to end is not
+forgotten before the resource manager confirms the end.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from .partition import Predicate, PreemptionPredicate
 
 Note = Callable[[str, Exception], None]
-"""Takes the name of a plugin and the exception that it raised."""
+"""A function that takes the name of a plugin and the exception that it raised."""
 
 
 class Plugins:
     """The plugins of one resource manager.
 
-    `listens`: it takes events. `saves`: it saves configurations. `asked`: it answers predicates.
-    `manager` is set once it is registered.
+    `listens`: it takes records of events. `saves`: it saves configurations. `asked`: it answers predicates. `syncs`: it
+    keeps a scheduler cache. `manager` is set once it is registered.
     """
 
     def __init__(self, callback: ResourceManagerCallback | None, note: Note) -> None:
@@ -49,11 +50,11 @@ class Plugins:
         self.syncs = overrides(callback, "re_sync_scheduler_cache")
         self._preempts = overrides(callback, "preemption_predicates")
         self._dumps = overrides(callback, "get_state_dump")
-        self._synced: dict[str, int] = {}  # how many outputs have been told, by partition
+        self._synced: dict[str, int] = {}  # number of outputs already sent to the cache, by partition
         self.manager: RegisteredManager | None = None
 
     def predicate(self) -> Predicate | None:
-        """The question that the core asks of a node; None where there is no such plugin."""
+        """Return the predicate that decisions call; None if the resource manager has no such plugin."""
         return self._allows if self.asked else None
 
     def _allows(self, key: str, node_id: str, allocate: bool) -> bool:
@@ -70,7 +71,7 @@ class Plugins:
         return not why
 
     def preemption_predicate(self) -> PreemptionPredicate | None:
-        """The question that preemption asks of a node and its victims; None where there is no such plugin."""
+        """Return the predicate that preemption calls; None if the resource manager has no such plugin."""
         return self._fits_without if self._preempts else None
 
     def _fits_without(self, key: str, node_id: str, victims: list[str]) -> bool:
@@ -90,7 +91,7 @@ class Plugins:
     # -- the cache -------------------------------------------------------------------------------------
 
     def sync(self, *, last: bool = False) -> None:
-        """Tell the cache what is new; `last`: the outputs will be taken before the next time."""
+        """Send new and ended allocations to the cache; `last`: the outputs are drained before the next sync."""
         manager = self.manager
         if manager is None or not self.syncs:
             return
@@ -107,13 +108,13 @@ class Plugins:
     # -- the others ------------------------------------------------------------------------------------
 
     def send(self, events: list[Event], *, first_interface: bool) -> None:
-        """Hand over records of events."""
+        """Hand records of events to the resource manager, in its dialect."""
         records: Any = first_records(events) if first_interface else v19_records(events)
         if records:
             self._guarded("send_event", lambda: self._callback.send_event(records))
 
     def save(self, text: str) -> str:
-        """Have a configuration saved; why that was refused, empty if it was not."""
+        """Have the resource manager save a configuration; return why it did not, or an empty text if it did."""
         try:
             answer = self._callback.update_configuration(first.UpdateConfigurationRequest(configs=text))
         except Exception as error:  # noqa: BLE001  it may be anything
@@ -122,7 +123,7 @@ class Plugins:
         return "" if answer.success else answer.reason or "the resource manager did not save it"
 
     def diagnostics(self) -> dict[str, Any] | None:
-        """What the resource manager adds to a state dump; None: nothing. A fault of its is said under `error`."""
+        """Return what the resource manager adds to a state dump, None if nothing; an error of the plugin as `error`."""
         if not self._dumps:
             return None
         try:

@@ -1,9 +1,11 @@
-"""Strict mode: find messages that change nothing because what they name is not there; 1.9 ignores these silently.
+"""Strict mode: refuse messages that change nothing because the object that they name does not exist.
 
-A resource manager that is being written has such a message for a mistake: a misspelt key, a node that was refused. One
-that runs sends them in good order, because ends cross on the way; so it is off unless a host asks for it.
+The 1.9 interface ignores such messages silently. While a resource manager is being written, they come from a mistake: a
+misspelt key, a node that was refused. In operation they are normal, because the scheduler and the resource manager may
+end the same allocation at the same time; so strict mode is off unless a host asks for it.
 
-A request is looked at as a whole, before anything of it is taken in. What it begins itself counts as there.
+A request is checked as a whole, before anything of it is taken in. Objects that the request itself adds count as
+existing, even if they come after the message that names them.
 """
 
 from __future__ import annotations
@@ -32,11 +34,14 @@ NEW_NODE = (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
 
 
 class NoEffectError(LookupError):
-    """With `strict`: a part of a request would change nothing, as it names what is not there. Nothing of it was taken in."""
+    """In strict mode, a message of a request would change nothing, because the object that it names does not exist.
+
+    Nothing of the request was taken in.
+    """
 
 
 class _Begun:
-    """What a request begins itself, in its own order or not: names, each with its partition."""
+    """The objects that a request adds, anywhere in it: their names, each with its partition."""
 
     def __init__(self, inputs: Sequence[Input]) -> None:
         self.nodes: set[tuple[str, str]] = set()
@@ -60,7 +65,11 @@ class _Begun:
 
 
 def refuse_unknown(manager: RegisteredManager, inputs: Sequence[Input]) -> None:
-    """Raise `NoEffectError` if one of these messages names what is not there; it says which, and how many more."""
+    """Refuse messages of which one names an object that does not exist.
+
+    Raises:
+        NoEffectError: the text names the first such object, and how many more there are.
+    """
     found: list[str] = []
     begun: _Begun | None = None
     for message in inputs:
@@ -76,7 +85,7 @@ def refuse_unknown(manager: RegisteredManager, inputs: Sequence[Input]) -> None:
 
 
 def _unknown(manager: RegisteredManager, message: Input, begun: _Begun) -> str:
-    """What a message names that is not there; empty if all of it is."""
+    """Return why a message would have no effect; an empty text if the object that it names exists."""
     name = message.partition
     if isinstance(message, NodeUpdate):
         if message.action in NEW_NODE:
@@ -101,7 +110,7 @@ def _unknown(manager: RegisteredManager, message: Input, begun: _Begun) -> str:
 
 
 def _released(message: Release) -> str:
-    """What a release names, in words."""
+    """Return the object that a release names, in words."""
     key = message.key or message.uuid
     if message.application_id:
         application = f"application {message.application_id!r}"
@@ -124,7 +133,7 @@ def _is_there(partition: Partition, message: Release, begun: _Begun) -> bool:
 
 
 def _holds(app: Application, key: str) -> bool:
-    """Has the application an ask or an allocation of this name, or one that takes a placeholder's place just now?"""
+    """Tell whether an application has an ask or allocation of this name, or one that is replacing a placeholder."""
     return key in app.asks or key in app.allocations or (app.gang is not None and key in app.gang.arriving)
 
 

@@ -1,11 +1,11 @@
-"""What a message of a resource manager changes.
+"""Handling of the messages of resource managers.
 
-Everything is checked before anything is changed.
+Each message is checked completely before anything is changed.
 
-admission       applications come and go
-intake          asks and allocations come and change
+admission       applications are added and removed
+intake          asks and allocations are added and changed
 releases        asks and allocations end
-node_changes    nodes come, change and go
-lifecycle       the life of an application: which event fires when
-numbering       which resource types have a number
+node_changes    nodes are added, changed and removed
+lifecycle       the states of applications: which event fires when
+numbering       which resource types have a number of their own
 """

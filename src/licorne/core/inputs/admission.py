@@ -1,4 +1,10 @@
-"""Applications come and go (docs/spec/scheduler-interface.md, section 7.1; docs/spec/placement.md, section 5)."""
+"""Admission and removal of applications.
+
+Source: docs/spec/scheduler-interface.md, section 7.1; docs/spec/placement.md, section 5.
+
+A new application is checked, placed in a queue by the placement rules, checked against that queue, and only then added.
+One that completes or fails leaves its queue at once, and is kept for a while among the terminated ones.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +35,11 @@ if TYPE_CHECKING:
 
 MILLISECOND_NS = 1_000_000
 TERMINATED_MAX = 10_000
-"""How many completed and failed applications are kept; the oldest are forgotten first."""
+"""Most completed and failed applications that are kept; the oldest is dropped first."""
 
 
 def add_application(partition: Partition, message: AddApplication) -> bool:
-    """Place a new application in a queue, or reject it; either is said. Was it taken?"""
+    """Place a new application in a queue, or reject it, and announce either; return whether it was accepted."""
     forced = is_forced(message.tags)
     user, groups, nobody = identity(message.user, message.groups, forced=forced, not_found=message.groups_fault)
     fault: Fault = nobody or _fault(partition, message)
@@ -79,10 +85,10 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
 def identity(
     user: str, groups: tuple[str, ...], *, forced: bool, not_found: str = ""
 ) -> tuple[str, tuple[str, ...], str]:
-    """Who an application belongs to: (user, groups, why they are refused), docs/spec/config.md, section 12.1.
+    """Return the owner of an application: (user, groups, why they are refused), docs/spec/config.md, section 12.1.
 
-    Groups that are handed in count as they are. Without any, and without a resolver, a user's only group has the
-    user's name. `not_found`: why a resolver that was asked found none.
+    Groups that the message names are taken as they are. Without any, and without a resolver, the user's only group has
+    the user's name. `not_found`: why the resolver found no groups, if there is one.
     """
     if not user and not forced:
         return user, groups, "empty user cannot resolve"
@@ -96,7 +102,7 @@ def identity(
 
 
 def _fault(partition: Partition, message: AddApplication) -> Fault:
-    """What speaks against the application before a queue is looked for, in the order of the specification.
+    """Return why an application is refused whatever its queue, in the order of the specification; empty if it is not.
 
     Source: docs/spec/scheduler-interface.md, section 7.1.
     """
@@ -134,12 +140,12 @@ def _new(
 
 
 def timeout_ns(timeout_ms: int) -> int:
-    """A timeout of a message in nanoseconds; 0, as for negative ones, is never."""
+    """Convert a timeout of a message to nanoseconds; 0, also the result for negative ones, means no timeout."""
     return min(max(0, timeout_ms) * MILLISECOND_NS, TIME_MAX_NS)
 
 
 def _left_empty(partition: Partition, queue: Queue) -> None:
-    """The application that this queue was for is rejected, and the queue may have been made for it."""
+    """Let the cleaner remove an empty queue that may have been made for an application that is now rejected."""
     if partition.events is not None:
         partition.events.queues.look_at_path(queue)
     partition.cleaner.watch()
@@ -153,7 +159,7 @@ def _reject(
 
 
 def remove_application(partition: Partition, message: RemoveApplication) -> None:
-    """The application is gone at once, with all that it has; what is unknown is ignored."""
+    """Remove an application at once, with all its asks and allocations; an unknown one is ignored."""
     app = partition.applications.get(message.application_id)
     if app is not None:
         end_application(partition, app, f"Application {app.id} Removed")
@@ -178,7 +184,7 @@ def end_application(partition: Partition, app: Application, message: str) -> Non
 
 
 def retire(partition: Partition, app: Application) -> None:
-    """A completed or failed application leaves its queue, and is kept for a while, within a limit."""
+    """Take a completed or failed application out of its queue, and keep it among at most `TERMINATED_MAX`."""
     partition.applications.pop(app.id, None)
     partition.terminated[app] = None
     if app.past is not None:
@@ -189,7 +195,7 @@ def retire(partition: Partition, app: Application) -> None:
 
 
 def leave_queue(partition: Partition, app: Application) -> None:
-    """It has nothing left, and leaves its queue: nothing is to be done for it, and nobody is to wake it."""
+    """Take an application with no asks and allocations left out of its queue, of all waiting lists and of all timers."""
     app.queue.apps.pop(app.id, None)
     for queue in app.queue.lineage():
         queue.accepted.pop(app, None)
@@ -201,12 +207,12 @@ def leave_queue(partition: Partition, app: Application) -> None:
         partition.gangs.forget(app)
     partition.timers.cancel(app.running_timer)
     partition.timers.cancel(app.backoff_timer)
-    if not app.queue.apps:  # what else could have become empty?
+    if not app.queue.apps:  # a dynamic or draining queue may have become empty, and then the cleaner removes it
         partition.cleaner.watch()
 
 
 def forget(partition: Partition, app: Application) -> None:
-    """An application that has ended expires."""
+    """Expire a terminated application: it is dropped for good."""
     if partition.events is not None:
         partition.events.expired(app)
     partition.terminated.pop(app, None)

@@ -1,8 +1,9 @@
-"""Asks and allocations come in and change.
+"""New and changed asks and allocations.
 
 Source: docs/spec/scheduler-interface.md, section 7.3; docs/spec/scheduling.md, section 14.
 
-A new ask takes the short way through `Intake`, which is why this file is compiled; everything else is rare.
+New asks are the most frequent message, so this file is compiled, and `Intake` handles them with little more than one
+look-up and one new object. Everything else is rare, and is handled by functions below the class.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ else:
     from licorne.core.waiting.parking import Parking
     from licorne.si.messages import Allocation
 
-if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.base.rejections import Fault
     from licorne.core.partition import Partition
 
@@ -75,7 +76,7 @@ REPEATS_MAX = cython.declare(cython.longlong, 0x7FFFFFFF)
 
 @cython.cclass
 class Intake:
-    """Where asks and allocations come into a partition. What is rare is asked of the partition itself."""
+    """The input of asks and allocations of one partition; cold operations are delegated to the partition."""
 
     partition: Partition
     applications: dict[str, Application]
@@ -84,9 +85,9 @@ class Intake:
     types: Types
     root: Queue
     plain: Need
-    amounts: Vec  # of the message at hand
-    ahead: list[Application | None]  # the applications of the next eight messages, None where one has none
-    active: cython.bint  # the partition, which does not change its state within a run of messages
+    amounts: Vec  # the amounts of the current message
+    ahead: list[Application | None]  # ring buffer: applications of the next eight messages, None if unknown
+    active: cython.bint  # whether the partition is active, which cannot change within a run of messages
     first_interface: cython.bint
 
     def __init__(
@@ -110,9 +111,9 @@ class Intake:
         self.first_interface = partition.first_interface
 
     def take_run(self, messages: list[Any], start: int, name: str) -> int:
-        """Take in messages, from `start` on, while they are `Allocation` for the partition that is called `name` there.
+        """Take in messages from index `start` on, as long as they are `Allocation` messages whose partition is `name`.
 
-        Returns the place of the first one that is not.
+        Returns the index of the first message that is not.
         """
         i: cython.Py_ssize_t = start
         message: Allocation
@@ -128,16 +129,17 @@ class Intake:
         return i
 
     def take(self, message: Allocation) -> None:
-        """An ask, an allocation that exists already, another scheduler's allocation, or a change of one of these."""
+        """Take in an ask, an allocation that exists already, a foreign allocation, or a change of one of these."""
         self.active = self.partition.state is ACTIVE
         self._take(message)
 
     @cython.cfunc
     def _fetch_ahead(self, messages: list[Any], i: cython.Py_ssize_t) -> cython.void:
-        """Have the processor fetch what the applications of the next messages hold: a hint, of which nothing depends.
+        """Prefetch the applications of the next messages; no result depends on it.
 
-        Where many applications take turns, each was looked at long ago. As in `licorne.si.reading`: of one message the
-        application, of those that come sooner what that names, link by link.
+        When the messages of many applications alternate, the processor's caches no longer hold an application when its
+        next message comes. Memory is fetched link by link, as in `licorne.si.reading`: the application of the message
+        8 ahead, and the objects that are reached through the applications of the messages 6 and 4 ahead.
         """
         if cython.compiled:
             at: cython.Py_ssize_t = i + 8
@@ -180,11 +182,11 @@ class Intake:
 
     @cython.cfunc
     def _fault(self, app: Application | None, message: Allocation) -> Fault:
-        """Why the message is refused, whatever is there already; empty if it is not.
+        """Return why the message is refused, be it for a new or a known ask; empty if it is accepted.
 
         Source: order of docs/spec/scheduler-interface.md, section 7.3.
 
-        If it is not, `amounts` are those of the message.
+        For an accepted message, `amounts` are set to its amounts.
         """
         if not self.active:
             where = f"partition {full_name(self.partition)} is stopped; cannot process allocation "
@@ -213,7 +215,7 @@ class Intake:
             return f"priorityClassName: {message.priority_class!r}: no such priority class is set"
         if not PRIORITY_LOWEST <= message.priority <= PRIORITY_HIGHEST:
             return f"priority: {message.priority}: must be an integer of 32 bits"
-        if found == NEW_TYPES:  # all is well, so that they may become known
+        if found == NEW_TYPES:  # only an accepted message may take numbers for its types
             self.amounts = self.partition.numbering.of_ask(message.resource, message.application_id)
         return ""
 
@@ -244,21 +246,21 @@ class Intake:
 
     @cython.cfunc
     def submitted_with(self, app: Application, ask: Ask) -> cython.void:
-        """An application is as old as its oldest ask: one with a creation time of its own may be older than it."""
+        """Make the application as old as its oldest ask: an ask with a tagged creation time may be older than it."""
         if ask.created < app.submitted and ask.created < self.parking.now:
-            self.parking.sleep(app)  # its place in the order changes
+            self.parking.sleep(app)  # out of the kept order while its key changes
             app.submitted = ask.created
             self.parking.wake(app)
-            if app.reservations:  # in a stateaware queue it may be its turn now
+            if app.reservations:  # in a stateaware queue the oldest application runs first: it may be this one now
                 self.parking.reserved_stale = True
 
     @cython.cfunc
     def make(self, app: Application, message: Allocation, need: Need) -> Ask:
-        """The ask of a message whose amounts are `amounts`."""
+        """Return a new ask for a message whose amounts were read into `amounts`."""
         ask: Ask = Ask.__new__(Ask)
         tags = message.tags
         shape: Shape = self.accounting.shape_for(app, self.amounts, message.resource, need)
-        if shape.amounts is self.amounts:  # they are the shape's now
+        if shape.amounts is self.amounts:  # the new shape has taken the vector over
             self.amounts = new_vec(0, 0)
         self.accounting.asks_seen += 1  # asks are numbered in the order of their arrival
         ask.initialise(message.key, app, shape, message.priority, self.parking.now, self.accounting.asks_seen)
@@ -286,7 +288,7 @@ class Intake:
 
 
 def _change_ask(partition: Partition, app: Application, ask: Ask, message: Allocation) -> None:
-    """A known ask: other resources (or, in the first interface, another number) count from now on; nothing else."""
+    """Change the resources of a pending ask or, in the first interface, its number of repeats; nothing else changes."""
     repeats = message.max_allocations if partition.first_interface else ask.repeats
     amounts: Vec = partition.intake.amounts
     if repeats == ask.repeats and partition.accounting.describes(ask.shape, amounts, message.resource):
@@ -302,12 +304,12 @@ def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, rep
     ask.repeats = repeats
     partition.accounting.pend(app, ask)
     if ask.reserved is not None:
-        partition.parking.reserved_stale = True  # it may fit now
+        partition.parking.reserved_stale = True  # its reserved node may have room for it now
         partition.claims.changed(ask)
 
 
 def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocation) -> None:
-    """An allocation uses something else now: counted everywhere, no limit is asked.
+    """Change the amounts of an allocation, in all sums and without checking any limit.
 
     Source: forced, docs/spec/scheduling.md, section 8.2.
     """
@@ -327,11 +329,11 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
 
 
 def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
-    """The allocation counts with these amounts from now on, everywhere."""
+    """Count an allocation with the amounts of another shape, in all sums."""
     node = alloc.node
     assert node is not None, "an allocation has a node"
     preempted = alloc.preempted
-    deadline, alloc.deadline = alloc.deadline, None  # it goes on
+    deadline, alloc.deadline = alloc.deadline, None  # so that the removal does not cancel its timer
     partition.accounting.remove_allocation(app, alloc)
     alloc.preempted = False
     alloc.deadline = deadline
@@ -342,9 +344,9 @@ def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> No
 
 
 def read_again(partition: Partition, app: Application, names: dict[str, None]) -> None:
-    """These types have other numbers now, or none: what the application asks for and uses of them is counted anew.
+    """Count anew what an application asks for and uses of types whose numbers have changed or are lost.
 
-    Only what asks for types that share a number, or for types that have lost theirs, can be concerned.
+    Only asks for types that share a number, or for types that have lost theirs, can be concerned.
     """
     ask: Ask
     gang = app.gang
@@ -368,7 +370,7 @@ def read_again(partition: Partition, app: Application, names: dict[str, None]) -
 def _placed_outside(
     intake: Intake, app: Application, message: Allocation, need: Need, pending: Ask | None, alloc: Ask | None
 ) -> str:
-    """An allocation that exists already: taken even above quota, and announced (recovery, or placed elsewhere)."""
+    """Take in an allocation that exists already (recovery, or placed by others), even above quota, and announce it."""
     partition: Partition = intake.partition
     if alloc is not None:
         _resize(partition, app, alloc, message)
@@ -396,17 +398,17 @@ def _placed_outside(
     if partition.config.quota_preemption_enabled:
         partition.quotas.usage_forced(app.queue, new.shape.amounts)
     if node.reservations:
-        partition.parking.reserved_stale = True  # one more that can make room for an ask that requires the node
+        partition.parking.reserved_stale = True  # one more candidate to evict for an ask that requires the node
     partition.allocated(app, new)
-    app.gang_changed()  # it may be a member that runs already
-    partition.parking.wake(app)  # a user's or group's limit of applications counts it from now on: it may run
+    app.gang_changed()  # the allocation may be a member of an atomic gang that runs already
+    partition.parking.wake(app)  # limits on applications of its user and group count it as running now: it may run
     partition.descent.announce(app, new)
     partition.claims.review(Outcome.FORCED)
     return ""
 
 
 def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, Fault]:
-    """An ask without an application (first interface): an application of its own.
+    """Make an application for an ask without one (first interface); return it, or why it was refused.
 
     Source: docs/spec/scheduler-interface.md, section 9.
     """
@@ -416,7 +418,7 @@ def _independent(partition: Partition, message: Allocation) -> tuple[Application
         rejected = partition.out.pop()
         assert isinstance(rejected, RejectedApplication), "the refusal is told last"
         return None, Reason(rejected.reason, rejected.template or rejected.reason)
-    del partition.out[start:]  # the resource manager knows of no application
+    del partition.out[start:]  # the resource manager knows no such application, so its messages are dropped
     app = partition.applications[message.key]
     app.independent = True
     if partition.events is not None:
