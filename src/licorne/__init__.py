@@ -1,6 +1,6 @@
 """licorne: a cluster resource scheduler that is fast, deterministic, and able to explain its decisions.
 
-The public interface consists of the names in `__all__` and of the messages in `licorne.si`; `docs/versions.md` says what
+The public interface consists of the names in `__all__` and the messages in `licorne.si`; `docs/versions.md` says what
 may change when. Each name is loaded when it is first used, so that a program that only asks for the version, or a
 command that only prints its help, does not wait until the scheduler is loaded.
 """

@@ -195,7 +195,7 @@ def retire(partition: Partition, app: Application) -> None:
 
 
 def leave_queue(partition: Partition, app: Application) -> None:
-    """Take an application with no asks and allocations left out of its queue, of all waiting lists and of all timers."""
+    """Take an application with no asks and allocations left out of its queue, all waiting lists and all timers."""
     app.queue.apps.pop(app.id, None)
     for queue in app.queue.lineage():
         queue.accepted.pop(app, None)

@@ -2,8 +2,8 @@
 
 Source: docs/spec/scheduler-interface.md, section 7.3; docs/spec/scheduling.md, section 14.
 
-New asks are the most frequent message, so this file is compiled, and `Intake` handles them with little more than one
-look-up and one new object. Everything else is rare, and is handled by functions below the class.
+A new ask takes the fast path through `Intake`, which is why this file is compiled; everything else is rare, and is done
+by the functions below that class.
 """
 
 from __future__ import annotations

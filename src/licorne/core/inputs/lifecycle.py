@@ -1,7 +1,10 @@
-"""The life of an application: which event fires when, and what a change of state does (docs/spec/states.md, section 1).
+"""The states of applications: which event fires when, and the effects of a change of state.
 
-The tables are in `licorne.core.base.states`. Here is what happens on the way: the resource manager is told, running
-applications are counted in their queues (docs/spec/scheduling.md, section 10), timers are set and cancelled.
+Source: docs/spec/states.md, section 1.
+
+The tables of states and transitions are in `licorne.core.base.states`. This module adds the effects of a transition:
+the resource manager is informed, running applications are counted in their queues (docs/spec/scheduling.md, section
+10), timers are set and cancelled.
 """
 
 from __future__ import annotations
@@ -30,10 +33,10 @@ else:
     from licorne.core.queues.queue import Queue
     from licorne.core.waiting.parking import Parking
 
-if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
 
-# Members of an enumeration are slow to get at where they are defined.
+# Globals, because looking up a member of an enumeration is slow.
 NEW = ApplicationState.NEW
 ACCEPTED = ApplicationState.ACCEPTED
 STARTING = ApplicationState.STARTING
@@ -68,7 +71,7 @@ class Lifecycle:
         self.timers = partition.timers
 
     def fire(self, app: Application, event: ApplicationEvent, message: str = "") -> bool:
-        """Fire an event; False, and nothing changed, where the state has no transition for it."""
+        """Fire an event; return False, with nothing changed, if the current state has no transition for it."""
         return self._fire(app, event, message)
 
     @cython.cfunc
@@ -97,8 +100,8 @@ class Lifecycle:
                 self._started(app)
         if old is ACCEPTED:
             self._leave_accepted(app)
-            self.parking.wake(app)  # no slot is asked for any more: it may have got here without one
-        if new is not REJECTED and not app.independent:  # its owner knows of no application
+            self.parking.wake(app)  # it may have slept for want of a slot, and only Accepted applications need one
+        if new is not REJECTED and not app.independent:  # the resource manager does not know an independent application
             self.partition.out.append(UpdatedApplication(app.id, name, now, message))
         if app.queue.stateaware:
             self.parking.wake_slots(app.queue.blocked)
@@ -114,7 +117,7 @@ class Lifecycle:
 
     @cython.cfunc
     def _set_timer(self, app: Application, state: ApplicationState) -> cython.void:
-        """A state that may only last so long has begun, or ends by now."""
+        """Set the timer of a state that has a timeout, and cancel that of the state before."""
         if app.timer is not None:
             self.timers.cancel(app.timer)
             app.timer = None
@@ -131,7 +134,7 @@ class Lifecycle:
 
     @cython.cfunc
     def _count_running(self, app: Application, change: cython.longlong) -> cython.void:
-        """Count it in its queues: never up to more than their maximum, nor below 0.
+        """Add `change` (1 or -1) to the running applications of its queues, between 0 and each queue's maximum.
 
         Source: docs/spec/scheduling.md, section 10.
         """
@@ -150,7 +153,7 @@ class Lifecycle:
 
     @cython.cfunc
     def _leave_accepted(self, app: Application) -> cython.void:
-        """Its slot as an accepted application is free at all levels (docs/spec/scheduling.md, section 16.13)."""
+        """Free its slots as an accepted application in all its queues (docs/spec/scheduling.md, section 16.13)."""
         queue: Queue | None = app.queue
         while queue is not None:
             if app in queue.accepted:
@@ -158,11 +161,11 @@ class Lifecycle:
                 self.parking.wake_slots(queue.blocked)
             queue = queue.parent
 
-    # -- who may be tried ------------------------------------------------------------------------------
+    # -- which applications may be tried ---------------------------------------------------------------
 
     @cython.ccall
     def may_be_tried(self, app: Application) -> cython.bint:
-        """May the regular and the reserved pass look at it? If not, it waits for what refused it."""
+        """Tell whether decisions may try an application; if not, block it at the queue or tracker that refuses it."""
         if app.state is ACCEPTED:
             queue = self.refusing_queue(app)
             if self.partition.events is not None:
@@ -181,7 +184,7 @@ class Lifecycle:
 
     @cython.ccall
     def refusing_queue(self, app: Application) -> Queue | None:
-        """The highest queue that has no slot for one more running application (docs/spec/scheduling.md, section 10)."""
+        """Return the topmost queue that has no slot for it, or None (docs/spec/scheduling.md, section 10)."""
         found: Queue | None = None
         queue: Queue | None = app.queue
         taken: cython.longlong
@@ -194,7 +197,10 @@ class Lifecycle:
 
     @staticmethod
     def passes_state_filter(app: Application) -> bool:
-        """The first filter of *Sorting Policies* for stateaware: running, the one starting, or else the oldest accepted."""
+        """Tell whether the stateaware filter lets an application be tried (*Sorting Policies*).
+
+        It lets pass every application that runs, and one more: the one that is Starting, or else the oldest Accepted.
+        """
         if app.state not in (ACCEPTED, STARTING):
             return True
         apps = app.queue.apps.values()
@@ -205,20 +211,20 @@ class Lifecycle:
     # -- triggers (docs/spec/states.md, section 1.5) -------------------------------------------------------------
 
     def ask_added(self, app: Application) -> None:
-        """A new ask: a new or completing application becomes active."""
+        """Move a New or Completing application on after an ask was added."""
         if app.state in (NEW, COMPLETING):
             self._fire(app, RUN, "")
 
     def allocated(self, app: Application, alloc: Ask) -> None:
-        """A new allocation: a real one makes it run; placeholders do when all that were announced are there."""
+        """Update the state after an allocation: a real one makes the application run, as does the last placeholder."""
         if alloc.placeholder:
             self.partition.gangs.placed(app, alloc)
-        elif app.state is not RESUMING:  # which ends with the last placeholder
+        elif app.state is not RESUMING:  # Resuming ends with the last placeholder, not with a real allocation
             self._fire(app, RUN, "")
 
     @cython.ccall
     def emptied(self, app: Application) -> cython.void:
-        """An ask or allocation is gone: if it was the last, the application completes, or has failed."""
+        """Complete or fail an application, if the ask or allocation that has just ended was its last."""
         if app.asks_pending or app.allocations:
             return
         if app.state is FAILING:
@@ -234,14 +240,14 @@ class Lifecycle:
 
     @cython.cfunc
     def _leave_limits(self, app: Application, gone: cython.bint) -> cython.void:
-        """Nothing of it is allocated or pending: its user's and group's slots are free for others."""
+        """Free the slots that an application without asks and allocations has in the limits of its user and group."""
         other: Application
         for other in self.limits.left(app, gone=gone):
             self.parking.wake(other)
             self.parking.reserved_stale = True
 
     def removed(self, app: Application) -> None:
-        """The resource manager has removed it: nobody waits for its slot any longer."""
+        """Free all slots of an application that the resource manager has removed."""
         if app.state in RUNNING_STATES:
             self._count_running(app, -1)
         self._leave_accepted(app)
@@ -250,7 +256,7 @@ class Lifecycle:
             self.parking.wake_slots(app.queue.blocked)
 
     def fail(self, app: Application, message: str) -> None:
-        """It is to end: drop its asks, ask the resource manager to end its allocations with TIMEOUT."""
+        """Fail an application: drop its asks, and ask the resource manager to end its allocations with TIMEOUT."""
         if not self._fire(app, FAIL, message):
             return
         if app.gang is not None:
@@ -262,7 +268,7 @@ class Lifecycle:
         self.emptied(app)
 
     def time_out(self, alloc: Ask) -> None:
-        """Ask the resource manager to end the allocation, once; it is counted until that is confirmed."""
+        """Ask the resource manager, once, to end an allocation, which stays counted until the end is confirmed."""
         if alloc.released or alloc.preempted:
             return
         alloc.released = True
@@ -272,7 +278,7 @@ class Lifecycle:
     # -- timers ----------------------------------------------------------------------------------------
 
     def timer_due(self, app: Application) -> None:
-        """Its state has lasted its time (docs/spec/states.md, section 1.6)."""
+        """Leave a state whose timeout is over (docs/spec/states.md, section 1.6)."""
         app.timer = None
         if app.state is COMPLETING:
             if app.gang is None or not release_rest(self.partition, app):
@@ -283,7 +289,10 @@ class Lifecycle:
             forget(self.partition, app)
 
     def running_time_over(self, app: Application) -> None:
-        """The execution timeout of an application in the first interface (docs/spec/scheduling.md, section 16.9)."""
+        """Fail an application whose execution timeout is over, in the first interface.
+
+        Source: docs/spec/scheduling.md, section 16.9.
+        """
         app.running_timer = None
         if app.state in RUNNING_STATES:
             self.fail(app, "ExecutionTimeout")

@@ -1,7 +1,10 @@
-"""Nodes come, change and go; other schedulers' allocations occupy them.
+"""New, changed and removed nodes, and the foreign allocations that occupy them.
 
 Sources: docs/spec/scheduler-interface.md, section 7.2; docs/spec/scheduling.md, sections 14 and 16.4;
 docs/spec/states.md, section 3.
+
+After a change of a known node the same steps follow, in this order: the node's sums, its entry in the node index, the
+wake-up of what waits for nodes, and the review of claims, which may have lost the room that they count on.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def change_node(partition: Partition, message: NodeUpdate) -> bool:
-    """Do what a message wants done with a node. Is there a new one?"""
+    """Handle a message about a node; return whether a node was added."""
     action = message.action
     if action in (NodeAction.CREATE, NodeAction.CREATE_DRAIN):
         return _create(partition, message)
@@ -58,7 +61,7 @@ def change_node(partition: Partition, message: NodeUpdate) -> bool:
 
 
 def full_name(partition: Partition) -> str:
-    """`[rmID]name`, as reasons name a partition."""
+    """Return `[rmID]name`, the form in which reasons name a partition."""
     return qualified_partition(partition.name, partition.owner)
 
 
@@ -144,7 +147,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
 
 
 def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None:
-    """Asks in general may, or may not, use the node."""
+    """Set whether new asks may be placed on the node."""
     if node.schedulable == schedulable:
         return
     node.schedulable = schedulable
@@ -156,7 +159,7 @@ def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None
 
 
 def remove_node(partition: Partition, node: Node) -> None:
-    """The node is gone, and with it what runs there; other schedulers' allocations too.
+    """Remove a node with all allocations on it, foreign ones too.
 
     Source: docs/spec/scheduling.md, section 16.4.
     """
@@ -182,13 +185,13 @@ def remove_node(partition: Partition, node: Node) -> None:
     partition.claims.review(Outcome.NODE)
 
 
-# -- other schedulers' allocations -------------------------------------------------------------------------
+# -- foreign allocations -----------------------------------------------------------------------------------
 
 
 class Foreign(msgspec.Struct, frozen=True):
-    """What is known of another scheduler's allocation beside its amounts, which its node has. `created`: in nanoseconds.
+    """A foreign allocation without its amounts, which are stored on its node. `created`: in nanoseconds.
 
-    `unread` is the whole map of amounts if some of its types have no number, and count nowhere.
+    `unread` is the whole map of its amounts if some of its types have no number, and so are counted nowhere.
     """
 
     node: Node
@@ -199,12 +202,12 @@ class Foreign(msgspec.Struct, frozen=True):
 
     @property
     def static(self) -> bool:
-        """Can nobody move it?"""
+        """Whether the allocation is static, that is, cannot be moved."""
         return self.tags.get(TAG_FOREIGN) == FOREIGN_STATIC
 
 
 def set_foreign(partition: Partition, message: Allocation) -> None:
-    """Another scheduler's allocation is there, or has changed: it occupies its node, and counts nowhere else."""
+    """Add or change a foreign allocation, which occupies its node and is counted nowhere else."""
     known = partition.foreign.get(message.key)
     node = partition.nodes.get(message.node_id) if known is None else known.node
     fault: Fault = ""
@@ -233,7 +236,7 @@ def _foreign(partition: Partition, message: Allocation, node: Node) -> Foreign:
 
 
 def read_again(partition: Partition, key: str) -> None:
-    """Types of another scheduler's allocation have got numbers: they count from now on."""
+    """Count a foreign allocation anew after types that it names have got numbers."""
     known = partition.foreign[key]
     amounts = known.unread or {}
     if amounts.keys() <= partition.types.index.keys():
@@ -242,7 +245,7 @@ def read_again(partition: Partition, key: str) -> None:
 
 
 def remove_foreign(partition: Partition, key: str) -> None:
-    """Another scheduler's allocation has ended; an unknown one is ignored."""
+    """Remove a foreign allocation that has ended; an unknown one is ignored."""
     known = partition.foreign.pop(key, None)
     if known is not None:
         _occupy(partition, known.node, key, None)

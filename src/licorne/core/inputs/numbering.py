@@ -1,33 +1,37 @@
-"""Which resource types have a number, that is, a place of their own in every vector of a partition.
+"""The numbers of resource types: a type with a number has an index of its own in every vector of a partition.
 
-A type is only a name, and whoever sends an ask, a pod of another scheduler, or a tag may invent one. Each number makes
-vectors longer, so there are bounds, and what one tenant sends may neither take the numbers that others need nor have
-anybody refused. Each partition has its own numbers; who may take how many:
+A type is only a name, and the sender of an ask, of a foreign allocation, or of a tag may invent one. Each number makes
+vectors longer, so there are bounds; and the messages of one tenant must neither use up the numbers that others need
+nor cause anything of others to be refused. Each partition has its own numbers, within these bounds:
 
-| who brings the type | numbers | beyond that |
+| source of the type | most numbers | beyond that |
 |---|---|---|
 | nodes: capacity, and what is occupied from the start | `NODE_TYPES_MAX` | the node, or its change, is refused |
-| the configuration: quotas, limits, weights | the same (`licorne.config`) | the configuration is refused |
-| asks, allocations and placeholders of applications | `ASKED_MAX` in all, `OWN_MAX` of one application | the types share one number |
-| foreign allocations | as one application | the type counts nowhere until a node or the configuration brings it |
-| quotas in tags | none | the same |
+| the configuration: quotas, limits, weights | `NODE_TYPES_MAX` (`licorne.config`) | the configuration is refused |
+| asks, allocations and placeholders | `ASKED_MAX`, of them `OWN_MAX` of one application | the types share one number |
+| foreign allocations | `OWN_MAX`, as if they were one application | the type is not counted, see below |
+| quotas in tags | none | the type is not counted, see below |
 
-**The shared number.** No node has any of it, so what asks for it waits, as an ask for a type that no node has waits
-anyway; it shows as an amount of `OTHER_TYPES`. When a node or the configuration brings one of the types that are held
-there, or that foreign allocations and quotas name, all that name it are counted anew, with its own number (`_reread`).
-Not so when a type gets a number for an ask: asks that came before it stay under the shared one while no node has any.
-A tenant that invents a thousand names therefore takes 16 places, and costs others nothing else.
+A type that is not counted is counted as soon as a node or the configuration brings it.
 
-**Numbers come back.** A number that nothing uses is free to be another type's. What is in use is found by a sweep over
-nodes, queues, users, and applications, not by counts kept at each ask: the sums of the root say whether any ask or
-allocation holds a type, for they are exact. A sweep is due when the list of numbers would grow beyond `room`, which is
-doubled if the sweep finds less than half of it free, so that the cost of a sweep is shared by many new types; and when
-the asks' numbers are used up, but then at most once a minute. A type that only pending asks hold, and that nodes had
-before, becomes an asks' type, or if they have too many moves to the shared number: so asks cannot keep what nodes need.
+**The shared number.** No node has any amount of it, so an ask for it waits, as an ask for a type that no node has
+would wait anyway; it is shown as an amount of `OTHER_TYPES`. When a node or the configuration brings a type that is
+counted under the shared number, or that foreign allocations and quotas name, everything that names the type is counted
+anew with its own number (`_reread`). That is not done when a type gets a number for an ask: earlier asks for it stay
+under the shared number as long as no node has any of the type. So a tenant that invents a thousand names takes 16
+numbers, and costs others nothing else.
 
-A freed number reads 0 in every sum (`validate`). Bounds and minima that are kept for speed (`Minima`, `Application.high`,
-the node index) may still hold an amount there. They are bounds in the direction in which a larger value costs a look
-and nothing else, as they are for asks that have gone.
+**Freed numbers.** A number that nothing uses may be given to another type. Numbers in use are found by a sweep over
+nodes, queues, users and applications, and not by counts at each ask: the sums of the root queue, which are exact, show
+whether any ask or allocation uses a type. There is a sweep when the list of numbers would become longer than `_room`,
+which is doubled if the sweep finds less than half of it free, so that many new types share the cost of a sweep; and
+when the numbers of asks are used up, then at most once a minute. A type that only pending asks use, and that came with
+a node before, becomes a type of asks, or moves to the shared number if there are too many of these; so asks cannot
+keep numbers that nodes need.
+
+A freed number reads 0 in every sum (`validate`). Bounds and minima that exist for speed (`Minima`, `Application.high`,
+the node index) may still hold an amount there, as they may for asks that have gone. A larger value than the exact one
+makes a search look once in vain, and has no other effect.
 """
 
 from __future__ import annotations
@@ -48,23 +52,26 @@ if TYPE_CHECKING:
     from licorne.core.queues.application import Application
 
 NODE_TYPES_MAX = 1024
-"""So many resource types the nodes of a partition may have."""
+"""Most resource types that the nodes of a partition may have."""
 ASKED_MAX = 64
-"""So many types that neither a node nor the configuration names may have a number of their own."""
+"""Most types with a number that only asks name: neither a node nor the configuration does."""
 OWN_MAX = 16
-"""So many of them may be brought by one application."""
+"""Most types that only asks name and that one application has brought."""
 SWEEP_NS = MINUTE_NS
-"""The numbers of the asks are swept no more often."""
+"""Least time (ns) between two sweeps that are made because the numbers of asks are used up."""
 EVERYWHERE = ("memory", "vcore")
 """Types that have a number from the beginning."""
 ROOM = 64
-"""With fewer numbers than this none is looked for that may be freed."""
+"""First value of `Numbering._room`: with a shorter list of numbers there is no sweep."""
 
 Amounts = dict[str, int]
 
 
 class Numbering:
-    """The numbers of one partition's resource types. `asked`: types that only asks use, and who brought each."""
+    """The numbers of one partition's resource types.
+
+    `asked`: the types that only asks use, with the id of the application that brought each. `sweeps` counts sweeps.
+    """
 
     def __init__(self, partition: Partition, types: Types) -> None:
         self._partition = partition
@@ -82,12 +89,12 @@ class Numbering:
     # -- the configuration and nodes ---------------------------------------------------------------------
 
     def configure(self, config: PartitionConfig) -> None:
-        """Number the types that the configuration names; those of the one before may go."""
+        """Give numbers to the types that the configuration names; those of the old configuration may be freed."""
         self.configured = dict.fromkeys(resource_types(config))
         self._register(self.configured)
 
     def node_fault(self, capacity: Amounts | None, occupied: Amounts | None) -> str:
-        """Why a node cannot have these types; empty if it can."""
+        """Return why a node cannot have these types; empty if it can."""
         new = {
             n for amounts in (capacity, occupied) if amounts for n, x in amounts.items() if x and not self._on_nodes(n)
         }
@@ -99,11 +106,11 @@ class Numbering:
         return self.types.index.get(name) in self._held
 
     def register_node_types(self, capacity: Amounts | None, occupied: Amounts | None) -> None:
-        """Give numbers to the types of a node, of which `node_fault` had nothing to say; `count_node` is to follow."""
+        """Give numbers to the types of a node that `node_fault` has accepted; `count_node` must follow."""
         self._register({n: None for amounts in (capacity, occupied) if amounts for n, x in amounts.items() if x})
 
     def count_node(self, node: Node, change: int) -> None:
-        """The node has its types from now on (1), or has them no longer (-1)."""
+        """Count the types of a node that is added (`change` 1) or removed (-1)."""
         for amounts in (node.capacity, node.base_occupied):
             for d in range(amounts.n):
                 if amounts.at(d):
@@ -114,7 +121,7 @@ class Numbering:
                         del self._held[d]
 
     def _register(self, names: dict[str, None]) -> None:
-        """Give numbers to types of nodes or of the configuration, and count anew what waited for that."""
+        """Give numbers to types of nodes or of the configuration, and count anew what names them."""
         again = {name: None for name in names if name in self.asked}  # earlier asks may count under the shared number
         for name in again:
             self._no_longer_asked(name)
@@ -131,12 +138,12 @@ class Numbering:
     # -- asks --------------------------------------------------------------------------------------------
 
     def of_ask(self, amounts: Amounts, app_id: str) -> Vec:
-        """The vector of what an ask of this application wants; a type without a number gets one, or the shared one."""
+        """Return the vector of an ask's amounts; a type without a number gets one, or the shared number."""
         self.number(amounts, app_id)
         return self.types.amounts(amounts)
 
     def number(self, amounts: Amounts, app_id: str) -> None:
-        """Number the types that an application asks for, within its share; `app_id` "" stands for all foreign allocations."""
+        """Give numbers to types that an application asks for, within its bound; `app_id` "": foreign allocations."""
         types = self.types
         named = [name for name, amount in amounts.items() if amount]
         if types.index.keys() >= set(named):
@@ -160,10 +167,10 @@ class Numbering:
             if not self._own[app_id]:
                 del self._own[app_id]
 
-    # -- what was counted without a number -----------------------------------------------------------------
+    # -- amounts that were counted without a number --------------------------------------------------------
 
     def _reread(self, names: dict[str, None]) -> None:
-        """These types have other numbers now, or none: count anew what names them."""
+        """Count everything anew that names these types, whose numbers have changed or are lost."""
         partition = self._partition
         other = self.types.other
         for key, foreign in list(partition.foreign.items()):
@@ -180,7 +187,7 @@ class Numbering:
     # -- numbers that nothing uses -----------------------------------------------------------------------
 
     def _make_room(self, more: int) -> None:
-        """Sweep if the list would become longer than `room` by so many types that are new."""
+        """Sweep if `more` new types would make the list of numbers longer than `_room`."""
         types = self.types
         if more > len(types.free) and len(types.names) + more - len(types.free) > self._room:
             self._sweep()
@@ -211,11 +218,14 @@ class Numbering:
             types.shared()
             self._reread(over)
         for app in partition.applications.values():
-            app.last_shape = None  # else asks for another type would pass for those
+            app.last_shape = None  # or the next ask, for the type that gets a freed number, could be taken for equal
         types.set_free(numbers)
 
     def _used(self) -> set[int]:
-        """The numbers of types that something but pending asks uses; of a set only membership is asked."""
+        """Return the numbers of the types that are used by anything but pending asks.
+
+        The set is only tested for membership, so its order has no influence on decisions.
+        """
         partition, index = self._partition, self.types.index
         used = (
             {index[name] for name in self.configured if name in index}
@@ -234,10 +244,14 @@ class Numbering:
                 used |= _nonzero(amounts)
         return used
 
-    # -- proof -------------------------------------------------------------------------------------------
+    # -- the check of invariants -------------------------------------------------------------------------
 
     def validate(self) -> None:
-        """Prove that numbers and names agree, and that every vector is what its map says; raises AssertionError."""
+        """Check that numbers and names agree, and that every vector has the amounts of its map.
+
+        Raises:
+            AssertionError: the first contradiction found.
+        """
         partition, types = self._partition, self.types
         for name, d in types.index.items():
             assert types.names[d] == name, f"number {d} of type {name}"
@@ -268,7 +282,10 @@ class Numbering:
                 assert said.same(counted) or self._folded(said) == self._folded(counted), f"amounts of {ask.key}"
 
     def _folded(self, amounts: Vec) -> dict[int, int]:
-        """The amounts, those of types that only asks name together: older asks may have some under the shared number."""
+        """Return the amounts by number, with all types that only asks name added up under -1.
+
+        An older ask may count some of these under the shared number, so only their sum can be compared.
+        """
         found: dict[int, int] = {}
         folded = {self.types.index[name] for name in self.asked} | {self.types.other}
         for d, amount in enumerate(amounts.values()):
@@ -282,7 +299,7 @@ def _nonzero(amounts: Vec) -> set[int]:
 
 
 def _in_flight(app: Application) -> Iterator[Vec]:
-    """What an application has in mind that neither pending nor allocated sums hold."""
+    """Yield the amounts of an application that neither the pending nor the allocated sums contain."""
     yield app.placeholder_ask
     if app.gang is not None:
         yield app.gang.gained

@@ -1,8 +1,8 @@
-"""Asks and allocations are released.
+"""Releases of asks and allocations.
 
 Source: docs/spec/scheduler-interface.md, section 7.3; docs/spec/scheduling.md, section 14.
 
-In a full cluster an end comes with each decision, which is why this file is compiled.
+In a full cluster there is one release for each decision, which is why this file is compiled.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ else:
 
     from .lifecycle import Lifecycle
 
-if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
 
-# Members of an enumeration are slow to get at where they are defined.
+# Globals, because looking up a member of an enumeration is slow.
 UNKNOWN = Termination.UNKNOWN
 STOPPED_BY_RM = Termination.STOPPED_BY_RM
 TIMEOUT = Termination.TIMEOUT
@@ -43,7 +43,7 @@ TIMEOUT = Termination.TIMEOUT
 
 @cython.cclass
 class Releases:
-    """Where releases come into a partition. What is rare is asked of the partition itself."""
+    """The input of releases of one partition; cold operations are delegated to the partition."""
 
     partition: Partition
     applications: dict[str, Application]
@@ -62,7 +62,7 @@ class Releases:
 
     @cython.ccall
     def take(self, message: Release) -> cython.void:
-        """An allocation, an ask, or all that an application has, ends; what is unknown is ignored."""
+        """Release an allocation, an ask, or all of an application; unknown ones are ignored."""
         app: Application | None
         if message.application_id:
             app = self.applications.get(message.application_id)
@@ -82,7 +82,7 @@ class Releases:
 
     @cython.cfunc
     def _owner(self, message: Release) -> Application | None:
-        """Whose ask or allocation it is that a release of the first interface names by key or UUID alone."""
+        """Find the application of an ask or allocation that a release names by key or UUID alone (first interface)."""
         app: Application
         for app in self.applications.values():
             if (message.what == "ask" and message.key in app.asks) or (
@@ -93,7 +93,7 @@ class Releases:
 
     @cython.cfunc
     def _end_allocations(self, app: Application, message: Release) -> cython.void:
-        """The allocation that is named ends, or all."""
+        """End the allocation that a release names; if it names none, all allocations of the application."""
         alloc: Ask | None
         wanted: str = message.uuid if message.what == "allocation" else message.key
         if wanted:
@@ -106,7 +106,7 @@ class Releases:
 
     @cython.cfunc
     def _end(self, app: Application, alloc: Ask, termination: Termination) -> cython.void:
-        """Free what it uses; echoed unless it confirms a release that the core asked for."""
+        """End an allocation, and echo the release unless it confirms one that the core has asked for."""
         if app.gang is not None:
             self.partition.replacement.ended(app, alloc, termination)
             return
@@ -117,7 +117,7 @@ class Releases:
 
     @cython.cfunc
     def _drop_asks(self, app: Application, key: str) -> cython.void:
-        """The pending ask of this key is dropped; without a key all are."""
+        """Drop the pending ask of this key; with an empty key, all pending asks."""
         ask: Ask | None
         if not app.asks:
             return
@@ -133,7 +133,7 @@ class Releases:
 
     @cython.ccall
     def notify_released(self, alloc: Ask, termination: Termination, text: str) -> cython.void:
-        """Tell the resource manager that an allocation has ended, or that it must end it."""
+        """Append the message that an allocation has ended, or that the resource manager must end it."""
         message: Released = Released.__new__(Released)
         message.key = alloc.key
         message.application_id = cython.cast(Application, alloc.app).id
