@@ -1,15 +1,15 @@
-"""Applications whose tasks start together.
+"""Gangs: applications whose pods start together.
 
-Either placeholders hold the room until the real asks come (`docs/gangs.md`), or all asks start in one decision
+Either placeholders keep resources until the real asks come (`docs/gangs.md`), or all asks are placed in one decision
 (`docs/gangs-atomic.md`).
 
-task_groups             the task groups that an application lists
-placeholders            what an application has to do with placeholders
-replacement             real asks take over what placeholders hold
-timeout                 what happens when a gang has waited too long
+task_groups             the task groups that an application lists in a tag
+placeholders            the placeholders of an application: counters, admission, timeout clock
+replacement             real asks take over the resources that placeholders keep
+timeout                 the end of a gang's placeholder timeout
 atomic                  gangs without placeholders
-trial                   whether all asks of a gang fit, tried and undone
-plans                   when, and where, a gang that fits no nodes now will fit them
-backfill                nodes held for a waiting gang, and what may run on them meanwhile
-check_placeholders, check_atomic    the invariants of both
+trial                   whether all asks of a gang fit on nodes, by placing them and undoing it
+plans                   when, and on which nodes, a gang that does not fit now will fit
+backfill                nodes held for a waiting gang, and the asks that may run on them meanwhile
+check_placeholders, check_atomic    the invariants of both kinds
 """

@@ -1,16 +1,17 @@
 """Gangs without placeholders: an application whose task groups start all together, or not at all.
 
-An application is one if it carries task groups (`licorne.core.gangs.task_groups`) and its tag, or its queue's property,
-`gang.scheduling` is `atomic`. Until the gang has started all its asks are parked (AWAITS_GANG). When every group has as
-many asks as it needs members, the whole is tried in the application's turn: against every quota and limit, then on
-nodes, one member after the other, on a trial that is undone if one finds none (`licorne.core.gangs.trial`). If it fits,
-all members are allocated in one step, and the application is like any other from then on.
+An application is an atomic gang if it has task groups (`licorne.core.gangs.task_groups`) and `gang.scheduling`, a tag
+of the application or a property of its queue, is `atomic`. Until the gang has started, all its asks are parked
+(AWAITS_GANG). When every group has as many asks as it needs members, the members are tried together in the
+application's turn: against every quota and limit, then on nodes, one member after the other, in a trial that is undone
+if a member finds no node (`licorne.core.gangs.trial`). If all fit, they are allocated in one step, and the application
+is like any other from then on.
 
-A gang that found no room on nodes is tried again when room was gained, or a node opened, anywhere; when its asks
-change; and, if a predicate had refused a node, at the next call. It is not tried again because others were placed: a
-packing that failed could then succeed by luck, and decisions would depend on how often one looks.
+A gang that found no room on nodes is tried again when room becomes free or a node opens, anywhere; when its asks
+change; and, if a predicate has refused a node, at the next call. It is not tried again because other asks were placed:
+a packing that failed could then succeed by chance, and decisions would depend on how often the gang is tried.
 
-Nodes that it holds while it waits, and who may run on them, are in `licorne.core.gangs.backfill`.
+The nodes that a gang holds while it waits, and the asks that may run on them, are in `licorne.core.gangs.backfill`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ Placing = list[tuple["Ask", "Node"]]
 class AtomicGang:
     """The gang of one application, until it has started.
 
-    `stale`: something has changed since it found no room on nodes, so that it is worth a trial; `trials` counts these.
-    `refused`: a predicate kept a member off a node. `hopeless`: the trial after which it did not fit the nodes even if
-    everything on them ended. `barred_ns`: it held nodes for too long, and holds none before then.
+    `stale`: something has changed since it found no room on nodes, so that another trial may succeed; `trials` counts
+    the trials. `refused`: in the last trial a predicate refused a node. `hopeless`: the number of the last trial after
+    which the gang would not have fitted even if everything on the nodes ended. `barred_ns`: the time before which it
+    may not hold nodes, because it has held some for too long.
     """
 
     def __init__(self, groups: tuple[TaskGroupSpec, ...]) -> None:
@@ -62,12 +64,12 @@ class AtomicGang:
         self._asks: dict[str, list[Ask]] | None = None
 
     def changed(self) -> None:
-        """An ask, or an allocation, of the application has come, changed or gone."""
+        """Let the gang be tried again after an ask or allocation of the application was added, changed or removed."""
         self._asks = None
         self.stale = True
 
     def running(self, app: Application) -> dict[str, int]:
-        """How many members of each group run already: they were there before the scheduler was."""
+        """Return the number of members of each group that run already, because they were recovered."""
         found = dict.fromkeys(self.needs, 0)
         for alloc in app.allocations.values():
             if alloc.task_group in found:
@@ -75,7 +77,7 @@ class AtomicGang:
         return found
 
     def pending(self, app: Application) -> dict[str, list[Ask]]:
-        """The pending asks of each group in request order, one that repeats as often as it does."""
+        """Return the pending asks of each group in request order; an ask that repeats is listed as often."""
         if self._asks is None:
             self._asks = {name: [] for name in self.needs}
             for ask in app.requests.in_order():
@@ -85,7 +87,7 @@ class AtomicGang:
         return self._asks
 
     def members(self, app: Application) -> list[Ask] | None:
-        """Who is to be placed for the gang to start, in request order; None while asks are missing."""
+        """Return the asks that must be placed for the gang to start, in request order; None while asks are missing."""
         pending = self.pending(app)
         running = self.running(app) if app.allocations else None
         found: list[Ask] = []
@@ -103,7 +105,7 @@ class AtomicGang:
 
 
 def own_fault(message: AddApplication) -> str:
-    """What speaks against an application that asks for it itself, before a queue is looked for; empty if nothing."""
+    """Return why an application's own request for atomic scheduling is invalid in any queue; empty if it is valid."""
     if not message.tags or not parse_gang_scheduling(tag(message.tags, SCHEDULING_TAG)):
         return ""
     text = tag(message.tags, GROUPS_TAG)
@@ -115,12 +117,12 @@ def own_fault(message: AddApplication) -> str:
 
 
 def gang_of(message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, str]:
-    """The gang that a new application is in this queue, and why it is refused if it can never fit.
+    """Return the atomic gang of a new application in this queue, if any, and why it is refused if it can never fit.
 
     Source: docs/spec/scheduling.md, section 9.1.
 
-    The queue's property counts where the application says nothing itself; an application without task groups, or with a
-    placeholder ask, is then what it would be elsewhere.
+    The queue's property counts if the application has no tag of its own. It has no effect on an application without
+    task groups, or with a placeholder ask.
     """
     tags = message.tags
     text = tag(tags, GROUPS_TAG) if tags else ""
@@ -165,7 +167,7 @@ class AtomicGangs:
         self._refused: dict[Application, None] = {}
 
     def retry_refused(self) -> None:
-        """A new call: predicates may say something else now."""
+        """Wake the gangs of which a predicate refused a node in an earlier call; it may answer otherwise now."""
         for app in self._refused:
             gang = app.atomic
             if gang is not None and gang.refused:
@@ -175,15 +177,18 @@ class AtomicGangs:
         self._refused.clear()
 
     def forget(self, app: Application) -> None:
-        """The application has nothing left. If it holds nodes, what is done at rest sees to that, and then forgets it."""
+        """Forget an application with no asks and allocations left.
+
+        One that holds nodes remains among those that wait, until `Backfill` ends the hold when the scheduler is idle.
+        """
         self._refused.pop(app, None)
         if self.backfill.hold is None or self.backfill.hold.app is not app:
             self._partition.parking.gangs.pop(app, None)
 
     def on_idle(self, limit: int) -> int:
-        """Everything that could be placed has been, and gangs wait for nodes: the number of allocations made all the same.
+        """Update holds and place asks on held nodes, when nothing else can be placed; return the number of allocations.
 
-        Holds follow what has changed, and work runs in front of a gang; after that there may be something to decide.
+        Either may make further decisions possible, so both alternate with ordinary decisions.
         """
         made = 0
         self.backfill.begin()
@@ -193,9 +198,9 @@ class AtomicGangs:
         return made
 
     def visit(self, app: Application) -> int:
-        """The application's turn: minus the number of allocations made, 0 for none.
+        """Try a gang in its application's turn; return minus the number of allocations made, 0 for none.
 
-        After that it sleeps, or is an application like any other.
+        After that the application sleeps, or has started and is like any other.
         """
         gang = app.atomic
         assert gang is not None, "the application starts as a whole"
@@ -216,7 +221,7 @@ class AtomicGangs:
                 parking.waiting_for_claims[app] = None
                 self._waits_no_longer(app, gang)
             else:
-                parking.gangs[app] = None  # it waits for nodes
+                parking.gangs[app] = None  # it fits its quotas, so it waits for nodes from now on
                 placing = self._try_nodes(gang, members, total) if gang.stale else None
         if placing is None:
             if gang.refused:
@@ -227,13 +232,16 @@ class AtomicGangs:
         return -len(placing)
 
     def _waits_no_longer(self, app: Application, gang: AtomicGang) -> None:
-        """It does not wait for nodes, and is not told of them; if it holds some, what is done at rest sees to that."""
+        """Take a gang off those that wait for nodes, so that nodes do not wake it.
+
+        A gang that holds nodes stays there until `Backfill` gives up the hold when the scheduler is idle.
+        """
         gang.stale = True
         if self.backfill.hold_of(gang) is None:
             self._partition.parking.gangs.pop(app, None)
 
     def _try_nodes(self, gang: AtomicGang, members: list[Ask], total: Vec) -> Placing | None:
-        """Room for all members; None, and nothing has changed, if there is none."""
+        """Find nodes for all members and take the room there; return None, with nothing changed, if they do not fit."""
         partition = self._partition
         gang.stale = False
         gang.refused = False
@@ -242,7 +250,7 @@ class AtomicGangs:
             ask.attempted = True
         root = partition.tree.root
         if root.limit.binds(root.allocated, total):
-            return None  # the whole cluster has not that much left
+            return None  # the whole cluster has too little left, so no trial can succeed
         hold = self.backfill.hold_of(gang)
         trial = Trial(partition, hold.nodes if hold is not None else {}, ask_predicates=True)
         placing = trial.place(members)
@@ -253,7 +261,7 @@ class AtomicGangs:
         return placing
 
     def _start(self, app: Application, placing: Placing) -> None:
-        """All members are allocated, on the nodes that the trial found; the rest of the asks are like any others."""
+        """Allocate all members on the nodes that the trial found; the other asks become ordinary ones."""
         partition = self._partition
         gang = app.atomic
         assert gang is not None, "the application starts as a whole"
@@ -261,7 +269,7 @@ class AtomicGangs:
         self.backfill.give_up(gang)
         app.atomic = None
         for ask, node in placing:
-            node.free.plus(ask.shape.amounts)  # the trial took it
+            node.free.plus(ask.shape.amounts)  # the trial has taken it, and `allocate` takes it again
             partition.descent.allocate(app, ask, node)
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_GANG:

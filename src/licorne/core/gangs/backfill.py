@@ -1,12 +1,14 @@
-"""Nodes that a waiting gang holds, and the work that may run on them in front of it (`licorne.core.gangs.atomic`).
+"""Nodes that a waiting atomic gang holds, and backfill: asks that may run on them in front of the gang.
 
-When everything that could be placed has been, the first gang in the order of decisions that fits its quotas and waits
-for nodes may hold those of its plan (`licorne.core.gangs.plans`): they are closed to other asks, like a reserved node. One gang
-of a partition holds nodes at a time; it keeps them until it starts, cannot use them any more (an ask is gone, a quota
-leaves too little), or has held for too long, and then holds none for as long again.
+When nothing more can be placed, the first gang in the order of decisions that fits its quotas and waits for nodes
+(`licorne.core.gangs.atomic`) may hold the nodes of its plan (`licorne.core.gangs.plans`): they are closed to other
+asks, like a reserved node. Only one gang of a partition holds nodes at a time. It keeps them until it starts, cannot
+use them any more (an ask is gone, a quota leaves too little), or has held them for too long; after that it may hold
+none for as long again.
 
-An ask that fits nowhere else may run on a held node if the gang's start is known and cannot be later for it: the ask
-ends by then, or finds room beside what is planned there. In either case the quotas must leave room for the gang.
+An ask that fits nowhere else may run on a held node if the gang's start is known and the ask cannot delay it: either
+the ask ends by then, or there is room for it beside the members that are planned there. In both cases the quotas must
+leave room for the gang.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ if TYPE_CHECKING:
     from .atomic import AtomicGang
 
 LOOKS_MAX = 10_000
-"""So many asks are looked at for held nodes in one go."""
+"""Most asks that are tried on held nodes in one pass."""
 ORDINARY = (LIVE, NO_NODE, REFUSED)
-"""Why an ask may be parked that may run on a held node."""
+"""The parking states of asks that may run on a held node; the others wait for something else than a node's room."""
 
 
 class Hold:
-    """The nodes that a gang holds since `since_ns`, in the order of its plan. `timer`: when it must give them up."""
+    """The nodes that a gang has held since `since_ns`, in the order of its plan. `timer` ends the hold."""
 
     def __init__(self, app: Application, plan: StartPlan, now: int) -> None:
         assert app.atomic is not None, "the application starts as a whole"
@@ -53,49 +55,49 @@ class Hold:
 
 
 class Backfill:
-    """The hold of one partition. `made`: the allocations on held nodes that are not counted yet."""
+    """The hold of one partition, if a gang has one. `made`: allocations on held nodes that were not counted yet."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.hold: Hold | None = None
         self.made = 0
-        self._planned = False  # in this call, for who holds nodes or might
-        self._planned_for: tuple[int, int, Vec] | None = None  # what `_changed` compares, at the last plan
-        self._filled_for: tuple[object, ...] | None = None
+        self._planned = False  # a plan was made or checked in this call already
+        self._planned_for: tuple[int, int, Vec] | None = None  # the values that `_changed` compares, of the last plan
+        self._filled_for: tuple[object, ...] | None = None  # the state after the last pass: it need not be repeated
 
     def begin(self) -> None:
-        """A new call."""
+        """Begin a call: a plan may be made once in it."""
         self._planned = False
 
     def take_made(self) -> int:
-        """The allocations made on held nodes since the last time."""
+        """Return the number of allocations made on held nodes since the last time."""
         made, self.made = self.made, 0
         return made
 
     def holds(self, node: Node) -> bool:
-        """Is the node held?"""
+        """Tell whether a gang holds the node."""
         return self.hold is not None and node in self.hold.nodes
 
     def hold_of(self, gang: AtomicGang) -> Hold | None:
-        """What the gang holds."""
+        """Return the hold of this gang; None if it has none."""
         return self.hold if self.hold is not None and self.hold.gang is gang else None
 
     # -- holding ---------------------------------------------------------------------------------------
 
     def on_idle(self, limit: int) -> bool:
-        """Everything that could be placed has been. Is there something to decide again now?"""
+        """Update the hold and fill held nodes, when nothing else can be placed; return whether to decide again."""
         if self._follow():
             return True
         self._fill(limit)
         return self.made > 0
 
     def _follow(self) -> bool:
-        """Let holds and plans follow what has changed; has a node been opened, or may a gang start?"""
+        """Bring hold and plan up to date; return whether a node has opened or a gang may start."""
         hold = self.hold
         members = None if hold is None else self._members(hold.app, hold.gang)
         if hold is not None and members is None:
             self.give_up(hold.gang)
-            hold.gang.stale = True  # from now on it is not told of nodes
+            hold.gang.stale = True  # node events no longer reach it, so it must be tried whatever happens
             self._partition.parking.gangs.pop(hold.app, None)
             self._partition.parking.wake(hold.app)
             return True
@@ -109,7 +111,7 @@ class Backfill:
         return self._plan_again(hold, members)
 
     def _next_hold(self) -> bool:
-        """Nobody holds nodes: the first waiting gang that can may. False, or one may start instead."""
+        """Let the first waiting gang that can hold nodes do so; return True if one may start instead."""
         for app in self._waiting():
             gang = app.atomic
             assert gang is not None, "the application starts as a whole"
@@ -127,13 +129,13 @@ class Backfill:
         return False
 
     def _try_now(self, app: Application, gang: AtomicGang) -> bool:
-        """It fits, now that others have been placed."""
+        """Wake a gang whose plan needs no allocation to end, so that it fits now; return True."""
         gang.stale = True
         self._partition.parking.wake(app)
         return True
 
     def _members(self, app: Application, gang: AtomicGang) -> list[Ask] | None:
-        """Who is to be placed; None if it may not hold nodes."""
+        """Return the members of a gang that are to be placed; None if it may not hold nodes."""
         partition = self._partition
         if app.atomic is not gang or partition.applications.get(app.id) is not app or not app.asks_pending:
             partition.parking.gangs.pop(app, None)
@@ -149,7 +151,7 @@ class Backfill:
         return members
 
     def _changed(self, hold: Hold) -> bool:
-        """May the plan be another than the one that was made last?"""
+        """Tell whether a new plan may differ from the last one."""
         partition = self._partition
         known = self._planned_for
         if known is None or known[:2] != (hold.gang.trials, partition.accounting.asked_to_end):
@@ -186,7 +188,7 @@ class Backfill:
         self._hold_nodes(hold)
 
     def _hold_nodes(self, hold: Hold) -> bool:
-        """Hold the nodes of the plan and no others; was one opened?"""
+        """Hold the nodes of the plan and no others; return whether a node has opened."""
         old, hold.nodes = hold.nodes, _to_hold(hold.plan, hold.nodes)
         for node in hold.nodes:
             if node not in old:
@@ -205,7 +207,7 @@ class Backfill:
         return opened
 
     def give_up(self, gang: AtomicGang) -> None:
-        """The gang holds nothing any longer, because it starts or cannot: the next one may, in this call."""
+        """End the gang's hold, because it starts or cannot start; the next gang may hold nodes in the same call."""
         self._planned = False
         hold = self.hold_of(gang)
         if hold is not None:
@@ -215,7 +217,10 @@ class Backfill:
             self._open(list(hold.nodes))
 
     def due(self, hold: Hold) -> None:
-        """It has held nodes for too long, or may hold some again."""
+        """End a hold that has lasted too long.
+
+        The timer comes a second time when the gang may hold nodes again; there is nothing to be done then.
+        """
         if self.hold is not hold:
             return
         partition = self._partition
@@ -226,7 +231,7 @@ class Backfill:
     # -- orders ----------------------------------------------------------------------------------------
 
     def _waiting(self) -> Iterator[Application]:
-        """The gangs that wait for nodes, in the order of decisions."""
+        """Yield the applications whose gangs wait for nodes, in the order of decisions."""
         waiting: dict[Queue, list[Application]] = {}
         for app in list(self._partition.parking.gangs):
             waiting.setdefault(app.queue, []).append(app)
@@ -237,7 +242,7 @@ class Backfill:
     # -- running in front of the gang ------------------------------------------------------------------
 
     def _fill(self, limit: int) -> None:
-        """Up to so many allocations on held nodes, of asks in the order of decisions."""
+        """Place asks on held nodes, in the order of decisions, up to `limit` allocations."""
         hold = self.hold
         if hold is None or hold.plan.start_ns is None:
             return
@@ -254,7 +259,7 @@ class Backfill:
         self._filled_for = known
 
     def made_in(self, filling: Filling, app: Application, limit: int) -> bool:
-        """Try an application's asks; must the filling stop there?"""
+        """Try an application's asks on held nodes; return whether the pass must stop there."""
         partition = self._partition
         if not app.group_chosen:
             partition.limits.attach(app)
@@ -275,7 +280,7 @@ class Backfill:
 
 
 class Filling:
-    """One go at the held nodes: what is free on them at the start of the gang, beside what is planned there."""
+    """One pass over the held nodes, with the amounts that will be left on each beside the gang's planned members."""
 
     def __init__(self, partition: Partition, hold: Hold) -> None:
         self._partition = partition
@@ -289,7 +294,7 @@ class Filling:
         self.nodes = [n for n in usable if any(amount > 0 for amount in n.free.values())]
 
     def node_for(self, app: Application, ask: Ask) -> Node | None:
-        """The first held node in order on which the ask cannot delay the gang."""
+        """Return the first held node in order on which the ask cannot delay the gang; None if there is none."""
         amounts, need = ask.shape.amounts, ask.shape.need
         if ask.required or ask.placeholder:
             return None
@@ -309,7 +314,7 @@ class Filling:
         return None
 
     def _end_of(self, app: Application, ask: Ask) -> int:
-        """When the ask would have ended if it ran from now on."""
+        """Return when (ns) the ask would end if it started now; UNLIMITED if no execution timeout says so."""
         now = self._partition.now
         end = now + ask.timeout_ns if ask.timeout_ns > 0 else UNLIMITED
         if app.running_timer is not None:
@@ -317,7 +322,7 @@ class Filling:
         return min(end, now + app.running_timeout_ns) if app.running_timeout_ns > 0 else end
 
     def _leaves_quota(self, app: Application, ask: Ask) -> bool:
-        """Do the quotas and limits that both are under leave room for the gang beside the ask?"""
+        """Tell whether the quotas and limits that ask and gang share leave room for both."""
         both = self._total.clone()
         both.plus(ask.shape.amounts)
         return not any(
@@ -328,12 +333,15 @@ class Filling:
 
 
 def _to_hold(plan: StartPlan, held: dict[Node, None]) -> dict[Node, None]:
-    """The nodes of a plan, but for closed ones, which only a member that requires one can use; `held` are closed too."""
+    """Return the nodes of a plan that the gang should hold.
+
+    A closed node is left out, as only a member that requires it can use it; nodes in `held` are closed by the hold itself.
+    """
     return dict.fromkeys(node for ask, node in plan.placing if not ask.required or node.open or node in held)
 
 
 def _levels(app: Application) -> list[Queue | Tracker]:
-    """The queues below root and the trackers that an application counts in."""
+    """Return the queues below root, and the trackers, in which an application's usage is counted."""
     return [*(queue for queue in app.queue.lineage() if queue.parent is not None), *app.trackers]
 
 

@@ -1,4 +1,7 @@
-"""Proves that gangs that start as a whole, and the nodes held for one, are as they should (invariants 7, 9, 10, 12)."""
+"""The invariants of atomic gangs and of the nodes held for one (7, 9, 10 and 12), checked from first principles.
+
+A part of `licorne.core.inspection.validate`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def validate_gangs(partition: Partition) -> None:
-    """Check gangs, the hold, and which nodes are open.
+    """Check the atomic gangs of a partition, its hold, and which nodes are open.
 
     Raises:
         AssertionError: the first contradiction found.

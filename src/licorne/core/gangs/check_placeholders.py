@@ -1,4 +1,7 @@
-"""The invariants of gangs with placeholders (7 and 10), checked from first principles; a part of `licorne.core.inspection.validate`."""
+"""The invariants of gangs with placeholders (6, 7, 9, 10 and 12), checked from first principles.
+
+A part of `licorne.core.inspection.validate`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check(partition: Partition, app: Application) -> None:
-    """Counters, who waits, and what is in flight, of one application.
+    """Check one application: counters of placeholders, the asks that wait for them, and the asks in flight.
 
     Raises:
         AssertionError: something contradicts the application's asks and allocations.
@@ -77,7 +80,7 @@ def _in_flight(partition: Partition, app: Application, gang: PlaceholderGang) ->
 
 
 def in_flight(alloc: Ask) -> bool:
-    """Is it a real ask that waits for the confirmation of its placeholder's end?"""
+    """Tell whether this is a real ask in flight, which waits for the confirmation of its placeholder's end."""
     gang: PlaceholderGang | None = alloc.app.gang
     place = None if gang is None else gang.arriving.get(alloc.id)
     return gang is not None and place is not None and gang.replacing.get(place) is alloc

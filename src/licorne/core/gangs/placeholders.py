@@ -1,13 +1,15 @@
-"""Gangs with placeholders: task groups, their counters, admission and clock (docs/spec/scheduling.md, section 9).
+"""Gangs with placeholders: task groups, their counters, admission and timeout clock.
 
-An application that wants several pods at once first asks for *placeholders*, which are asks like others and hold room
-until real asks of the same task group take it over (`licorne.core.gangs.replacement`) or their time is over
-(`licorne.core.gangs.timeout`). What is kept of that is a `PlaceholderGang`; an
-application that never heard of placeholders has none, and its asks pay one look at their task group.
+Source: docs/spec/scheduling.md, section 9.
 
-**Who waits.** A real ask whose task group has placeholders that live (pending, placed, or about to be released) waits for
-them: it is parked (`AWAITS_PLACEHOLDER`), and nothing on nodes or quotas wakes it. It is tried like any other ask when
-the last of them is gone (section 6.3).
+An application that needs several pods at once first asks for *placeholders*. These are asks like others; they keep
+resources until real asks of the same task group take them over (`licorne.core.gangs.replacement`), or until they time
+out (`licorne.core.gangs.timeout`). The state is a `PlaceholderGang`; an application without placeholders has none, and
+its asks cost one check of their task group.
+
+**Waiting.** A real ask whose task group has live placeholders (pending, placed, or being released) waits for them: it
+is parked (`AWAITS_PLACEHOLDER`), and no event on nodes or quotas wakes it. When the last placeholder of the group is
+gone, it is tried like any other ask (section 6.3).
 
 **Counters.** created = live + replaced + released + timed out, for each task group, at any time (invariant 7).
 """
@@ -44,7 +46,7 @@ else:
     from licorne.core.waiting.accounting import Accounting
     from licorne.core.waiting.parking import Parking
 
-if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.base.rejections import Fault
     from licorne.core.partition import Partition
 
@@ -53,18 +55,18 @@ COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING
 RUN = ApplicationEvent.RUN
 COMPLETE = ApplicationEvent.COMPLETE
-# Why an ask is parked, as in `asks`: C constants belong to their module.
 MILLISECOND_NS = cython.declare(cython.longlong, 1_000_000)
-GROUPS_KEPT = 100  # with more task groups of an application those are forgotten that have no placeholders any more
+GROUPS_KEPT = 100  # with this many task groups, a new one displaces the oldest that has no placeholders any more
 
 
 @cython.cclass
 class TaskGroup:
     """The placeholders of one task group, and the real asks that wait for them.
 
-    `held` are those that were placed, in that order, from `start` on; who is released, preempted or gone is passed over.
-    `created` counts all that were asked for, `released` all that ended otherwise than by replacement or timeout.
-    `resource` is what the first of them wants, shared with messages.
+    `held` lists the placed placeholders from index `start` on, in the order of placement; those that were released,
+    preempted or ended since stay in it for a while, and are skipped. `created` counts all placeholders that were asked
+    for, `released` all that ended otherwise than by replacement or timeout. `resource` is the amounts of the first
+    placeholder, an object shared with messages.
     """
 
     name: str
@@ -75,7 +77,7 @@ class TaskGroup:
     timed_out: cython.longlong
     held: list[Ask]
     start: cython.Py_ssize_t
-    gone: cython.Py_ssize_t  # so many have ended since `held` was looked through
+    gone: cython.Py_ssize_t  # number of placeholders that have ended since `held` was last cleaned
     waiting: dict[Ask, None]
 
     def __init__(self, name: str, resource: dict[str, int]) -> None:
@@ -92,12 +94,12 @@ class TaskGroup:
 
     @cython.ccall
     def live(self) -> cython.longlong:
-        """Placeholders that are pending or placed, those that are being released among them."""
+        """Return the number of placeholders that are pending or placed, including those being released."""
         return self.created - self.replaced - self.released - self.timed_out
 
     @cython.ccall
     def has_placeholder(self) -> cython.bint:
-        """Is there one that a real ask might replace?"""
+        """Tell whether there is a placeholder that a real ask might replace."""
         placeholder: Ask
         while self.start < len(self.held):
             placeholder = cython.cast(Ask, self.held[self.start])
@@ -110,7 +112,10 @@ class TaskGroup:
 
     @cython.ccall
     def one_gone(self) -> cython.void:
-        """One that was placed has ended: leave out those that are passed over, once they may be half of `held`."""
+        """Count the end of a placed placeholder; clean `held` once half of it may be out of date.
+
+        So the cost of cleaning is constant for each placeholder.
+        """
         placeholder: Ask
         kept: list[Any] = []
         self.gone += 1
@@ -126,11 +131,13 @@ class TaskGroup:
 
 @cython.cclass
 class PlaceholderGang:
-    """What an application has to do with placeholders.
+    """The placeholders of one application, and the real asks that replace them.
 
-    `placed` counts its placeholder allocations, `gained` sums those that were replaced. `was_complete`: all that the application
-    announced were there once. `placeholders_timed_out`: its placeholders have timed out. `replacing` maps a placeholder to the real ask
-    that takes its place as soon as the resource manager confirms, `arriving` the id of that ask to the placeholder.
+    `hard`: the gang style is Hard (`licorne.core.gangs.timeout`). `placed` counts its placeholder allocations, `gained`
+    sums the amounts of those that were replaced. `was_complete`: all placeholders that the application announced were
+    placed at some time. `placeholders_timed_out`: its placeholders have timed out. `replacing` maps a placeholder to
+    the real ask in flight, which replaces it as soon as the resource manager confirms its end; `arriving` maps the id
+    of that ask to the placeholder.
     """
 
     hard: cython.bint
@@ -161,8 +168,8 @@ class PlaceholderGang:
 class Gangs:
     """The gangs of one partition.
 
-    `due` are applications with a real ask that waits and a placeholder that it may replace, not compared yet; `stuck` those
-    where that was done in vain, until something happens to a node.
+    `due` are applications with a waiting real ask and a placeholder of its task group that the replacement pass has not
+    tried yet; `stuck` are those in which it found no replacement, until a node changes.
     """
 
     partition: Partition
@@ -181,7 +188,7 @@ class Gangs:
     # -- admission (section 9.1) -----------------------------------------------------------------------
 
     def fault(self, queue: Queue, message: AddApplication, wanted: Vec) -> Fault:
-        """Why a leaf queue cannot take this gang; empty if it can, or if it is none."""
+        """Return why a leaf queue cannot take this gang; empty if it can, or if the application is no gang."""
         most: Vec
         level: Queue | None
         if wanted.zero():
@@ -207,12 +214,12 @@ class Gangs:
         )
 
     def admitted(self, app: Application, message: AddApplication, timeout_ns: int) -> None:
-        """A new application: remember its style and timeout if it says anything about them."""
+        """Remember the gang style and timeout of a new application, if its message has any."""
         if not app.placeholder_ask.zero() or (timeout_ns > 0 and not message.timeout_is_running_time):
             self._open(app, message.gang_style == "Hard", timeout_ns)
 
     def _open(self, app: Application, hard: bool, timeout_ns: int) -> PlaceholderGang:
-        """The time that has passed since the tagged creation is taken off the timeout, down to a millisecond."""
+        """Make the application's gang; the time since its tagged creation shortens the timeout, to 1 ms at least."""
         timeout: int = timeout_ns if timeout_ns > 0 else PLACEHOLDER_TIMEOUT_NS
         created = seconds_tag(tag(app.tags, TAG_APPLICATION_CREATION_TIME))
         if created is not None:
@@ -224,7 +231,10 @@ class Gangs:
     # -- asks ------------------------------------------------------------------------------------------
 
     def arrived(self, app: Application, ask: Ask, units: int) -> None:
-        """So many placeholders more were asked for (or, placed elsewhere, have been); may be negative."""
+        """Count `units` placeholders that were asked for, or that the resource manager has placed; may be negative.
+
+        If they are the first of their task group, its real asks wait from now on.
+        """
         gang: PlaceholderGang | None = app.gang
         group: TaskGroup | None
         other: Ask
@@ -248,7 +258,7 @@ class Gangs:
 
     @cython.ccall
     def joined(self, ask: Ask) -> cython.void:
-        """An ask with a task group is pending, new or again: if it is a real one it may have to wait."""
+        """Let a real ask that becomes pending wait if its task group has placeholders."""
         app: Application = cython.cast(Application, ask.app)
         gang: PlaceholderGang | None = app.gang
         group: TaskGroup | None
@@ -269,13 +279,13 @@ class Gangs:
 
     @cython.ccall
     def left(self, ask: Ask) -> cython.void:
-        """An ask that waited for a placeholder is not pending any longer."""
+        """Forget an ask that waited for a placeholder and is no longer pending."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, cython.cast(Application, ask.app).gang)
         group: TaskGroup = gang.groups[ask.task_group]
         group.waiting.pop(ask, None)
 
     def dropped(self, app: Application, ask: Ask, *, timed_out: bool = False) -> None:
-        """A pending placeholder ask is gone, with all that was left of it."""
+        """Count a pending placeholder ask as ended, with all its remaining repeats."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup = gang.groups[ask.task_group]
         if timed_out:
@@ -287,7 +297,7 @@ class Gangs:
 
     @cython.ccall
     def settle(self, app: Application, group: TaskGroup) -> cython.void:
-        """If the last placeholder of the group is gone, its real asks are asks like any others."""
+        """Unpark the real asks of a task group if its last placeholder is gone."""
         ask: Ask
         if not group.waiting or group.live() > 0:
             return
@@ -301,7 +311,11 @@ class Gangs:
 
     @cython.ccall
     def placed(self, app: Application, alloc: Ask) -> cython.void:
-        """A placeholder was placed: the clock runs from the first one on, in any state; with the last one the application runs."""
+        """Count a placeholder that was placed.
+
+        With the first one the timeout clock starts, in any state; with the last one that was announced the application
+        runs.
+        """
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup = gang.groups[alloc.task_group]
         total: Vec
@@ -326,7 +340,10 @@ class Gangs:
 
     @cython.cfunc
     def _stop_clock(self, gang: PlaceholderGang) -> cython.void:
-        """It runs while a placeholder is pending or placed: a gang that is not whole must not wait for ever."""
+        """Stop the timeout clock if no placeholder is pending or placed any more.
+
+        While there is one the clock runs on, because an incomplete gang must not wait for ever.
+        """
         group: TaskGroup
         if gang.timer is None:
             return
@@ -338,11 +355,11 @@ class Gangs:
 
     @cython.ccall
     def ended(self, app: Application, alloc: Ask, timed_out: cython.bint) -> cython.void:
-        """A placeholder allocation is gone, and no real one took its place."""
+        """Count a placeholder allocation that ended without being replaced."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup = gang.groups[alloc.task_group]
         if not alloc.preempted:
-            alloc.released = True  # it is found in `held`, and passed over
+            alloc.released = True  # so that it is skipped while it remains in `held`
         if timed_out:
             group.timed_out += 1
         else:
@@ -351,7 +368,7 @@ class Gangs:
 
     @cython.ccall
     def gone(self, app: Application, group: TaskGroup) -> cython.void:
-        """One placeholder less, replaced or not: what follows for the application.
+        """Update the task group and the application after a placeholder allocation has ended, replaced or not.
 
         Source: docs/spec/states.md, section 1.5.
         """
@@ -364,7 +381,7 @@ class Gangs:
 
     @cython.ccall
     def none_placed(self, app: Application) -> cython.void:
-        """No placeholder is placed any more."""
+        """Stop the clock and update the state of an application that has no placeholder allocation any more."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         lifecycle = self.partition.lifecycle
         self._stop_clock(gang)
@@ -374,14 +391,14 @@ class Gangs:
             lifecycle.fire(app, COMPLETE)
             return
         if gang.placeholders_timed_out and app.state is ACCEPTED and app.allocations:
-            lifecycle.fire(app, RUN)  # members that took over before the others timed out run
+            lifecycle.fire(app, RUN)  # real asks that replaced placeholders before the others timed out do run
         lifecycle.emptied(app)
 
     # -- what may be replaced --------------------------------------------------------------------------
 
     @cython.ccall
     def has_more(self, app: Application) -> cython.bint:
-        """Are there a real ask and a placeholder of one task group?"""
+        """Tell whether a task group of the application has both a waiting real ask and a placeholder to replace."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         group: TaskGroup
         for group in gang.groups.values():
@@ -390,7 +407,7 @@ class Gangs:
         return False
 
     def mark_dirty(self, app: Application) -> None:
-        """A placeholder has another size: what did not fit may."""
+        """Let the replacement pass try the application again, because the size of a placeholder has changed."""
         if self.has_more(app):
             self.stuck.pop(app, None)
             self.due[app] = None
@@ -398,7 +415,7 @@ class Gangs:
     # -- the end --------------------------------------------------------------------------------------
 
     def forget(self, app: Application) -> None:
-        """The application goes."""
+        """Drop the clock and the waiting of an application that ends."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         self.partition.timers.cancel(gang.timer)
         gang.timer = None
@@ -407,7 +424,7 @@ class Gangs:
 
 
 def _forget_one_that_ended(gang: PlaceholderGang) -> None:
-    """Forget the oldest task group without placeholders; while all have some, all stay."""
+    """Forget the oldest task group without placeholders; if all groups have some, forget none."""
     for name, group in gang.groups.items():
         if not group.live():
             del gang.groups[name]
@@ -415,5 +432,5 @@ def _forget_one_that_ended(gang: PlaceholderGang) -> None:
 
 
 def _as_map(amounts: dict[str, int]) -> str:
-    """Amounts as the original's texts have them (docs/spec/events.md, section 2)."""
+    """Format amounts as the original does in its texts (docs/spec/events.md, section 2)."""
     return "map[" + " ".join(f"{name}:{amounts[name]}" for name in sorted(amounts)) + "]"

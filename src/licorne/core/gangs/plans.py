@@ -1,9 +1,9 @@
-"""When, and where, a gang that fits no nodes now will fit them, as far as execution timeouts tell.
+"""Start plans: when, and on which nodes, a gang that does not fit now will fit, as far as execution timeouts tell.
 
-What runs is let end on a trial in the order in which it will: what has been asked to end first, then by the ends that
-execution timeouts set, then what nobody knows the end of, in the order of its arrival. The plan is the placing at the
-earliest of these moments at which the whole gang finds room. Where that needs an end that nobody knows, the start is
-unknown, and the plan says no more than which nodes to hold.
+Running allocations are ended in a trial, in the order in which they will end: first those that were asked to end, then
+by the end that an execution timeout sets, then those whose end is unknown, in the order of their arrival. The plan is
+the placing at the earliest of these times at which the whole gang has room. If that needs an allocation with an unknown
+end, the start is unknown, and the plan only says which nodes to hold.
 """
 
 from __future__ import annotations
@@ -25,28 +25,31 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 End = tuple[int, int, str]
-"""When an allocation ends (ns; 0: asked to, UNLIMITED: unknown), and its arrival, which decides between equals."""
+"""When an allocation ends (ns; 0: asked to end, UNLIMITED: unknown); its number and id, which break ties."""
 NOTHING_ENDS: End = (-1, 0, "")
 
 
 class StartPlan(NamedTuple):
-    """The members and their nodes, once everything up to `last` has ended."""
+    """The members of a gang and their nodes, at the time when all allocations up to the end `last` have ended."""
 
     placing: list[tuple[Ask, Node]]
     last: End
 
     @property
     def start_ns(self) -> int | None:
-        """The earliest start; not after now where everything needed has been asked to end; None: unknown."""
+        """The earliest start (ns); None if it is unknown.
+
+        It is not later than now if every allocation that must end was asked to.
+        """
         return None if self.last[0] == UNLIMITED else self.last[0]
 
     def counts(self, alloc: Ask) -> bool:
-        """Will the allocation have ended by then?"""
+        """Tell whether the plan counts on the end of an allocation."""
         end = end_of(alloc)
         return end <= self.last or (self.last[0] != UNLIMITED and end[0] <= self.last[0])
 
     def room(self, node: Node) -> Vec:
-        """What will be free on the node then."""
+        """Return the free amounts of the node at the start of the plan."""
         room: Vec = node.free.clone()
         for alloc in node.allocations:
             if self.counts(alloc):
@@ -54,17 +57,17 @@ class StartPlan(NamedTuple):
         return room
 
     def planned(self, node: Node) -> Vec:
-        """What the members that are planned there want together."""
+        """Return the total amounts of the members that are planned on the node."""
         return sum_of_members([ask for ask, planned in self.placing if planned is node])
 
     def rest(self, node: Node) -> Vec:
-        """What will be left on the node beside them."""
+        """Return the amounts that will be left on the node beside its planned members."""
         room = self.room(node)
         room.minus(self.planned(node))
         return room
 
     def still_fits(self, partition: Partition, members: list[Ask]) -> bool:
-        """Is it still a plan: for the same members, on nodes that may be used and will have the room?"""
+        """Tell whether the plan is still valid: for these members, on nodes that they may use and that will hold them."""
         if sorted([ask for ask, _ in self.placing], key=request_order) != sorted(members, key=request_order):
             return False
         for ask, node in self.placing:
@@ -79,7 +82,7 @@ class StartPlan(NamedTuple):
 
 
 def end_of(alloc: Ask) -> End:
-    """When an allocation ends, by its own execution timeout or its application's."""
+    """Return when an allocation ends, by its own execution timeout or its application's."""
     if alloc.preempted or (alloc.released and not _handed_over(alloc)):
         return 0, alloc.seq, alloc.id
     end = alloc.bound_ns + alloc.timeout_ns if alloc.timeout_ns > 0 else UNLIMITED
@@ -88,7 +91,10 @@ def end_of(alloc: Ask) -> End:
 
 
 def _handed_over(alloc: Ask) -> bool:
-    """Is its room kept: by the real ask that replaces this placeholder on its node, or for this ask in flight?"""
+    """Tell whether the room of an allocation that ends is kept by a replacement.
+
+    So it is for a placeholder whose real ask stays on the same node, and for a real ask in flight.
+    """
     gang = alloc.app.gang
     if gang is None:
         return False
@@ -97,11 +103,11 @@ def _handed_over(alloc: Ask) -> bool:
 
 
 def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) -> StartPlan | None:
-    """The earliest start of the gang; None if it finds no room even when everything has ended.
+    """Plan the earliest start of a gang; return None if it would not fit even when everything has ended.
 
-    `held` are the nodes that it holds already, which count as open. Predicates are not asked: they know of now only.
-    By bisection: for members that are not all alike a moment found may not be the very first, for a packing may fail
-    with more room where it succeeded with less.
+    `held` are the nodes that the gang holds already, which count as open. Predicates are not asked, because they answer
+    for the present only. The time is found by bisection. For members that are not all alike it may not be the very
+    first one, because a packing may fail with more room where it succeeds with less.
     """
     trial = Trial(partition, held, ask_predicates=False)
     ends = sorted(
@@ -130,7 +136,7 @@ def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) ->
 
 
 class _ReleaseTimeline:
-    """Lets the first so many allocations end on a trial, and come back."""
+    """Ends allocations in a trial, from the first of a list on, and brings them back."""
 
     def __init__(self, partition: Partition, allocations: list[Ask]) -> None:
         self._index = partition.index
@@ -138,7 +144,7 @@ class _ReleaseTimeline:
         self._at = 0
 
     def go(self, to: int) -> None:
-        """So many have ended."""
+        """Set the nodes to the state in which the first `to` allocations have ended."""
         touched: dict[Node, None] = {}
         for alloc in self._allocations[min(self._at, to) : max(self._at, to)]:
             node = alloc.node
@@ -154,7 +160,7 @@ class _ReleaseTimeline:
 
 
 def sum_of_members(members: list[Ask]) -> Vec:
-    """What they want together."""
+    """Return the total amounts of these asks."""
     total = Vec()
     for ask in members:
         total.plus(ask.shape.amounts)
@@ -162,7 +168,10 @@ def sum_of_members(members: list[Ask]) -> Vec:
 
 
 def short_of(app: Application, total: Vec) -> list[Any]:
-    """The queues below root, and the trackers of user and group, that leave less than this; root's max is nodes."""
+    """Return the queues below root, and the trackers of user and group, that leave less than `total`.
+
+    The root queue is left out: its max is the size of the cluster, and room on nodes is checked elsewhere.
+    """
     found: list[Any] = [q for q in app.queue.lineage() if q.parent is not None and q.limit.binds(q.allocated, total)]
     found += [t for t in app.trackers if t.limit is not None and t.limit.binds(t.used, total)]
     return found

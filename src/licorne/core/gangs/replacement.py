@@ -1,17 +1,17 @@
-"""The replacement pass: real asks take over what placeholders of their task group hold.
+"""The replacement pass: real asks take over the resources that placeholders of their task group keep.
 
 Source: docs/spec/scheduling.md, section 9.4.
 
-Nothing new is used, so neither quotas nor limits nor the maximum of applications are asked. A real ask takes the place
-of the first placeholder that is no smaller and whose node it may run on, also if that node is draining or reserved: the
-place is taken already. If there is no such node it is given one of the open ones, with room for all of it; the
-placeholder then goes as soon as the resource manager has ended it.
+A replacement uses nothing that is not used already, so neither quotas nor limits nor the maximum of applications are
+checked. A real ask replaces the first placeholder that is no smaller and whose node it may run on, even if that node
+is draining or reserved, because the placeholder occupies the room already. If no placeholder's node will do, the ask
+is placed on an open node with room for all of it, and still replaces a placeholder, wherever that is.
 
-Between decision and confirmation the real one is *in flight*: neither pending nor an allocation. The placeholder is
-counted until then; on another node so is the real one, on that node alone. It bears the mark `released` meanwhile, for
-nobody may evict what is not there yet.
+Between the decision and the resource manager's confirmation that the placeholder has ended, the real ask is *in
+flight*: neither pending nor an allocation. The placeholder is counted until then. An ask in flight to another node is
+counted too, on that node alone. Its flag `released` is set meanwhile, so that it is not evicted before it runs.
 
-Applications are taken in the order of their arrival, asks in request order, placeholders in the order of placement.
+Applications are tried in the order of their arrival, asks in request order, placeholders in the order of placement.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ else:
 
     from .placeholders import Gangs, PlaceholderGang, TaskGroup
 
-if TYPE_CHECKING:  # it is built upon this module, which knows it as an object
+if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
 
 COMPLETING = ApplicationState.COMPLETING
@@ -62,7 +62,7 @@ INCOMPATIBLE = "cancel placeholder: resource incompatible"
 
 @cython.cclass
 class Replacement:
-    """The replacement pass of one partition, and what becomes of those in flight."""
+    """The replacement pass of one partition, and the handling of real asks in flight."""
 
     partition: Partition
     accounting: Accounting
@@ -83,7 +83,7 @@ class Replacement:
 
     @cython.ccall
     def run(self, limit: cython.longlong) -> cython.longlong:
-        """Replace what can be, at most `limit` placeholders; their number."""
+        """Replace as many placeholders as possible, at most `limit`; return their number."""
         gangs: Gangs = self.gangs
         app: Application
         made: cython.longlong = 0
@@ -109,12 +109,15 @@ class Replacement:
 
     @cython.cfunc
     def _run_in(self, app: Application, limit: cython.longlong) -> cython.longlong:
-        """One application: first all that stay on the placeholder's node, then those that need another one."""
+        """Replace placeholders of one application; return their number.
+
+        All replacements on the placeholder's own node come first, then those on another node.
+        """
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         ask: Ask
         place: Ask | None
         node: Node | None
-        failed: Shape | None = None  # what has just been tried in vain need not be tried again
+        failed: Shape | None = None  # the shape that has just failed: the next asks of that shape would fail too
         failed_group: str = ""
         made: cython.longlong = 0
         units: cython.longlong
@@ -158,7 +161,7 @@ class Replacement:
 
     @cython.cfunc
     def _asks(self, gang: PlaceholderGang) -> list[Any]:
-        """The real asks that wait where there is something to replace, in request order."""
+        """Return the waiting real asks of task groups that have a placeholder to replace, in request order."""
         group: TaskGroup
         found: list[Any] = []
         for group in gang.groups.values():
@@ -168,7 +171,10 @@ class Replacement:
 
     @cython.cfunc
     def _place_for(self, group: TaskGroup, ask: Ask, own_node: cython.bint) -> Ask | None:
-        """The first placeholder that the ask may replace; any that is too small for it is released on the way."""
+        """Return the first placeholder that the ask may replace, and release those before it that are too small.
+
+        `own_node`: only a placeholder whose node the ask may run on. Sets `fits` if any placeholder is large enough.
+        """
         place: Ask
         i: cython.Py_ssize_t
         self.fits = False
@@ -194,7 +200,7 @@ class Replacement:
 
     @cython.cfunc
     def _may_stay(self, ask: Ask, node: Node) -> cython.bint:
-        """May the ask run where the placeholder is?"""
+        """Tell whether the ask may run on the node of a placeholder; its room there is not checked."""
         if ask.required and ask.required != node.id:
             return False
         if not ask.shape.need.matches(node):
@@ -203,7 +209,7 @@ class Replacement:
 
     @cython.cfunc
     def _other_node(self, ask: Ask, place: Ask) -> Node | None:
-        """The first open node in order, but for the placeholder's own, that has room for all of the ask."""
+        """Return the first open node in order, other than the placeholder's, that has room for all of the ask."""
         shape: Shape = ask.shape
         node: Node | None = self.index.find(shape.amounts, shape.need, None)
         while node is not None:
@@ -215,11 +221,11 @@ class Replacement:
 
     @cython.cfunc
     def _link(self, app: Application, gang: PlaceholderGang, ask: Ask, place: Ask, node: Node) -> cython.void:
-        """Decide it: the placeholder is to be ended, and the real one is in flight until it is."""
+        """Start a replacement: ask for the end of the placeholder, and put the real ask in flight."""
         real: Ask = ask
         if self.partition.first_interface:
             real = self.partition.descent.split(ask)
-            real.attempted, real.reported = ask.attempted, ask.reported  # it may have to wait again
+            real.attempted, real.reported = ask.attempted, ask.reported  # it is pending again if the replacement fails
         else:
             self.accounting.unpend(app, ask)
         self.accounting.retain_need(real.shape.need)
@@ -243,7 +249,7 @@ class Replacement:
 
     @cython.cfunc
     def _off_node(self, real: Ask) -> cython.void:
-        """Undo it: an ask in flight that shares the placeholder's node is counted on none."""
+        """Undo `_on_node`, if it was called: an ask in flight to the placeholder's own node is not counted there."""
         node: Node = cython.cast(Node, real.node)
         amounts: Vec = real.shape.amounts
         if real not in node.allocations:
@@ -255,11 +261,11 @@ class Replacement:
             self.index.mend(node)
             self.parking.node_freed(node)
 
-    # -- what becomes of it ----------------------------------------------------------------------------
+    # -- the end of a placeholder, or of an ask in flight ----------------------------------------------
 
     @cython.ccall
     def ended(self, app: Application, alloc: Ask, termination: Termination) -> cython.void:
-        """The resource manager has ended an allocation of an application with a gang, or confirms that it has."""
+        """Handle the end of an allocation of a gang, which the resource manager has decided on or confirms."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         real: Ask | None = gang.replacing.get(alloc)
         if real is not None and termination is REPLACED:
@@ -270,7 +276,7 @@ class Replacement:
 
     @cython.ccall
     def node_lost(self, app: Application, alloc: Ask, message: str) -> cython.void:
-        """The node of an allocation, or of a real one in flight, is gone (section 14)."""
+        """Handle the removal of the node of an allocation, or of a real ask in flight (section 14)."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         place: Ask | None = gang.arriving.get(alloc.id)
         real: Ask | None = gang.replacing.get(alloc)
@@ -293,7 +299,7 @@ class Replacement:
 
     @cython.cfunc
     def _follow(self, app: Application, gang: PlaceholderGang, alloc: Ask, timed_out: cython.bint) -> cython.void:
-        """States: without real asks and allocations the application completes, though placeholders are left."""
+        """Update the application's state: without real asks and allocations it completes, placeholders or not."""
         if alloc.placeholder:
             self.gangs.ended(app, alloc, timed_out)
             return
@@ -304,7 +310,7 @@ class Replacement:
 
     @cython.cfunc
     def _confirm(self, app: Application, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
-        """The placeholder has ended: the real one takes its place everywhere, and is announced."""
+        """Finish a replacement whose placeholder has ended: the real ask becomes an allocation and is announced."""
         node: Node = cython.cast(Node, real.node)
         group: TaskGroup = gang.groups[place.task_group]
         first: cython.bint = app.allocated.zero()
@@ -312,11 +318,11 @@ class Replacement:
         del gang.arriving[real.id]
         self.accounting.release_need(real.shape.need)
         real.released = False
-        real.attempted = True  # now, not when it was matched: if it had to wait again it would not have had its turn
+        real.attempted = True  # not before: an ask that returns from flight to pending has not been attempted
         real.replaced_ns = place.created
         if node is place.node and place.shape.amounts.same(real.shape.amounts):
             self._swap(app, node, place, real)
-            self.parking.reserved_stale = True  # unlike the placeholder it may be evicted
+            self.parking.reserved_stale = True  # unlike the placeholder, it may be evicted for a required node
         else:
             self._off_node(real)
             self.accounting.remove_allocation(app, place)
@@ -329,11 +335,14 @@ class Replacement:
             real.deadline = self.partition.timers.add(self.parking.now + real.timeout_ns, "timeout", real)
         self.partition.descent.announce(app, real)
         self.gangs.gone(app, group)
-        self.partition.claims.review(Outcome.FORCED)  # it may have been resized in flight
+        self.partition.claims.review(Outcome.FORCED)  # the real ask may have been resized in flight
 
     @cython.cfunc
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
-        """Of the same size, on the same node: no sum but the application's own changes, and nobody is woken."""
+        """Replace a placeholder by a real ask of the same size on the same node.
+
+        Only the application's own sums change, and nothing needs to be woken.
+        """
         if self.accounting.watch is not None:
             self.accounting.watch.ending(app, place)
         self.partition.timers.cancel(place.deadline)
@@ -350,14 +359,14 @@ class Replacement:
 
     @cython.cfunc
     def _unlink(self, app: Application, gang: PlaceholderGang, place: Ask, real: Ask) -> cython.void:
-        """The real one is pending again; its placeholder, if it is still there, only ends."""
+        """Make the real ask pending again; its placeholder, if it still runs, ends without being replaced."""
         ask: Ask | None = app.asks.get(real.key)
         self._withdraw(gang, place, real)
         if ask is None:
             real.id = real.key
             real.repeats = 1
             self.accounting.pend(app, real)
-        else:  # more of it is pending (first interface)
+        else:  # the ask repeats, and more of it is still pending (first interface)
             self.accounting.unpend(app, ask)
             ask.repeats += 1
             self.accounting.pend(app, ask)
@@ -367,7 +376,7 @@ class Replacement:
         del gang.replacing[place]
         del gang.arriving[real.id]
         self.accounting.release_need(real.shape.need)
-        self.accounting.asked_to_end += 1  # the placeholder is, and nobody takes its place now
+        self.accounting.asked_to_end += 1  # plans are made anew: the placeholder's end frees room now
         self._off_node(real)
         real.node = None
         real.bound_ns = 0
@@ -376,7 +385,7 @@ class Replacement:
     # -- messages about what is in flight --------------------------------------------------------------
 
     def withdraw(self, app: Application, message: Release) -> None:
-        """A release names real ones in flight, or all asks: they are gone, and nothing was announced of them."""
+        """Drop the real asks in flight that a release names, or all of them; they were never announced."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         if message.what == "allocation" or (message.what == "both" and message.termination is TIMEOUT):
             return
@@ -385,14 +394,14 @@ class Replacement:
                 self._forget(gang, place, real)
 
     def placed_outside(self, app: Application, key: str) -> None:
-        """The resource manager has placed it itself: it does not wait for the placeholder."""
+        """Take an ask out of flight that the resource manager has placed itself."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         place: Ask | None = gang.arriving.get(key)
         if place is not None:
             self._withdraw(gang, place, gang.replacing[place])
 
     def abandon(self, app: Application) -> list[Ask]:
-        """All that are in flight are gone; which they were."""
+        """Drop all real asks of an application that are in flight; return them."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         found = list(gang.replacing.items())
         for place, real in found:
@@ -406,7 +415,7 @@ class Replacement:
             self.partition.events.dropped(real)
 
     def resize(self, app: Application, key: str, amounts: Vec, resource: dict[str, int] | None) -> bool:
-        """The ask of this key is in flight: it has other amounts from now on, no limit is asked. Is there one?"""
+        """Change the amounts of an ask in flight, without checking any limit; return False if none has this key."""
         gang: PlaceholderGang = cython.cast(PlaceholderGang, app.gang)
         place: Ask | None = gang.arriving.get(key)
         if place is None:

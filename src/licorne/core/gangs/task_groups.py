@@ -1,10 +1,10 @@
 """The task groups of a gang, as an application's tag `yunikorn.apache.org/task-groups` lists them.
 
 The tag (docs/spec/scheduling.md, section 9.2) is a JSON list of objects with `name`, `minMember` and `minResource`, a
-map from a resource to a Kubernetes quantity. Other fields are about pods, and are left to who makes them: node
-constraints that count are those of the asks themselves. Names and units become those of asks as in the shim
-(docs/spec/k8shim.md): `cpu` is `vcore` in thousandths, everything else a whole number; what is finer is rounded up, as
-Kubernetes does.
+map from a resource to a Kubernetes quantity. Other fields describe pods and are ignored: the node constraints that
+count are those of the asks themselves. Names and units are converted to those of asks as in the shim
+(docs/spec/k8shim.md): `cpu` becomes `vcore` in thousandths, every other amount a whole number; fractions are rounded
+up, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from licorne.core.constants import SUM_MAX
 TEXT_MAX: Final = 1 << 20
 GROUPS_MAX: Final = 100
 MEMBERS_MAX: Final = 10_000
-"""Bounds of a tag: its length, the groups of a gang, the members of all its groups."""
+"""Bounds of a tag: its length in characters, the number of its groups, the number of members of all groups."""
 
 _QUANTITY: Final = re.compile(r"([0-9]{1,20})(?:\.([0-9]{0,20}))?(m|k|Ki|[MGTPE]i?|[eE][0-9]{1,2})?")
 
 
 class TaskGroupSpec(NamedTuple):
-    """So many members must run for the gang to start; `resource` is what each is announced to use."""
+    """A task group: `members` of it must run for the gang to start, `resource` is the announced use of each."""
 
     name: str
     members: int
@@ -34,15 +34,15 @@ class TaskGroupSpec(NamedTuple):
 
 
 class TaskGroupsError(ValueError):
-    """A tag that cannot be used; the text names field, value and rule."""
+    """The tag is invalid; the text names the field, the value and the rule."""
 
 
 @lru_cache(maxsize=64)
 def parse_task_groups(text: str) -> tuple[TaskGroupSpec, ...]:
-    """Read the tag.
+    """Parse the tag.
 
     Raises:
-        TaskGroupsError: it is malformed, or beyond a bound.
+        TaskGroupsError: the tag is malformed, or beyond a bound.
     """
     if len(text) > TEXT_MAX:
         raise TaskGroupsError(f"task-groups: {len(text)} characters: must be at most {TEXT_MAX}")
@@ -70,7 +70,7 @@ def parse_task_groups(text: str) -> tuple[TaskGroupSpec, ...]:
 
 
 def sum_of(groups: tuple[TaskGroupSpec, ...]) -> dict[str, int]:
-    """What all members together are announced to use."""
+    """Return the announced use of all members together."""
     total: dict[str, int] = {}
     for group in groups:
         for name, amount in group.resource.items():
@@ -100,7 +100,7 @@ def _group(where: str, item: Any) -> TaskGroupSpec:
 
 
 def _amount(where: str, quantity: Any, kind: str) -> int:
-    """A Kubernetes quantity, which never is negative here, in the unit of asks."""
+    """Convert a Kubernetes quantity, which must not be negative here, to the unit of asks."""
     text = str(quantity) if type(quantity) in (int, float) else quantity
     match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 64 else None
     if match is None:

@@ -1,4 +1,7 @@
-"""What happens when placeholders have waited long enough (docs/spec/scheduling.md, section 9.5)."""
+"""The placeholder timeout: what is released, and what fails, when placeholders have waited for too long.
+
+Source: docs/spec/scheduling.md, section 9.5.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,18 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 OVER = "ResourceReservationTimeout"
-"""What the resource manager reads with the new state; this text and those below are the original's."""
+"""The message of the new state; this text and those below are the original's."""
 PLACED_OVER = "releasing allocated placeholders on placeholder timeout"
 PENDING_OVER = "releasing pending placeholders on placeholder timeout"
 COMPLETE_OVER = "releasing placeholders on app complete"
 
 
 def time_over(partition: Partition, app: Application) -> None:
-    """An application that runs keeps what runs. Else hard style fails, and soft goes on without placeholders.
+    """Handle the end of the placeholder timeout of an application.
 
-    Hard style fails too if it runs with a part of what it announced, and all of it was never there (invariant 10).
+    A running application keeps its allocations and loses its placeholders. One that does not run yet fails with gang
+    style Hard, and goes on without placeholders with Soft. With Hard an application also fails if it runs, but never
+    had all of the placeholders that it announced (invariant 10).
     """
     gang = app.gang
     assert gang is not None, "the application has to do with placeholders"
@@ -37,7 +42,7 @@ def time_over(partition: Partition, app: Application) -> None:
         return
     if not running:
         gang.placeholders_timed_out = True
-        partition.lifecycle.fire(app, ApplicationEvent.RESUME, OVER)  # the first interface knows no such state
+        partition.lifecycle.fire(app, ApplicationEvent.RESUME, OVER)  # no effect in the first interface
     _release_placed(partition, app, PLACED_OVER)
     _drop_pending(partition, app)
     if not running and gang.placed == 0:
@@ -45,7 +50,7 @@ def time_over(partition: Partition, app: Application) -> None:
 
 
 def _fail(partition: Partition, app: Application) -> None:
-    """Nothing of it stays, whatever was placed or replaced until now."""
+    """Fail the application: all its allocations are released and all its asks dropped, replaced placeholders or not."""
     if not partition.lifecycle.fire(app, ApplicationEvent.FAIL, OVER):
         return
     keys = dict.fromkeys([ask.key for ask in partition.replacement.abandon(app)])
@@ -66,7 +71,7 @@ def _release_placed(partition: Partition, app: Application, message: str) -> Non
 
 
 def _release(partition: Partition, alloc: Ask, message: str) -> None:
-    """Ask the resource manager to end it, once; it is counted until that is confirmed."""
+    """Ask the resource manager, once, to end an allocation, which stays counted until the end is confirmed."""
     if not alloc.released and not alloc.preempted:
         alloc.released = True
         partition.accounting.asked_to_end += 1
@@ -74,7 +79,7 @@ def _release(partition: Partition, alloc: Ask, message: str) -> None:
 
 
 def _drop_pending(partition: Partition, app: Application) -> None:
-    """Placeholders that were not placed in time are not wanted any more; real asks stay."""
+    """Drop the pending placeholders, which come too late; real asks stay."""
     for ask in app.requests.in_order():
         if ask.placeholder:
             _drop(partition, app, ask)
@@ -92,7 +97,7 @@ def _notify_dropped(partition: Partition, app: Application, key: str) -> None:
 
 
 def release_rest(partition: Partition, app: Application) -> bool:
-    """It has been Completing for its time: placeholders that are left are to end first. Are there any?"""
+    """Release the placeholders that are left when the state Completing is over; return whether there are any."""
     assert app.gang is not None, "the application has to do with placeholders"
     if app.gang.placed == 0:
         return False

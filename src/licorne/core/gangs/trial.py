@@ -1,11 +1,13 @@
-"""A trial: asks are put on nodes as if they were allocated, to see whether all of them find room, and taken off again.
+"""A trial: asks are put on nodes as if they were allocated, to see whether all of them fit, and are taken off again.
 
-What is free on nodes and the node index change, and nobody is woken; undone, both are as before, to the bit. A trial may
-open nodes that are held for the gang, and let allocations end before their time (`licorne.core.gangs.backfill`).
+A trial changes the free amounts of nodes and the node index, and wakes nothing; when it is undone, both are exactly as
+before. It may open nodes that are held for the gang, and end allocations before their time
+(`licorne.core.gangs.backfill`).
 
-Asks are put on the first node in order that takes them, in up to three ways until all find one: in request order; the
-largest first; the largest first, each on the node on which it leaves the least. No way is exact, for bin packing is
-not. For asks that are all alike the first is: a node takes as many of them as it takes.
+Up to three ways are tried until all asks have a node: in request order, each ask on the first node in order that takes
+it; the largest ask first, again each on the first node; the largest first, each on the node on which it leaves the
+least. None of them finds every solution, because bin packing is hard. If all asks are alike, the first way does: how
+many of them a node takes does not depend on the order.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 LOOKS_MAX = 20_000
-"""So many nodes are compared in the third way; beyond them it has failed."""
+"""Most nodes that the third way compares; a trial that needs more has failed."""
 
 
 class Trial:
-    """`held` are nodes that count as open. `refused`: a predicate kept an ask off a node that had room."""
+    """One trial. `held` are nodes that count as open. `refused`: a predicate refused an ask a node that had room."""
 
     def __init__(self, partition: Partition, held: Iterable[Node], *, ask_predicates: bool) -> None:
         self._partition = partition
@@ -38,13 +40,13 @@ class Trial:
             self._index.mend(node)
 
     def close(self) -> None:
-        """Close again what was opened; what is placed stays so."""
+        """Close the nodes that the trial has opened; asks that are placed stay placed."""
         for node in self._opened:
             node.open = False
             self._index.mend(node)
 
     def place(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
-        """A node for each, all of them taken; None, and nothing is taken, if this comes to nothing."""
+        """Find a node for each ask, and take the room there; return None, with nothing taken, if one finds no node."""
         shapes = {ask.shape: None for ask in asks if not ask.required}
         if len(shapes) > 1:
             for shape in shapes:
@@ -60,7 +62,7 @@ class Trial:
         return found if found is not None else self._in_order(largest, best=True)
 
     def place_as(self, asks: list[Ask], plan: list[tuple[Ask, Node]]) -> list[tuple[Ask, Node]] | None:
-        """The same for a plan made earlier, if it is one for these asks."""
+        """Put the asks on the nodes of an earlier plan; return None, with nothing taken, if it no longer fits them."""
         if len(asks) != len(plan) or {ask: None for ask, _ in plan} != dict.fromkeys(asks):
             return None
         placed: list[tuple[Ask, Node]] = []
@@ -76,7 +78,7 @@ class Trial:
         return placed
 
     def undo(self, placed: list[tuple[Ask, Node]]) -> None:
-        """Take them off again."""
+        """Take asks off their nodes again, in reverse order."""
         for ask, node in reversed(placed):
             node.free.plus(ask.shape.amounts)
             self._index.mend(node)
@@ -97,7 +99,7 @@ class Trial:
         return placed
 
     def _first(self, ask: Ask) -> Node | None:
-        """The first in order that is open, has room and meets the constraints, and that no predicate refuses."""
+        """Return the first open node in order that has room, meets the constraints, and that no predicate refuses."""
         amounts, need = ask.shape.amounts, ask.shape.need
         node: Node | None = self._index.find(amounts, need, None)
         while node is not None:
@@ -107,7 +109,10 @@ class Trial:
         return None
 
     def _best(self, ask: Ask) -> Node | None:
-        """The one on which it leaves least: least of the type of which it leaves most; the first in order of equals."""
+        """Return the node on which the ask leaves the least, measured by the type of which the largest part is left.
+
+        Of equal nodes it is the first in order.
+        """
         amounts, need = ask.shape.amounts, ask.shape.need
         best: Node | None = None
         least = 0.0
@@ -128,7 +133,10 @@ class Trial:
         return best
 
     def _required(self, ask: Ask) -> Node | None:
-        """The only node that will do, if it will: reserved for others, or held for others, it will not (7.4 otherwise)."""
+        """Return the node that the ask requires, if it takes the ask; not if it is reserved or held for others.
+
+        That is unlike section 7.4, by which an ordinary ask displaces reservations of the node that it requires.
+        """
         node: Node | None = self._partition.nodes.get(ask.required)
         if node is None or node.reservations or (node.schedulable and not node.open):
             return None
@@ -143,13 +151,13 @@ class Trial:
         return False
 
     def _size(self, ask: Ask) -> float:
-        """The largest part that it wants of any type that the cluster has."""
+        """Return the largest share of the cluster's total that the ask wants of any type."""
         total = self._partition.total
         return max((a / total.at(d) for d, a in enumerate(ask.shape.amounts.values()) if total.at(d) > 0), default=0.0)
 
 
 def _alike(asks: list[Ask]) -> bool:
-    """Do they all want the same, of the same nodes?"""
+    """Tell whether all asks have equal amounts, node constraints and required node."""
     shape = asks[0].shape
     for ask in asks:
         other = ask.shape
