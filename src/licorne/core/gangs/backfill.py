@@ -335,7 +335,7 @@ class Filling:
 def _to_hold(plan: StartPlan, held: dict[Node, None]) -> dict[Node, None]:
     """Return the nodes of a plan that the gang should hold.
 
-    A closed node is left out, as only a member that requires it can use it; nodes in `held` are closed by the hold itself.
+    A closed node is left out, as only a member that requires it can use it; nodes in `held` are closed by the hold.
     """
     return dict.fromkeys(node for ask, node in plan.placing if not ask.required or node.open or node in held)
 

@@ -67,7 +67,7 @@ class StartPlan(NamedTuple):
         return room
 
     def still_fits(self, partition: Partition, members: list[Ask]) -> bool:
-        """Tell whether the plan is still valid: for these members, on nodes that they may use and that will hold them."""
+        """Tell whether the plan is for these members, and still valid: its nodes may be used and will have the room."""
         if sorted([ask for ask, _ in self.placing], key=request_order) != sorted(members, key=request_order):
             return False
         for ask, node in self.placing:

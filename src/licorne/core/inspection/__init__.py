@@ -1,10 +1,8 @@
-"""Answers for people and programs, read off the state.
-
-Nothing here changes anything.
+"""Reports about the state for people and programs. Nothing here changes a decision.
 
 explain         why an ask waits
 story           what happened to an application or an ask
-dump            everything, as data
-validate        the invariants, proved from first principles
+dump            the whole state, as data
+validate        the check of the invariants, from first principles
 usage_history   what applications have used until now
 """

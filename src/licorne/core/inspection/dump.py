@@ -1,9 +1,10 @@
-"""The state dump: everything the scheduler knows, as plain maps and lists for a person who looks for what is wrong.
+"""The state dump: the whole state of the scheduler as plain maps and lists, for a person who searches for a fault.
 
-Two dumps of the same state are equal, byte for byte once they are JSON: resource managers, partitions, queues and nodes
-stand in the order of their names, applications, asks and allocations in that of their arrival. Names are those of the
-REST objects (docs/spec/rest-api.md, section 3), times are in nanoseconds, `null` is what is not set, and resources are
-maps from type to amount without zeros. It reads all of the state, so it costs as much memory again for a moment.
+Two dumps of the same state are equal, byte for byte once they are JSON: resource managers, partitions, queues and
+nodes are in the order of their names, applications, asks and allocations in the order of their arrival. Names are
+those of the REST objects (docs/spec/rest-api.md, section 3). Times are in nanoseconds, a value that is not set is
+`null`, and resources are maps from type to amount, without zeros. A dump copies the whole state, and so takes about as
+much memory again while it exists.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Map = dict[str, Any]
 
 
 def state(cluster: Cluster, diagnostics: Mapping[str, Map]) -> Map:
-    """The dump of a cluster; `diagnostics` is what resource managers add about themselves, by id."""
+    """Return the dump of a cluster; `diagnostics` is what resource managers add about themselves, by id."""
     managers = [cluster.managers[rm_id] for rm_id in sorted(cluster.managers)]
     return {
         "timestamp": cluster.now,
@@ -74,10 +75,10 @@ def _partition(partition: Partition) -> Map:
 
 
 def holds(partition: Partition) -> list[Map]:
-    """The nodes that gangs without placeholders hold while they wait: one entry for each gang that does.
+    """Return the nodes that atomic gangs hold while they wait: one entry for each gang that holds some.
 
-    `nodes` are all that it holds, in the order in which it took them; `members` says who is planned on which node,
-    `startTime` when that may be, null if nobody knows.
+    `nodes` are all nodes that the gang holds, in the order in which it took them; `members` lists the planned node of
+    each member; `startTime` is the planned start, null if it is unknown.
     """
     hold = partition.atomic.backfill.hold
     if hold is None:
@@ -159,7 +160,7 @@ def _application(app: Application) -> Map:
 
 
 def _placeholder_data(app: Application) -> list[Map]:
-    """By task group, in the order in which they came; `inFlight` are real asks whose placeholder is being ended."""
+    """Return the placeholder counters by task group, in the order of arrival; `inFlight` counts real asks in flight."""
     if app.gang is None:
         return []
     flying = [ask.task_group for ask in app.gang.replacing.values()]
@@ -203,5 +204,5 @@ def _bound(alloc: Ask) -> Map:
 
 
 def _by_arrival(asks: Iterable[Ask]) -> list[Ask]:
-    """By the time of arrival; the allocations of one ask in the order of decision, in which they are kept."""
+    """Sort by arrival; the allocations of one ask stay in the order of decisions, as the sort is stable."""
     return sorted(asks, key=attrgetter("seq"))

@@ -1,9 +1,9 @@
-"""Why an ask waits, as data: the rules that its last attempt failed on, with what is missing where.
+"""Why an ask waits, as data: the rules on which its last attempt failed, with the amounts that are missing.
 
 Source: docs/spec/design.md, rule 4.
 
-Nothing that matters to a waiting ask has changed since its last attempt, or it would have been tried again; so the
-reasons are read off the same state, with the same comparisons, that the attempt met.
+Nothing that matters to a waiting ask has changed since its last attempt, or it would have been tried again. So the
+reasons are derived from the same state as in that attempt, by the same comparisons.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class QueueQuota(msgspec.Struct, tag="queue-quota", frozen=True):
-    """The queue's max leaves too little; `missing` is what is lacking, by type."""
+    """The queue's max leaves too little; `missing` is the lacking amount, by type."""
 
     queue: str
     missing: dict[str, int]
 
 
 class UserLimit(msgspec.Struct, tag="user-limit", frozen=True):
-    """The limit of a user or group (`kind`, `name`) at a queue leaves too little."""
+    """The limit of a user or group (`kind`, `name`) at a queue leaves too little; `missing` is the lacking amount."""
 
     kind: str
     name: str
@@ -43,9 +43,9 @@ class UserLimit(msgspec.Struct, tag="user-limit", frozen=True):
 
 
 class Claimed(msgspec.Struct, tag="claimed", frozen=True):
-    """What is left there is claimed by asks for which others were evicted; `missing` is what is lacking beside that.
+    """Claims of other asks take the room under a quota or limit; `missing` is the amount that is lacking beside them.
 
-    `kind`: `queue` (`name` is its path), or `user` or `group`, at `queue`.
+    `kind`: `queue` (`name` is its path), or the limit of a `user` or `group` at `queue`.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Claimed(msgspec.Struct, tag="claimed", frozen=True):
 
 
 class MaxApplications(msgspec.Struct, tag="max-applications", frozen=True):
-    """The queue, or the limit of a user or group there, lets no further application run."""
+    """The maximum of running applications of a queue, or of a user or group there, is reached."""
 
     queue: str
     kind: str = "queue"
@@ -63,29 +63,33 @@ class MaxApplications(msgspec.Struct, tag="max-applications", frozen=True):
 
 
 class StateOrder(msgspec.Struct, tag="state-order", frozen=True):
-    """In a `stateaware` queue another application starts first."""
+    """In a `stateaware` queue, another application must start first."""
 
     queue: str
 
 
 class Backoff(msgspec.Struct, tag="backoff", frozen=True):
-    """Too many asks of the application fit no node; it is tried again at `until_ns`."""
+    """The application backs off, because too many of its asks fit no node; it is tried again at `until_ns`."""
 
     until_ns: int
 
 
 class Nodes(msgspec.Struct, tag="nodes", frozen=True):
-    """No node will do: how many failed for which reason.
+    """No node takes the ask; `failed` counts the nodes by the reason why they do not.
 
-    Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`, `taint …`, `nodeSelector`,
-    `nodeAffinity`, `predicate` (it has room and meets the constraints, but the resource manager refused it).
+    Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`, `taint
+    …`, `nodeSelector`, `nodeAffinity`, `predicate` (the node has room and meets the constraints, but the resource
+    manager refused it).
     """
 
     failed: dict[str, int]
 
 
 class RequiredNode(msgspec.Struct, tag="required-node", frozen=True):
-    """The only node that will do is unknown, too small, or lacks what is `missing`."""
+    """The required node does not take the ask: it is unknown, too small, has too little free (`missing`), or the like.
+
+    `state` says which.
+    """
 
     node: str
     state: str
@@ -100,10 +104,11 @@ class Reserved(msgspec.Struct, tag="reserved", frozen=True):
 
 
 class Preemption(msgspec.Struct, tag="preemption", frozen=True):
-    """The ask may preempt, and why it has not, or what came of it; `next_ns`: when it is tried (again), None: not known.
+    """The ask may preempt; `state` and `detail` say why it has not, or with which result.
 
-    States: `too young`, `attempted` (why in vain), `victims are going` and `victims have gone` (which node is kept), `gave up`
-    (why it is not), `preempted once` (an ask that repeats), `not tried`.
+    States, with the detail: `too young`; `attempted` (why it failed); `victims are going` and `victims have gone`
+    (which node is reserved); `gave up` (why no node is reserved any more); `preempted once` (an ask that repeats);
+    `not tried`. `next_ns`: when preemption is tried next; None if that is unknown.
     """
 
     state: str
@@ -112,18 +117,18 @@ class Preemption(msgspec.Struct, tag="preemption", frozen=True):
 
 
 class Placeholder(msgspec.Struct, tag="placeholder", frozen=True):
-    """Placeholders of its task group live, so many; it replaces one of them, or is tried when they are gone."""
+    """The ask's task group has `live` placeholders; the ask replaces one of them, or is tried when they are gone."""
 
     task_group: str
     live: int
 
 
 class Gang(msgspec.Struct, tag="gang", frozen=True):
-    """The application starts as a whole, and has not yet; all its asks say the same (docs/gangs-atomic.md).
+    """The application is an atomic gang that has not started; all its asks have the same reason (docs/gangs-atomic.md).
 
-    `groups`: for each task group how many members are there, pending or running, and how many are needed; `ready`: that
-    is all. `fits_quota`: queues, user and group leave room for all of it. `start_ns`: the earliest start that its plan
-    gives, None if it has none or nobody knows; `held`: the nodes that it holds.
+    `groups`: for each task group, the number of members that are pending or running, and the number that is needed.
+    `ready`: no member is missing. `fits_quota`: queues, user and group leave room for all members. `start_ns`: the
+    earliest start by its plan, None if it has no plan or the start is unknown. `held`: the nodes that it holds.
     """
 
     ready: bool
@@ -134,7 +139,7 @@ class Gang(msgspec.Struct, tag="gang", frozen=True):
 
 
 class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
-    """It has not been its turn yet."""
+    """The ask has not had its turn yet."""
 
 
 Reason = (
@@ -154,13 +159,13 @@ Reason = (
 )
 
 Counted = dict["Shape", Nodes | None]
-"""What the nodes say to a shape; shared while the reasons of many asks are looked up at one moment."""
+"""Why the nodes do not take a shape; a cache for the reasons of many asks at one moment."""
 
 
 def waiting(partition: Partition) -> Iterator[tuple[str, str, list[Reason]]]:
-    """For each pending ask: its key, its application's id, and why it waits (rule 4 of the design).
+    """Yield for each pending ask its key, its application's id, and why it waits (rule 4 of the design).
 
-    To be read before anything changes: what nodes say to a shape is looked up once for all its asks.
+    Read it to the end before anything changes: the nodes are compared with a shape once for all its asks.
     """
     counted: Counted = {}
     for app in sorted(partition.applications.values(), key=attrgetter("seq")):
@@ -169,9 +174,9 @@ def waiting(partition: Partition) -> Iterator[tuple[str, str, list[Reason]]]:
 
 
 def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted | None = None) -> list[Reason]:
-    """All that keeps the ask waiting now; empty never."""
+    """Return all reasons why the ask waits now, at least one; `counted` caches those of nodes."""
     found: list[Reason] = []
-    if ask.parked == AWAITS_PLACEHOLDER:  # neither quotas nor nodes are asked
+    if ask.parked == AWAITS_PLACEHOLDER:  # a replacement is checked against neither quotas nor nodes
         return [_placeholder(app, ask)]
     found += _application(partition, app)
     if app.atomic is not None:
@@ -192,7 +197,7 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
 
 
 def gang_reasons(partition: Partition, app: Application) -> list[Reason]:
-    """What keeps all asks waiting of an application that starts as a whole, and has not yet."""
+    """Return the reasons, common to all its asks, why an atomic gang that has not started waits."""
     return [*_application(partition, app), *_gang(partition, app)]
 
 
@@ -220,9 +225,9 @@ def _gang(partition: Partition, app: Application) -> list[Reason]:
 
 
 def quick_reasons(partition: Partition, app: Application, ask: Ask) -> list[Reason]:
-    """Those of the reasons that are quickly found: neither what nodes say nor preemption. May be empty.
+    """Return the reasons that are cheap to find, that is, neither those of nodes nor of preemption; may be empty.
 
-    What a gang waits for takes longer, and is the same for all asks of its application: see `gang_reasons`.
+    The reasons of an atomic gang cost more, and are common to all its asks: see `gang_reasons`.
     """
     if ask.parked == AWAITS_PLACEHOLDER:
         return [_placeholder(app, ask)]
@@ -262,7 +267,7 @@ def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]
 
 
 def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> list[Reason]:
-    """Where claims of others leave too little; what has room without them is named by `_quotas`."""
+    """Return where claims of other asks leave too little; a lack that exists without claims is found by `_quotas`."""
     found: list[Reason] = []
     if ask in partition.claims.by_ask:
         return found
@@ -312,7 +317,7 @@ def _lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
 
 
 def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes | None:
-    if counted is None or ask.reserved is not None:  # its own reserved node answers it in another way
+    if counted is None or ask.reserved is not None:  # the node that it reserves counts otherwise than for its shape
         return _nodes(partition, ask)
     if ask.shape not in counted:
         counted[ask.shape] = _nodes(partition, ask)
@@ -320,7 +325,7 @@ def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes |
 
 
 def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
-    """Count the nodes by why they failed; None if one would do (and none of them was asked yet)."""
+    """Count the nodes by why they do not take the ask; return None if one would, so that the ask was not tried yet."""
     failed: dict[str, int] = {}
     constraints = ask.shape.need.constraints
     for node in partition.nodes.values():

@@ -1,9 +1,11 @@
-"""What happened to an application, and to one ask of it (docs/spec/design.md, rule 4: `story(object)`), as data.
+"""The story of an application, or of one of its asks: what has happened to it, as data.
 
-Nothing is recorded for this: a story is read off what the objects keep anyway, so it costs nothing until someone asks,
-and its length is bounded by theirs (the last hundred states). The price is that what has ended is forgotten with its
-object: an application's story lasts as long as the application is kept, an allocation's until it ends.
-Why an ask waits is another question; `licorne.core.inspection.explain` answers it.
+Source: docs/spec/design.md, rule 4: `story(object)`.
+
+Nothing is recorded for stories: they are derived from what the objects keep anyway, so a story costs nothing until it
+is requested, and its length is bounded by that of the objects (the last hundred states). The price is that a story
+ends with its object: that of an application when the application is dropped, that of an allocation when the allocation
+ends. Why an ask waits is answered by `licorne.core.inspection.explain`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class Submitted(msgspec.Struct, tag="submitted", frozen=True):
-    """The application came, and was placed in this queue. `at_ns` is earlier than that if its tags, or an ask, say so."""
+    """The application was submitted, and placed in this queue.
+
+    `at_ns` may be earlier than its arrival, if its tags, or those of an ask, give a creation time.
+    """
 
     at_ns: int
     queue: str
@@ -30,21 +35,21 @@ class Submitted(msgspec.Struct, tag="submitted", frozen=True):
 
 
 class EnteredState(msgspec.Struct, tag="entered-state", frozen=True):
-    """It entered a state (names as in docs/spec/states.md)."""
+    """The application entered a state (names as in docs/spec/states.md)."""
 
     at_ns: int
     state: str
 
 
 class Ended(msgspec.Struct, tag="ended", frozen=True):
-    """It completed or failed; `message` says how."""
+    """The application completed or failed; `message` says how."""
 
     at_ns: int
     message: str
 
 
 class Holds(msgspec.Struct, tag="holds", frozen=True):
-    """What it has now: pending asks, and allocations (with placeholders), by number."""
+    """The application's present number of pending asks, and of allocations (placeholders included)."""
 
     at_ns: int
     asks: int
@@ -52,7 +57,7 @@ class Holds(msgspec.Struct, tag="holds", frozen=True):
 
 
 class Placeholders(msgspec.Struct, tag="placeholders", frozen=True):
-    """What became of the placeholders of a task group until now, by number; `live` is the rest."""
+    """The placeholders of a task group, by what became of them until now; `live` are those that have not ended."""
 
     at_ns: int
     task_group: str
@@ -67,11 +72,11 @@ Chapter = Submitted | EnteredState | Ended | Holds | Placeholders
 
 
 class AllocationStory(msgspec.Struct, frozen=True):
-    """An ask, from its arrival to now. Times in nanoseconds; None: that has not happened.
+    """The story of one ask, from its arrival to now. Times are in nanoseconds; None: it has not happened.
 
-    `id` names the allocation, as its key in the 1.9 interface, as UUID in the first. A reservation is given while it
-    lasts. `release_asked`: the core has asked the resource manager to end the allocation, which is still counted;
-    `preempted`: so that others have room; `eviction` says for whom, and by which rule.
+    `id` is the id of the allocation: its key in the 1.9 interface, a UUID in the first. A reservation is given as long
+    as it lasts. `release_asked`: the core has asked the resource manager to end the allocation, which is still counted.
+    `preempted`: it was asked to end because it was evicted; `eviction` says for which ask, and by which rule.
     """
 
     key: str
@@ -88,9 +93,9 @@ class AllocationStory(msgspec.Struct, frozen=True):
 
 
 def application_story(partition: Partition, application_id: str) -> list[Chapter]:
-    """The story of an application, oldest first; of equal ids the one that lives, else the last that ended.
+    """Return the story of an application, oldest chapter first; empty if there is no application of this id.
 
-    Empty if there is none of this id.
+    If several had the id, it is the story of the one that has not ended, or else of the one that ended last.
     """
     app: Application | None = partition.applications.get(application_id)
     if app is None:
@@ -111,7 +116,7 @@ def application_story(partition: Partition, application_id: str) -> list[Chapter
 
 
 def allocation_story(partition: Partition, application_id: str, key: str) -> AllocationStory | None:
-    """The story of an allocation (`key`: its key, or its UUID), or of a pending ask; None if it is not there."""
+    """Return the story of an allocation (`key`: its key or UUID) or of a pending ask; None if there is neither."""
     app: Application | None = partition.applications.get(application_id)
     if app is None:
         return None

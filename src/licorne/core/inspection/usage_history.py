@@ -1,10 +1,12 @@
-"""What applications have used until now, for those who watch: their maximum, and amounts times seconds.
+"""The usage of applications until now, if a host wants it: their maximum, and amounts times seconds.
 
-Source: docs/spec/rest-api.md, "Application" (`maxUsedResource`, `resourceHistory`). All of it is noted when an
-allocation ends, so decisions do nothing for it, and nothing is done at all where nobody watches. What an application
-uses is most just before it uses less: the maximum so far is the larger of what was noted and what it uses now.
+Source: docs/spec/rest-api.md, "Application" (`maxUsedResource`, `resourceHistory`).
 
-An allocation that was resized counts with each of its sizes for as long as it had it.
+Usage is recorded when an allocation ends, so it costs nothing in decisions, and nothing at all if no host wants it. The
+usage of an application has a maximum just before it falls, so the maximum until now is the larger of the recorded one
+and the present usage.
+
+An allocation that was resized counts with each of its sizes for the time during which it had that size.
 """
 
 from __future__ import annotations
@@ -20,17 +22,18 @@ if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
 UNKNOWN_TYPE = "UNKNOWN"
-"""The instance type of a node that has none."""
+"""The instance type that stands for that of a node without one."""
 Amounts = dict[str, int]
 Usage = dict[str, Amounts]
-"""By instance type, then by resource type: amount times whole seconds."""
+"""Usage by instance type, then by resource type: amount times whole seconds."""
 
 
 class PastUsage:
-    """What one application has used.
+    """The past usage of one application.
 
-    `since`: from when on allocations that were resized have their size (ns). `left`: how many allocations there were
-    after the last one ended; if it is as many now, nothing can have been more in the meantime.
+    `since`: the time (ns) of the last change of size, by id, of allocations that were resized. `left`: the number of
+    allocations after the last one ended; if there are as many when the next one ends, none was added in between, and
+    the usage cannot have been higher.
     """
 
     def __init__(self) -> None:
@@ -42,18 +45,18 @@ class PastUsage:
         self.since: dict[str, int] = {}
 
     def forget_usage(self) -> None:
-        """It has completed or failed: as in the original, only the maximum is kept."""
+        """Drop all but the maximum, when the application has completed or failed; so does the original."""
         self.used, self.preempted, self.placeholders, self.since = {}, {}, {}, {}
 
 
 class UsageHistory:
-    """Notes what the applications of a partition have used."""
+    """Records the usage of the applications of a partition."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
 
     def ending(self, app: Application, alloc: Ask) -> None:
-        """The allocation is about to end, or to have another size."""
+        """Record the usage of an allocation that is about to end, or to change its size."""
         past = app.past
         if past is None:
             past = app.past = PastUsage()
@@ -75,15 +78,15 @@ class UsageHistory:
                 usage[name] = usage.get(name, 0) + amount * seconds
 
     def resized(self, app: Application, alloc: Ask) -> None:
-        """The allocation has another size from now on."""
+        """Record the time of an allocation's change of size; `ending` must have been called before the change."""
         assert app.past is not None, "`ending` was called first"
         app.past.since[alloc.id] = self._partition.now
 
 
 def most_used(app: Application) -> Amounts:
-    """The most that the application's real allocations, or its placeholders, have used at a time, of each type.
+    """Return the most of each type that the application's real allocations, or its placeholders, have used at a time.
 
-    As in the original the two are not added up: a placeholder stands for a real allocation to come.
+    The two are not added up, as in the original, because a placeholder stands for a real allocation to come.
     """
     most: Amounts = {}
     raise_to_used(most, app)
@@ -93,14 +96,14 @@ def most_used(app: Application) -> Amounts:
 
 
 def raise_to_used(most: Amounts, app: Application) -> None:
-    """Raise each amount to at least what the application uses now."""
+    """Raise each amount of `most` to at least the application's present usage."""
     raise_to(most, app.allocated_resource())
     if not app.placeholders.zero():
         raise_to(most, app.placeholders.named(app.queue.types))
 
 
 def raise_to(most: Amounts, amounts: Amounts) -> None:
-    """Raise each amount to at least the other."""
+    """Raise each amount of `most` to at least that of `amounts`."""
     for name, amount in amounts.items():
         if amount > most.get(name, 0):
             most[name] = amount

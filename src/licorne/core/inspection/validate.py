@@ -1,8 +1,9 @@
-"""The invariants of a partition that its state can show (1 to 3 and 5 to 9), each checked from first principles.
+"""The check of the invariants that the state of a partition can show, from first principles.
 
-Every sum is computed anew from the allocations and asks themselves and compared with what is stored; every index is
-compared with what it repeats (docs/spec/design.md, rules 1 and 3). The numbers are those of the list of invariants in
-`docs/invariants.md`.
+Every sum is computed anew from the allocations and asks themselves and compared with the stored one; every index is
+compared with the data that it repeats (docs/spec/design.md, rules 1 and 3). The numbers are those of the list of
+invariants in `docs/invariants.md`. Modules whose data only they can check have functions of their own, called from
+here.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class InvariantError(AssertionError):
 
 
 def validate(partition: Partition) -> None:
-    """Check everything.
+    """Check every invariant of a partition at once.
 
     Raises:
         InvariantError: the first contradiction found.
@@ -42,9 +43,9 @@ def validate(partition: Partition) -> None:
 
 
 def each(partition: Partition, *, queues: bool = True) -> Iterator[None]:
-    """Check nodes, applications and queues, one in each step; between two steps the scheduler may go on.
+    """Check nodes, applications and queues, one in each step; the scheduler may run between two steps.
 
-    `queues`: each of which takes a look at all applications; without them, no step takes long.
+    `queues`: queues are checked too. Each of them is compared with all applications; the other steps are all short.
 
     Raises:
         InvariantError: the first contradiction found.
@@ -69,7 +70,7 @@ def each(partition: Partition, *, queues: bool = True) -> Iterator[None]:
 
 
 def check_partition(partition: Partition) -> Iterator[None]:
-    """Check what the partition as a whole shows, in steps, the longest of which grow with its size.
+    """Check what concerns the partition as a whole, in steps, the longest of which grow with its size.
 
     Raises:
         InvariantError: the first contradiction found.
@@ -170,7 +171,7 @@ def _application(partition: Partition, app: Application) -> None:
 
 
 def _preemption(partition: Partition, app: Application) -> None:
-    """Who is a victim is not being ended for another reason; who has preempted and waits has its claim counted."""
+    """Check that a preempted allocation is not released too, and is listed among the victims (invariant 11)."""
     for alloc in app.allocations.values():
         _expect(not (alloc.preempted and alloc.released), 11, f"allocation {alloc.id} is a victim, and released")
         _expect(
@@ -191,7 +192,8 @@ def _application_state(app: Application) -> None:
 
 
 def _queue(partition: Partition, queue: Queue) -> None:
-    if queue.is_leaf and not queue.children:  # a reload may have made a leaf of a parent, whose children are draining
+    # A parent that a reload has turned into a leaf may still have draining children; its sums include theirs.
+    if queue.is_leaf and not queue.children:
         _expect(queue.allocated.agrees(_sum_of(queue, "allocated", "placeholders")), 3, f"allocated of {queue.path}")
         _expect(queue.pending.agrees(_sum_of(queue, "pending")), 3, f"pending of {queue.path}")
         victims = _sum(a for app in queue.apps.values() for a in app.allocations.values() if a.preempted)
@@ -236,7 +238,7 @@ def _reservations(partition: Partition) -> None:
 
 
 def _waiting(partition: Partition) -> None:
-    """The register of shapes, and who is parked, agree with the pending asks (invariant 7)."""
+    """Check that the counts of shapes and needs, and the parked asks, agree with the pending asks (invariant 7)."""
     waiting: dict[Shape, int] = {}
     for app in partition.applications.values():
         for ask in app.asks.values():
@@ -259,7 +261,7 @@ def _waiting(partition: Partition) -> None:
 
 
 def _failed(partition: Partition) -> Iterator[None]:
-    """What failed has room on no node, but for nodes that have changed since (invariant 12); a node in each step."""
+    """Check, a node in each step, that no node has room for what failed, but those changed since (invariant 12)."""
     parking = partition.parking
     for node in list(partition.nodes.values()):
         yield
