@@ -299,7 +299,7 @@ class Cluster:
                 continue
             partition.generation += 1
             partition.dirty = True
-            if type(message) is Allocation and not listens:
+            if type(message) is Allocation and not listens:  # one compiled call takes in a run of asks
                 at = partition.intake.take_run(messages, at - 1, message.partition)
             elif type(message) is Release and not listens:
                 partition.releases.take(message)

@@ -1,4 +1,4 @@
-"""Incidents: what a host should learn although no call failed, as refusals that no callback takes.
+"""Incidents: events that a host should learn of although no call failed, such as refusals that no callback takes.
 
 A resource manager need not override every method of its callback, and an exception in one changes nothing. Without
 incidents both would be swallowed, and a program that forgot a field would wait for decisions that never come. So each

@@ -269,7 +269,7 @@ class Partition:
         self.generation += 1
 
     def resize(self, capacity: Vec, times: int) -> None:
-        """Count the capacity of a node that has come (`times` 1) or gone (-1) in the cluster's size."""
+        """Add the capacity of a new node to the cluster's size (`times` 1), or subtract that of a removed one (-1)."""
         if times > 0:
             self.total.plus(capacity)
         else:

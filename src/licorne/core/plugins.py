@@ -77,7 +77,7 @@ class Plugins:
     def _fits_without(self, key: str, node_id: str, victims: list[str]) -> bool:
         if self.syncs:
             self.sync()
-        last = len(victims) - 1
+        last = len(victims) - 1  # the victim set is chosen already: may the ask run when all of it has ended?
         args = v19.PreemptionPredicatesArgs(
             allocation_key=key, node_id=node_id, preempt_allocation_keys=victims, start_index=last
         )

@@ -75,7 +75,7 @@ def refuse_unknown(manager: RegisteredManager, inputs: Sequence[Input]) -> None:
     for message in inputs:
         if isinstance(message, AddApplication | Allocation):
             continue
-        begun = _Begun(inputs) if begun is None else begun
+        begun = _Begun(inputs) if begun is None else begun  # not made for a request that only adds
         why = _unknown(manager, message, begun)
         if why:
             found.append(why)

@@ -124,7 +124,7 @@ class Backfill:
             elif plan.last[0] >= 0 and _to_hold(plan, {}):
                 self._begin_hold(app, plan)
                 return False
-            elif self._partition.predicates is None:
+            elif self._partition.predicates is None:  # with predicates, which plans do not ask, it waits for a call
                 return self._try_now(app, gang)
         return False
 
@@ -247,6 +247,7 @@ class Backfill:
         if hold is None or hold.plan.start_ns is None:
             return
         partition = self._partition
+        # If none of these has changed since the last pass, another one would find nothing; predicates change unseen.
         known = (hold.plan, partition.accounting.asks_seen, partition.parking.wakeups)
         if self._filled_for == known and partition.predicates is None:
             return

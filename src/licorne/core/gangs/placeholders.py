@@ -133,11 +133,11 @@ class TaskGroup:
 class PlaceholderGang:
     """The placeholders of one application, and the real asks that replace them.
 
-    `hard`: the gang style is Hard (`licorne.core.gangs.timeout`). `placed` counts its placeholder allocations, `gained`
-    sums the amounts of those that were replaced. `was_complete`: all placeholders that the application announced were
-    placed at some time. `placeholders_timed_out`: its placeholders have timed out. `replacing` maps a placeholder to
-    the real ask in flight, which replaces it as soon as the resource manager confirms its end; `arriving` maps the id
-    of that ask to the placeholder.
+    `hard`: the gang style is Hard, see `licorne.core.gangs.timeout`. `placed` counts its placeholder allocations,
+    `gained` sums the amounts of those that were replaced. `was_complete`: all placeholders that the application
+    announced were placed at some time. `placeholders_timed_out`: its placeholders have timed out. `replacing` maps a
+    placeholder to the real ask in flight, which replaces it as soon as the resource manager confirms its end;
+    `arriving` maps the id of that ask to the placeholder.
     """
 
     hard: cython.bint

@@ -117,6 +117,7 @@ def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) ->
     clock = _ReleaseTimeline(partition, [alloc for _, alloc in ends])
     low, high = 0, len(ends)
     found: list[tuple[Ask, Node]] | None = None
+    # The first step ends all allocations: if the gang does not fit then, there is no plan.
     while True:
         middle = (low + high) // 2 if found is not None else high
         clock.go(middle)
@@ -130,7 +131,7 @@ def make_plan(partition: Partition, members: list[Ask], held: Iterable[Node]) ->
             low = middle + 1
         if low >= high:
             break
-    clock.go(0)
+    clock.go(0)  # brings all allocations back
     trial.close()
     return None if found is None else StartPlan(found, ends[high - 1][0] if high else NOTHING_ENDS)
 

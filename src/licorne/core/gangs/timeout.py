@@ -59,7 +59,7 @@ def _fail(partition: Partition, app: Application) -> None:
     for ask in app.requests.in_order():
         keys.pop(ask.key, None)
         _drop(partition, app, ask)
-    for key in keys:
+    for key in keys:  # asks in flight of which no repeat was pending
         _notify_dropped(partition, app, key)
     partition.lifecycle.emptied(app)
 

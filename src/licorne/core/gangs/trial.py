@@ -48,7 +48,7 @@ class Trial:
     def place(self, asks: list[Ask]) -> list[tuple[Ask, Node]] | None:
         """Find a node for each ask, and take the room there; return None, with nothing taken, if one finds no node."""
         shapes = {ask.shape: None for ask in asks if not ask.required}
-        if len(shapes) > 1:
+        if len(shapes) > 1:  # a shape that fits no node even alone ends the trial early
             for shape in shapes:
                 if self._index.find(shape.amounts, shape.need, None) is None:
                     return None
@@ -135,7 +135,7 @@ class Trial:
     def _required(self, ask: Ask) -> Node | None:
         """Return the node that the ask requires, if it takes the ask; not if it is reserved or held for others.
 
-        That is unlike section 7.4, by which an ordinary ask displaces reservations of the node that it requires.
+        That is unlike docs/spec/scheduling.md, section 7.4, by which an ask displaces ordinary reservations.
         """
         node: Node | None = self._partition.nodes.get(ask.required)
         if node is None or node.reservations or (node.schedulable and not node.open):

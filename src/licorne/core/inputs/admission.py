@@ -57,13 +57,14 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     if not queue.is_leaf:
         refused("", naming(f"failed to find queue {placed.queue} for application ", message.application_id))
         return False
+    # From here on a refusal may leave a queue that was made for this application alone.
     gang, fault = gang_of(message, queue) if message.tags else (None, "")
     if fault:
         _left_empty(partition, queue)
         refused(queue.path, fault)
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
-        partition.parking.wake_blocked(queue.blocked)
+        partition.parking.wake_blocked(queue.blocked)  # the tags have set another quota, or another guarantee
         partition.guaranteed.quota_changed(queue)
         partition.claims.configured()
     if message.placeholder_ask:
@@ -169,7 +170,7 @@ def end_application(partition: Partition, app: Application, message: str) -> Non
     """Drop its asks, release its allocations, and take it out of its queue and the partition."""
     if app.gang is not None:
         partition.gangs.forget(app)
-        partition.replacement.abandon(app)
+        partition.replacement.abandon(app)  # asks in flight are neither among the asks nor the allocations below
     for ask in list(app.asks.values()):
         partition.drop_ask(app, ask)
     allocations = list(app.allocations.values())

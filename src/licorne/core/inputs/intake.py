@@ -234,6 +234,7 @@ class Intake:
             _change_ask(self.partition, app, pending, message)
         elif alloc is not None:
             _resize(self.partition, app, alloc, message)
+        # An ask in flight is neither pending nor an allocation.
         elif app.gang is None or not self.partition.replacement.resize(
             app, message.key, self.amounts, message.resource
         ):
@@ -344,7 +345,7 @@ def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> No
 
 
 def read_again(partition: Partition, app: Application, names: dict[str, None]) -> None:
-    """Count anew what an application asks for and uses of types whose numbers have changed or are lost.
+    """Count anew the asks and allocations of an application that name types whose numbers have changed or are lost.
 
     Only asks for types that share a number, or for types that have lost theirs, can be concerned.
     """
@@ -383,6 +384,7 @@ def _placed_outside(
     if app.gang is not None:
         partition.replacement.placed_outside(app, message.key)
     if pending is not None and pending.repeats == 1 and not partition.first_interface:
+        # The resource manager has placed a pending ask: the ask itself becomes the allocation.
         partition.drop_ask(app, pending, counted=False)
         new = pending
         new.shape = partition.accounting.shape(intake.amounts, message.resource, need)

@@ -120,9 +120,9 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
             fault = str(error)
     if fault:
         return fault
-    partition.numbering.register_node_types(message.capacity, message.occupied)
+    partition.numbering.register_node_types(message.capacity, message.occupied)  # vectors below need the numbers
     capacity = node.capacity if message.capacity is None else partition.types.amounts(message.capacity)
-    partition.numbering.count_node(node, -1)
+    partition.numbering.count_node(node, -1)  # and again below, with its new amounts
     if message.attributes is not None:
         node.attributes = message.attributes
         partition.needs.leave(node)
@@ -163,7 +163,7 @@ def remove_node(partition: Partition, node: Node) -> None:
 
     Source: docs/spec/scheduling.md, section 16.4.
     """
-    node.schedulable = False
+    node.schedulable = False  # or the end of its reservations would open it
     partition.reservations.mend_open(node)
     partition.reservations.cancel_all(node)
     partition.index.drop(node)

@@ -203,6 +203,7 @@ class Numbering:
         pending = _nonzero(partition.tree.root.pending)
         for name in [name for name in self.asked if types.index[name] not in used | pending]:
             self._no_longer_asked(name)
+        # A type that only pending asks use becomes a type of asks, or moves to the shared number.
         over: dict[str, None] = {}
         for d in sorted(pending - used - {types.other}):
             name = types.names[d]

@@ -53,7 +53,7 @@ def each(partition: Partition, *, queues: bool = True) -> Iterator[None]:
     try:
         partition.settle_size()
         for node in list(partition.nodes.values()):
-            if partition.nodes.get(node.id) is node:
+            if partition.nodes.get(node.id) is node:  # it may have been removed between two steps
                 _node(partition, node)
             yield
         for app in list(partition.applications.values()):
@@ -261,7 +261,10 @@ def _waiting(partition: Partition) -> None:
 
 
 def _failed(partition: Partition) -> Iterator[None]:
-    """Check, a node in each step, that no node has room for what failed, but those changed since (invariant 12)."""
+    """Check, a node in each step, that no node has room for a shape or amounts that failed (invariant 12).
+
+    Nodes that were freed or opened since are left out.
+    """
     parking = partition.parking
     for node in list(partition.nodes.values()):
         yield

@@ -124,7 +124,7 @@ class Descent:
             if not self.parking.enabled:
                 self.parking.wake_tree(self.root)
             self.parking.apply_node_changes()
-            # Reserved asks go first, or newer ones would take the headroom that they wait for.
+            # The order of section 3: reserved asks, replacements of placeholders, ordinary asks.
             if self.parking.reserved_stale and self.parking.reservations:
                 if self.partition.reservations.try_all():
                     made += 1
@@ -137,7 +137,7 @@ class Descent:
             if result == ALLOCATED:
                 made += 1
             elif result == NOTHING:
-                self.parking.release_freed_nodes()
+                self.parking.release_freed_nodes()  # no parked ask that may run now fits one of them
                 if not (self.parking.reserved_stale and self.parking.reservations):
                     break
             elif result < 0:  # an atomic gang was placed: minus the number of its members
@@ -188,7 +188,7 @@ class Descent:
         if (app.state is not RUNNING and not self.partition.lifecycle.may_be_tried(app)) or (
             app.backoff_until > self.parking.now
         ):
-            self.parking.revive_fitting(app)
+            self.parking.revive_fitting(app)  # the freed nodes will have been dropped when it may be tried
             self.parking.sleep(app)
             return NOTHING
         if app.atomic is not None:
