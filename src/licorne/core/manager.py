@@ -23,7 +23,10 @@ else:
 
 @cython.cclass
 class RegisteredManager:
-    """One registered resource manager, until it registers again or stops. `out` holds outputs of no partition."""
+    """One registered resource manager, until it registers again or stops.
+
+    `out`: the outputs to deliver before those that the partitions hold.
+    """
 
     rm_id: str
     configuration: Configuration

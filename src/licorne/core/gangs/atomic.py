@@ -234,7 +234,7 @@ class AtomicGangs:
     def _waits_no_longer(self, app: Application, gang: AtomicGang) -> None:
         """Take a gang off those that wait for nodes, so that nodes do not wake it.
 
-        A gang that holds nodes stays there until `Backfill` gives up the hold when the scheduler is idle.
+        A gang that holds nodes stays there until `Backfill` ends the hold when the scheduler is idle.
         """
         gang.stale = True
         if self.backfill.hold_of(gang) is None:

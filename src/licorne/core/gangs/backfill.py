@@ -219,7 +219,7 @@ class Backfill:
     def due(self, hold: Hold) -> None:
         """End a hold that has lasted too long.
 
-        The timer comes a second time when the gang may hold nodes again; there is nothing to be done then.
+        The timer that is set here only leads to a call of `schedule` when the gang may hold nodes again.
         """
         if self.hold is not hold:
             return

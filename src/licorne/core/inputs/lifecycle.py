@@ -199,7 +199,8 @@ class Lifecycle:
     def passes_state_filter(app: Application) -> bool:
         """Tell whether the stateaware filter lets an application be tried (*Sorting Policies*).
 
-        It lets pass every application that runs, and one more: the one that is Starting, or else the oldest Accepted.
+        It lets pass every application that is neither Accepted nor Starting, and one of those that are: the oldest
+        Starting one, or else the oldest Accepted one.
         """
         if app.state not in (ACCEPTED, STARTING):
             return True
@@ -216,7 +217,7 @@ class Lifecycle:
             self._fire(app, RUN, "")
 
     def allocated(self, app: Application, alloc: Ask) -> None:
-        """Update the state after an allocation: a real one makes the application run, as does the last placeholder."""
+        """Update the state after an allocation: a real one makes it run, or the last of the announced placeholders."""
         if alloc.placeholder:
             self.partition.gangs.placed(app, alloc)
         elif app.state is not RESUMING:  # Resuming ends with the last placeholder, not with a real allocation
