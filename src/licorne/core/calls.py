@@ -153,6 +153,7 @@ class Calls:
 
         Raises:
             NotRegisteredError: the resource manager is not registered.
+            RequestError: an input is no internal message; those before it were taken in.
             NoEffectError: with `strict`, a message ends or changes something that does not exist.
         """
         if rm_id not in self._connections:
