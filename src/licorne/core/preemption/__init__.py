@@ -4,7 +4,7 @@ Allocations are evicted for an ask whose queue is below its guarantee, for an as
 quota was lowered (`docs/quota-change.md`).
 
 guaranteed      preemption for a guarantee: when an ask tries it, and how its result is carried out
-watches         when a leaf queue whose searches failed may search again
+retries         when a leaf queue whose searches failed may search again
 guarantees      what queues are guaranteed, and what they will use: who may preempt, who is protected
 snapshot        all candidates of one moment, kept while nothing but preemption happens
 candidates      allocations that may be evicted, and the bounds by which most of them are ruled out

@@ -23,7 +23,7 @@ from licorne.core.queues.application import in_order
 from .guarantees import PlannedUsage, below_guarantee, user_room
 from .node_search import NodeSearch
 from .required_node import evict
-from .watches import FailedSearch, LeafRetries
+from .retries import FailedSearch, LeafRetries
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from licorne.core.queues.queue import Queue
 
     from .candidates import Candidate, NodeCandidates
-    from .watches import LeafRetry
+    from .retries import LeafRetry
 
 RETRY_NS = 15 * SECOND_NS
 """How long after a search without result an ask may try again."""

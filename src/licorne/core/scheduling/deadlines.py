@@ -15,7 +15,7 @@ from licorne.core.gangs import timeout
 if TYPE_CHECKING:
     from licorne.core.gangs.backfill import Hold
     from licorne.core.partition import Partition
-    from licorne.core.preemption.watches import LeafRetry
+    from licorne.core.preemption.retries import LeafRetry
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
 
