@@ -39,10 +39,10 @@ class Minima:
     count: cython.Py_ssize_t
     discards_excess: cython.bint  # a minimum beyond 16 is dropped; else two are joined
 
-    def __init__(self, lossless: bool) -> None:
+    def __init__(self, discards_excess: bool) -> None:
         self.width = 0
         self.count = 0
-        self.discards_excess = lossless
+        self.discards_excess = discards_excess
         if not cython.compiled:
             self.low = []
 

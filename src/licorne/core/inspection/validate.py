@@ -256,7 +256,7 @@ def _waiting(partition: Partition) -> None:
         _expect(need.waiting > 0 and partition.needs.knows(need), 7, "constraints without a mark of their own")
         _expect(not need.failed.count or need in partition.parking.failed_needs, 7, "failed amounts, not listed")
     active = sum(app.active for app in partition.applications.values())
-    _expect(partition.parking.active_count == active, 7, "restless applications")
+    _expect(partition.parking.active_count == active, 7, "active applications")
     partition.parking.validate(partition.applications.values())
 
 

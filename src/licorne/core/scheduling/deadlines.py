@@ -1,4 +1,4 @@
-"""What is done when a timer is due: one row for each kind of deadline (design: a deadline is an event like any other).
+"""What is done when a timer is due: one row for each kind of deadline.
 
 The code that sets a deadline names its kind and its subject (`Timers.add`), and the table here says which function then
 handles it. The subject may have ended when the deadline comes, so a handler whose rule needs more than that the time
