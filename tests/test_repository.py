@@ -45,7 +45,7 @@ def test_functions_are_short(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_module_says_what_it_is(module: str) -> None:
+def test_module_has_a_docstring(module: str) -> None:
     assert ast.get_docstring(ast.parse((ROOT / module).read_text(encoding="utf-8")))
 
 
@@ -60,11 +60,11 @@ def test_nothing_names_a_path_of_one_machine() -> None:
     assert found == []
 
 
-def test_changelog_tells_of_this_version() -> None:
+def test_changelog_has_this_version() -> None:
     assert f"## {licorne.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_all_that_is_public_is_listed_and_there() -> None:
+def test_all_public_names_are_listed_and_exist() -> None:
     names = getattr(licorne, "__all__", [])
     assert sorted(set(names)) == sorted(names)
     assert [name for name in names if not hasattr(licorne, name)] == []

@@ -56,7 +56,7 @@ def test_a_spread(ratios: list[Value], median: Value, least: Value, greatest: Va
 
 
 @pytest.mark.parametrize("ratios", list(product((1.0, 2.0, "1", "2", "3"), repeat=3)))
-def test_what_is_said_of_bounds_is_true(ratios: tuple[Value, ...]) -> None:
+def test_ratios_of_bounds_are_bounds_of_the_ratio(ratios: tuple[Value, ...]) -> None:
     """Whatever the bounds are in truth, what is no bound stays as it is, and what is one only grows."""
     found = spread([of(each) for each in ratios])
     for more in product((0, 0.5, 10), repeat=3):

@@ -72,7 +72,7 @@ def test_sizes_are_those_of_the_goal_and_targets_hold_for_these_only() -> None:
         assert case.scaled(0.01).size.pods >= case.scaled(0.01).size.applications
 
 
-def test_verdicts_in_words() -> None:
+def test_verdicts_are_shown_in_words() -> None:
     target = Target("rest_p99_ms", 50, at_most=True)
     verdict = Verdict(target=target, measured=61.25, reached=False)
     assert sentence(verdict) == "target at most 50 ms for 99 of 100 requests: missed, 61.2"
@@ -85,7 +85,7 @@ def test_verdicts_in_words() -> None:
             sentence(Verdict(target=one, measured=1, reached=True))
 
 
-def test_what_comes_is_counted() -> None:
+def test_decisions_in_a_response_are_counted() -> None:
     new = [v19.Allocation(allocation_key=f"k{n}" * 50) for n in range(3)]
     gone = [v19.AllocationRelease(allocation_key="k")] * 2
     data = encode(v19.AllocationResponse(new=new, released=gone))

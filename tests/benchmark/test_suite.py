@@ -62,7 +62,7 @@ def test_tables_for_a_terminal_and_plain_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("boundary", FEEDS)
-def test_a_task_says_over_which_boundary(boundary: BoundaryName) -> None:
+def test_a_task_names_its_boundary(boundary: BoundaryName) -> None:
     speed, memory = (perform(Task(what=what, workload="t", boundary=boundary)) for what in ("speed", "memory"))
     assert isinstance(speed, BenchResult)
     assert isinstance(memory, Footprint)
@@ -100,7 +100,7 @@ def test_both_in_turn(tmp_path: Path, allocations: int, capped: bool) -> None:
     assert case.ratios.least.value <= case.ratios.median.value <= case.ratios.greatest.value
 
 
-def test_what_goes_wrong_is_told_in_a_line(tmp_path: Path) -> None:
+def test_a_failure_is_reported_in_a_line(tmp_path: Path) -> None:
     assert bench("run", "zz", status=1).stderr.startswith("bench: zz: neither a case nor a group")
     driver = tmp_path / "driver"
     driver.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no room')\n", encoding="utf-8")
@@ -138,7 +138,7 @@ def test_a_verdict_in_words(target: Target, measured: float, bound: bool, expect
     assert sentence(verdict) == expected
 
 
-def test_a_busy_machine_is_told(tmp_path: Path) -> None:
+def test_a_busy_machine_is_reported(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     bench("run", "t", "--repeat", 1, "--no-memory", "--out", out)
     report = msgspec.json.decode(out.read_bytes(), type=Report)

@@ -46,7 +46,7 @@ def test_twice_the_same_rates_have_a_ratio_that_is_exact(rates: list[float], fac
     assert found.high >= found.ratio * (1 - 1e-9)
 
 
-def test_the_interval_holds_the_true_ratio_about_as_often_as_it_says() -> None:
+def test_the_interval_contains_the_true_ratio_as_often_as_it_claims() -> None:
     """Rates drift together within a turn, as on a machine whose speed changes."""
     draw = random.Random(7)
     held = 0
@@ -111,7 +111,7 @@ def test_there_are_more_turns_while_the_interval_is_wide(rates: list[float], exp
 
 
 @pytest.mark.skipif(not compiled, reason="two states are compared compiled")
-def test_from_end_to_end(tmp_path: Path) -> None:
+def test_two_states_are_compared_from_end_to_end(tmp_path: Path) -> None:
     out = tmp_path / "turns.json"
     command = [sys.executable, "-m", "bench", "turns", ".", ".", "t", "--least", "2", "--most", "2", "--bound", "0.1"]
     done = subprocess.run([*command, "--out", out], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -124,7 +124,7 @@ def test_from_end_to_end(tmp_path: Path) -> None:
     assert "the two decide differently" not in done.stdout
 
 
-def test_what_is_slower_or_doubtful_is_named() -> None:
+def test_slower_and_doubtful_cases_are_named() -> None:
     turn = Turn(old=Run(rate=100, digest="d", other_cores=0.5), new=Run(rate=50, digest="e"))
     case = Compared(case="t", figure="per_s", turns=[turn], interval=Interval(ratio=0.5, low=0.4, high=0.6))
     text = io.StringIO()
@@ -139,7 +139,7 @@ def test_what_is_slower_or_doubtful_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["no-such-commit", "--help", "tests"])
-def test_what_is_no_state_is_refused(name: str) -> None:
+def test_a_name_of_neither_a_commit_nor_a_folder_is_refused(name: str) -> None:
     with pytest.raises(BenchError, match=f"{name}: neither a commit of this repository nor a folder"):
         state_of(name, print)
 
@@ -151,7 +151,7 @@ def test_a_folder_whose_code_would_not_be_measured_is_refused(tmp_path: Path) ->
         state_of(str(tmp_path), print)
 
 
-def test_an_older_state_is_asked_in_its_own_words(tmp_path: Path) -> None:
+def test_an_older_state_is_measured_with_its_own_boundary_names(tmp_path: Path) -> None:
     case = next(case for case in CASES.values() if case.boundary == "first-bytes")
     task = task_of(case, "speed")
     assert in_words_of(ROOT, task) == task

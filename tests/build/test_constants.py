@@ -103,7 +103,7 @@ def test_the_core_has_no_copy_of_its_bounds() -> None:
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_c_is_told_what_they_are(name: str) -> None:
+def test_constants_are_defined_for_c(name: str) -> None:
     module = importlib.import_module(name)
     lines = pxd.constants(name, tree_of(SHARED[name])).splitlines()
     macros = [line.split(" ", 2) for line in map(str.strip, lines) if line.startswith("#define")]
@@ -127,13 +127,13 @@ def test_c_is_told_what_they_are(name: str) -> None:
         ("A: cython.ulonglong = -1", "line 1: `A`: -1 is no unsigned long long"),
     ],
 )
-def test_what_is_no_number_of_c_is_refused(text: str, fault: str) -> None:
+def test_a_value_that_is_no_number_in_c_is_refused(text: str, fault: str) -> None:
     with pytest.raises(pxd.DeclarationError) as raised:
         pxd.constants("some", ast.parse(text))
     assert str(raised.value) == fault
 
 
-def test_one_may_follow_from_another() -> None:
+def test_a_constant_may_be_computed_from_another() -> None:
     text = pxd.constants("some.where", ast.parse("A: cython.int = 3\nB: cython.longlong = A << 40 | 1"))
     assert text.splitlines()[1:] == [
         "cdef extern from *:",

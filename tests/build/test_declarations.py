@@ -160,7 +160,7 @@ def test_weak_references_are_declared(tmp_path: Path) -> None:
     assert "    cdef object __weakref__\n" in path.with_suffix(".pxd").read_text(encoding="utf-8")
 
 
-def test_what_is_right_already_is_not_written_again(modules: dict[str, Path], tmp_path: Path) -> None:
+def test_correct_declarations_are_not_written_again(modules: dict[str, Path], tmp_path: Path) -> None:
     assert len(pxd.generate(modules, [tmp_path])) == len(modules)
     assert pxd.generate(modules, [tmp_path]) == []
 
@@ -173,7 +173,7 @@ def test_what_is_right_already_is_not_written_again(modules: dict[str, Path], tm
         ("@cython.cfunc\n    def f(self, x: int = 3) -> int: ...", "line 6: `f`: a C function has plain arguments"),
     ],
 )
-def test_what_cannot_be_declared_is_refused_with_its_place(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_type_that_cannot_be_declared_is_refused_with_its_line(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "odd.py"
     path.write_text(f'"""Odd."""\nimport cython\n@cython.cclass\nclass Odd:\n    {text}\n', encoding="utf-8")
     with pytest.raises(pxd.DeclarationError) as refusal:

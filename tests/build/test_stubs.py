@@ -162,13 +162,13 @@ def test_a_module() -> None:
         ),
     ],
 )
-def test_what_has_no_place_in_a_stub_is_refused(text: str, fault: str) -> None:
+def test_code_that_has_no_form_in_a_stub_is_refused(text: str, fault: str) -> None:
     with pytest.raises(pyi.StubError) as raised:
         stub(text)
     assert str(raised.value) == fault
 
 
-def test_types_mean_the_same_to_users_and_to_the_own_checker() -> None:
+def test_types_mean_the_same_to_users_and_to_the_projects_checker() -> None:
     tree = ast.parse((ROOT / "typings" / "cython.pyi").read_text(encoding="utf-8"))
     own = {
         node.target.id: ast.unparse(node.value).removeprefix("builtins.")

@@ -31,7 +31,7 @@ def test_each_command_explains_itself(licorne: Command, command: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("version",)])
-def test_the_version_says_whether_it_is_compiled(licorne: Command, arguments: tuple[str, ...]) -> None:
+def test_the_version_shows_whether_it_is_compiled(licorne: Command, arguments: tuple[str, ...]) -> None:
     outcome = licorne(*arguments)
     assert outcome.status == 0
     assert outcome.out.startswith(f"licorne {__version__} (")
@@ -68,7 +68,9 @@ def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -
         (("place", "--config", "{}/none", "--user", "u"), "none: no such file"),
     ],
 )
-def test_an_error_says_what_to_do(licorne: Command, tmp_path: Path, arguments: tuple[str, ...], complaint: str) -> None:
+def test_an_error_names_the_remedy(
+    licorne: Command, tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\x00")
     (tmp_path / "good").write_text('{"t":"meta"}\n')
     (tmp_path / "script").write_text('{"t":"meta","version":2}\n')
@@ -89,7 +91,7 @@ def test_help_does_not_wait_for_the_scheduler() -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_a_reader_that_has_had_enough_is_no_error() -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
     command = f"'{sys.executable}' -m licorne.cli generate a | head -c 10"
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert result.stderr == ""

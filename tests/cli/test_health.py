@@ -19,7 +19,7 @@ def asked(*arguments: str) -> int:
     return licorne.cli.run(["health", *arguments])
 
 
-def test_it_serves(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_serving_scheduler_has_status_0(capsys: pytest.CaptureFixture[str]) -> None:
     async def story() -> None:
         async with service() as made:
             assert await asyncio.to_thread(asked, made.addresses[0]) == 0
@@ -28,7 +28,7 @@ def test_it_serves(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "serving\n"
 
 
-def test_with_a_token_none_is_needed() -> None:
+def test_with_a_token_the_health_check_needs_none() -> None:
     async def story() -> None:
         async with service(security=Security(token="secret")) as made:  # noqa: S106
             assert await asyncio.to_thread(asked, made.addresses[0]) == 0
@@ -36,7 +36,7 @@ def test_with_a_token_none_is_needed() -> None:
     asyncio.run(story())
 
 
-def test_nobody_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_service_the_status_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     address = f"unix:{tmp_path / 'nobody'}"
     assert asked(address, "--timeout", "10") == 1
     assert capsys.readouterr().err.startswith(f"licorne: {address}: unavailable: ")

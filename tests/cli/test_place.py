@@ -60,7 +60,9 @@ def config(tmp_path: Path) -> Path:
         (("--user", "bob", "--partition", "gpu", "--queue", "root.default"), None),
     ],
 )
-def test_the_queue_or_none(licorne: Command, config: Path, arguments: tuple[str, ...], queue: str | None) -> None:
+def test_the_chosen_queue_or_none_is_shown(
+    licorne: Command, config: Path, arguments: tuple[str, ...], queue: str | None
+) -> None:
     outcome = licorne("place", "--config", config, *arguments)
     assert outcome.status == (0 if queue is not None else 1)
     first = outcome.out.splitlines()[0]
@@ -70,7 +72,7 @@ def test_the_queue_or_none(licorne: Command, config: Path, arguments: tuple[str,
     assert (answer["reason"] == "") == (queue is not None)
 
 
-def test_each_rule_says_what_it_thinks(licorne: Command, config: Path) -> None:
+def test_each_rule_shows_its_answer(licorne: Command, config: Path) -> None:
     outcome = licorne("place", "--config", config, "--user", "ada", "--queue", "root.batch")
     rules = [line.split(":")[0].strip() for line in outcome.out.splitlines()[1:]]
     assert rules == ["1. tag", "2. provided", "3. fixed", "4. recovery"]

@@ -117,7 +117,7 @@ def test_a_misspelt_setting_is_refused(licorne: Command, small: Path) -> None:
         assert licorne("simulate", small, "--setting", known).status == 0
 
 
-def test_what_is_refused_stands_in_the_tables_with_its_line(
+def test_refused_items_stand_in_the_tables_with_their_lines(
     licorne: Command, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(small.parent)  # a long path would be folded
@@ -130,7 +130,7 @@ def test_what_is_refused_stands_in_the_tables_with_its_line(
         assert words in outcome.out
 
 
-def test_more_asks_than_are_meant_are_refused_unless_they_are_wanted(licorne: Command, small: Path) -> None:
+def test_more_asks_than_the_limit_are_refused_unless_allowed(licorne: Command, small: Path) -> None:
     small.write_text(WORKLOAD + '{"t":"ask","key":"k3","app":"app","res":{"vcore":1},"max":1000000000}\n')
     outcome = licorne("simulate", small)
     text = "max: with it there are 1,000,000,002 asks, and no more than 2,000,000 are simulated; --max-asks allows more"
@@ -195,7 +195,7 @@ def test_evictions_have_a_table_and_options(licorne: Command, tmp_path: Path) ->
     assert (row["pods"], row["lost_pod_s"], row["lost"]) == (1, 50.0, {"vcore": 75_000.0})
 
 
-def test_what_did_not_happen_has_no_table(licorne: Command, small: Path) -> None:
+def test_tables_without_content_are_left_out(licorne: Command, small: Path) -> None:
     shown = licorne("simulate", small).out
     assert "evictions" not in shown
     assert "gangs" not in shown

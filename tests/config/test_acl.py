@@ -38,7 +38,7 @@ from licorne.config.acl import ACL, ACLError
         (",,alice,,", "alice", [], True),
     ],
 )
-def test_who_is_allowed(text: str, user: str, groups: list[str], allowed: bool) -> None:
+def test_an_access_list_allows_its_users_and_groups(text: str, user: str, groups: list[str], allowed: bool) -> None:
     assert ACL.parse(text).allows(user, groups) is allowed
 
 
@@ -48,7 +48,7 @@ def test_more_than_two_parts(text: str) -> None:
         ACL.parse(text)
 
 
-def test_dropped_names_are_told() -> None:
+def test_dropped_names_are_reported() -> None:
     assert ACL.parse("alice,9bob dev,x.y").dropped == ("9bob", "x.y")
     assert ACL.parse("alice,bob dev").dropped == ()
 
@@ -57,7 +57,7 @@ def test_dropped_names_are_told() -> None:
     st.lists(st.from_regex(r"[_a-z][a-z0-9_.@-]*\$?", fullmatch=True)),
     st.lists(st.from_regex(r"[_a-z][a-z0-9_-]*", fullmatch=True)),
 )
-def test_everybody_who_is_listed_is_allowed(users: list[str], groups: list[str]) -> None:
+def test_every_listed_user_and_group_is_allowed(users: list[str], groups: list[str]) -> None:
     acl = ACL.parse(",".join(users) + " " + ",".join(groups))
     assert all(acl.allows(user, []) for user in users)
     assert all(acl.allows("!", [group]) for group in groups)

@@ -36,7 +36,7 @@ partitions:
 """
 
 
-def test_all_faults_at_once_with_their_places() -> None:
+def test_all_faults_are_reported_at_once_with_their_positions() -> None:
     found = [(fault.line, fault.column, fault.path, fault.value, fault.rule) for fault in check(MANY_FAULTS).faults]
     batch, other = "partitions[0].queues[0].queues[0]", "partitions[0].queues[0].queues[1]"
     assert found == [
@@ -64,7 +64,7 @@ def test_the_error_reads_like_a_compiler_s() -> None:
     )
 
 
-def test_what_is_broken_is_not_also_called_missing() -> None:
+def test_a_broken_element_is_not_also_reported_missing() -> None:
     text = """\
 partitions:
   - queues:
@@ -88,7 +88,7 @@ partitions:
     ]
 
 
-def test_a_long_value_is_cut_and_a_flood_of_faults_ends() -> None:
+def test_a_long_value_is_cut_and_the_number_of_faults_is_bounded() -> None:
     fault = check(f"partitions: [{{queues: [{{name: {'a' * 500}}}]}}]").faults[0]
     assert len(fault.value) < 100
     queues = ", ".join(f"{{name: a.{number}}}" for number in range(MAX_PROBLEMS + 50))

@@ -26,7 +26,7 @@ def a_cluster() -> Bench:
     return bench
 
 
-def test_what_failed_with_constraints_is_forgotten_with_the_last_ask_that_has_them() -> None:
+def test_failed_amounts_of_a_need_are_forgotten_with_its_last_ask() -> None:
     bench = a_cluster()
     failed = bench.partition.parking.failed_needs
     bench.ask("x", "one", tags=constrained(zone="z"), vcore=1)
@@ -42,7 +42,7 @@ def test_what_failed_with_constraints_is_forgotten_with_the_last_ask_that_has_th
     assert not failed
 
 
-def test_a_node_with_room_takes_what_fits_there_off_the_list() -> None:
+def test_failed_amounts_that_fit_a_new_node_are_forgotten() -> None:
     bench = a_cluster()
     bench.ask("x", "large", vcore=11)
     bench.run()
@@ -52,7 +52,7 @@ def test_a_node_with_room_takes_what_fits_there_off_the_list() -> None:
     assert not bench.partition.parking.failed_needs
 
 
-def test_constraints_beyond_those_with_a_mark_are_forgotten_too() -> None:
+def test_constraints_without_a_bit_of_their_own_are_forgotten_too() -> None:
     """As many wait as there are marks, and more; when they have gone, no more are known than wait."""
     bench = a_cluster()
     known = bench.partition.needs._needs
@@ -69,7 +69,7 @@ def test_constraints_beyond_those_with_a_mark_are_forgotten_too() -> None:
     bench.api.validate()
 
 
-def test_texts_of_constraints_are_remembered_up_to_so_many_characters() -> None:
+def test_remembered_texts_of_constraints_are_bounded_in_characters() -> None:
     bench = a_cluster()
     needs = bench.partition.needs
     for n in range(40):

@@ -75,7 +75,7 @@ def test_nodes_that_are_refused(fields: dict[str, object], reason: str) -> None:
 
 
 @pytest.mark.parametrize("action", [a for a in NodeAction if a not in (NodeAction.CREATE, NodeAction.CREATE_DRAIN)])
-def test_what_cannot_be_done_with_a_node_is_ignored_in_1_9(action: NodeAction) -> None:
+def test_an_impossible_action_on_a_node_is_ignored_in_1_9(action: NodeAction) -> None:
     b = bench(10)
     assert b.node("n9", action, vcore=1) == []
     assert b.send(NodeUpdate(node_id="n1", action=action, partition="p")) == []
@@ -95,7 +95,7 @@ STRICT = [
 
 
 @pytest.mark.parametrize(("node", "action", "capacity", "reason"), STRICT)
-def test_what_cannot_be_done_with_a_node_is_an_error_in_the_first_interface(
+def test_an_impossible_action_on_a_node_is_an_error_in_the_first_interface(
     node: str, action: NodeAction, capacity: dict[str, int], reason: str
 ) -> None:
     b = bench(10, first_interface=True)

@@ -214,7 +214,7 @@ def test_asks_wait_for_resources_also_where_there_are_no_nodes() -> None:
         (Judge(lambda _args: None), None, [2500]),
     ],
 )
-def test_allocations_are_told_a_thousand_at_a_time(rm: Listener, limit: int | None, told: list[int]) -> None:
+def test_allocations_are_reported_a_thousand_at_a_time(rm: Listener, limit: int | None, told: list[int]) -> None:
     api = v19_api(rm)
     node(api, vcore=2500)
     apps(api, "x")
@@ -227,7 +227,7 @@ def test_allocations_are_told_a_thousand_at_a_time(rm: Listener, limit: int | No
     assert [len(said.new) for kind, said in rm.take() if kind == "allocation"] == told
 
 
-def test_without_a_callback_nobody_is_told() -> None:
+def test_without_a_callback_decisions_are_made_all_the_same() -> None:
     api = v19_api(None)
     node(api)
     apps(api, "x")

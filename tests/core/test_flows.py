@@ -75,7 +75,7 @@ def test_releases_to_an_unknown_partition_are_ignored() -> None:
 # -- removal of an application: 7.1 ------------------------------------------------------------------------------
 
 
-def test_a_removed_application_is_gone_at_once_with_all_it_has() -> None:
+def test_a_removed_application_goes_at_once_with_its_asks_and_allocations() -> None:
     b = bench(10)
     b.ask("x", "k1", vcore=6)
     b.run()
@@ -86,7 +86,7 @@ def test_a_removed_application_is_gone_at_once_with_all_it_has() -> None:
     assert b.remove("x") == []
 
 
-def test_a_removed_application_without_allocations_says_nothing() -> None:
+def test_a_removed_application_without_allocations_causes_no_message() -> None:
     b = bench(10)
     b.ask("x", "k1", vcore=11)
     assert b.remove("x") == []
@@ -253,7 +253,7 @@ def test_uuids_are_made_from_the_stream_of_decisions() -> None:
     assert len(repeated().uuids()) == 3
 
 
-def test_a_known_key_says_anew_how_many_are_still_wanted() -> None:
+def test_a_known_key_sets_how_many_repetitions_are_still_wanted() -> None:
     b = repeated()
     b.ask("x", "k", times=3, vcore=1)
     assert b.pending() == {"vcore": 3}
@@ -304,7 +304,7 @@ def test_an_ask_that_only_lacks_a_node_is_reported_once() -> None:
     assert b.hear(after=5) == []
 
 
-def test_quotas_are_shared_by_those_that_wait() -> None:
+def test_quotas_are_shared_by_asks_that_wait() -> None:
     text = config("a resources: {max: {vcore: 30m}}", root=f"limits: [{limit('u', vcore=25)}]")
     b = bench(10, text=text, settings=INSPECT)
     for i in range(4):
@@ -320,7 +320,7 @@ def test_an_ask_above_its_quota_is_not_reported() -> None:
     assert b.hear(after=1) == []
 
 
-def test_what_backoff_left_out_was_not_attempted() -> None:
+def test_asks_left_out_by_backoff_were_not_attempted() -> None:
     text = config("a properties: {application.unschedasks.backoff: '1'}")
     b = bench(10, 10, text=text, settings={**INSPECT, "reservation.enabled": "false"})
     for node in ("n1", "n2"):

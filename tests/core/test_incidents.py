@@ -77,7 +77,7 @@ def test_a_method_may_be_set_on_the_object_later() -> None:
     assert len(taken) == 1
 
 
-def test_who_overrides_all_hears_all_and_the_handler_nothing() -> None:
+def test_a_callback_with_all_methods_receives_all_and_the_handler_nothing() -> None:
     api, heard = scheduler(Listener())
     refuse_one_of_each(api)
     ask(api, "k")
@@ -109,7 +109,7 @@ def test_the_first_interface_has_one_method_for_all() -> None:
     ]  # fmt: skip
 
 
-def test_releases_on_the_wire_that_mean_nothing_are_told() -> None:
+def test_meaningless_releases_on_the_wire_are_reported() -> None:
     heard: list[Incident] = []
     api = SchedulerAPI(on_incident=heard.append)
     api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"))
@@ -120,7 +120,7 @@ def test_releases_on_the_wire_that_mean_nothing_are_told() -> None:
     assert "must name an application, or what is to be released" in said.text
 
 
-def test_a_host_that_looks_at_requests_itself_is_not_told_again() -> None:
+def test_a_host_that_translates_requests_itself_receives_no_incident() -> None:
     heard: list[Incident] = []
     api = SchedulerAPI(on_incident=heard.append)
     api.register_resource_manager(first.RegisterResourceManagerRequest(rm_id="rm"))
@@ -131,7 +131,7 @@ def test_a_host_that_looks_at_requests_itself_is_not_told_again() -> None:
     assert heard == []
 
 
-def test_an_unknown_policy_group_of_1_9_is_told() -> None:
+def test_an_unknown_policy_group_of_1_9_is_reported() -> None:
     api, heard = scheduler(None, policy_groups={"queues": (config("b"), {})})
     api.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="other", policy_group="queus"))
     assert [(one.kind, one.rm_id, one.text) for one in heard] == [
@@ -171,7 +171,7 @@ class UnspeakableError(Exception):
         raise RuntimeError("no words")
 
 
-def test_an_error_that_cannot_be_told_changes_nothing() -> None:
+def test_an_error_without_a_text_changes_nothing() -> None:
     class Manager(Listener):
         def update_node(self, response: v19.NodeResponse) -> None:
             raise UnspeakableError
@@ -208,7 +208,7 @@ def test_at_most_a_hundred_errors_are_kept() -> None:
 # -- the default ------------------------------------------------------------------------------------------------
 
 
-def test_else_they_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_handler_incidents_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     api = v19_api(Typo())
     with caplog.at_level(logging.WARNING, logger="licorne"):
         node(api)

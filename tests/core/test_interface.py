@@ -228,7 +228,7 @@ def test_a_qualified_name_is_the_same_partition() -> None:
     assert b.queues() == ["root", "root.a", "root.b"]
 
 
-def test_a_wider_quota_wakes_those_who_wait() -> None:
+def test_a_raised_quota_wakes_asks_that_wait() -> None:
     b = Bench(config("a resources: {max: {vcore: 5m}}"))
     b.node("n1", vcore=10)
     b.app("x")

@@ -139,7 +139,7 @@ def test_the_first_interface_is_looked_at_as_well() -> None:
         api.update(v19.NodeRequest(rm_id="rm"))  # type: ignore[arg-type]
 
 
-def test_what_only_means_nothing_is_refused_as_ever() -> None:
+def test_a_meaningless_value_of_the_right_type_is_refused_in_an_answer() -> None:
     """Of the right type, so that a peer could send it: an answer, and no exception."""
     rm = Listener()
     api = v19_api(rm)
@@ -245,7 +245,7 @@ def test_settings_that_the_original_knows_are_taken() -> None:
     assert SchedulerAPI(settings=texts).settings == texts
 
 
-def test_a_host_may_pass_over_what_neither_knows() -> None:
+def test_a_host_may_skip_unknown_settings() -> None:
     """As `licorne serve`: a resource manager may be newer than the scheduler."""
     heard: list[Any] = []
     api = SchedulerAPI(other_settings=True, on_incident=heard.append)
@@ -354,7 +354,7 @@ def test_the_table_has_all_calls() -> None:
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_nothing_that_is_handed_in_reaches_the_inside(name: str) -> None:
+def test_no_object_of_the_caller_is_kept_inside(name: str) -> None:
     """Junk in each argument of each call: an error that tells of it, or no effect; never one from within."""
     good: dict[str, Any] = {"rm_id": "rm", "text": config("a"), "request": v19.NodeRequest(rm_id="rm")}
     for wrong in ARGUMENTS[name]:

@@ -38,7 +38,7 @@ def names(b: Bench) -> int:
     return len(b.partition.types.names)
 
 
-def test_an_application_takes_so_many_numbers_and_no_more() -> None:
+def test_numbers_of_types_are_bounded_per_application() -> None:
     b = bench()
     before = names(b)
     invent(b, "x", OWN_MAX + 20)
@@ -50,7 +50,7 @@ def test_an_application_takes_so_many_numbers_and_no_more() -> None:
     assert b.pending("root.b") == {"gpu": 2, "vcore": 1}, "others have numbers still"
 
 
-def test_asks_together_take_so_many_numbers_and_keep_no_node_away() -> None:
+def test_numbers_of_types_of_all_asks_are_bounded_and_leave_some_for_nodes() -> None:
     b = bench()
     before = names(b)
     for i in range(8):
@@ -127,7 +127,7 @@ def test_a_type_that_nodes_had_is_not_kept_by_asks(monkeypatch: pytest.MonkeyPat
     assert b.run() == f"k{ROOM - 4}@n2"
 
 
-def test_what_counts_nowhere_counts_when_a_node_brings_the_type() -> None:
+def test_uncounted_amounts_count_when_a_node_brings_their_type() -> None:
     """Amounts of other schedulers, of an allocation that was there before, and a quota in a tag."""
     tags = {"namespace.resourcequota": '{"resources": {"gpu": {"value": 3}, "vcore": {"value": 1000}}}'}
     b = Bench(config("a", more="placementrules: [{name: provided, create: true}]"))
@@ -221,7 +221,7 @@ STEP = st.one_of(
 
 
 @given(st.lists(STEP, max_size=30))
-def test_numbers_are_right_whatever_comes_and_goes(steps: list[tuple[str, int, dict[str, int]]]) -> None:
+def test_numbers_are_right_after_any_history(steps: list[tuple[str, int, dict[str, int]]]) -> None:
     """`validate`, after each step: every vector is its map's, and what is free reads 0."""
     b = bench("a", "b")
     b.partition.numbering._room = 8  # sweep early and often

@@ -21,7 +21,7 @@ def with_an_ask(api: SchedulerAPI, rm_id: str) -> None:
     api.update_allocation(v19.AllocationRequest(rm_id=rm_id, allocations=[ask]))
 
 
-def test_nothing_is_decided_for_it_and_others_are_served() -> None:
+def test_nothing_is_decided_for_a_paused_resource_manager_only() -> None:
     api = SchedulerAPI()
     with_an_ask(api, "a")
     with_an_ask(api, "b")

@@ -28,7 +28,7 @@ def made(judge: Judge) -> list[str]:
     return [f"{a.allocation_key}@{a.node_id}" for kind, r in judge.take() if kind == "allocation" for a in r.new]
 
 
-def test_predicates_are_asked_last_of_nodes_with_room_in_order_until_one_will_do() -> None:
+def test_predicates_are_asked_last_of_nodes_with_room_until_one_allows_it() -> None:
     api, judge = judged(lambda args: "no" if args.node_id == "n2" else None, 1, 10, 10)
     tags = {"licorne/node-constraints": '{"nodeAffinity": [[{"key": "x", "operator": "DoesNotExist", "values": []}]]}'}
     ask(api, "k", vcore=2, allocation_tags=tags)
@@ -52,7 +52,7 @@ def test_a_refused_ask_is_asked_about_again_at_the_next_call(answer: Callable[[A
     api.validate()
 
 
-def test_what_a_predicate_raises_is_kept_and_counts_as_no() -> None:
+def test_an_error_of_a_predicate_is_kept_and_counts_as_no() -> None:
     api, judge = judged(raises, 10, 10)
     ask(api, "k")
     assert api.schedule() == 0

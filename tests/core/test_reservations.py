@@ -65,7 +65,7 @@ CANDIDATES = [
 
 
 @pytest.mark.parametrize(("nodes", "wanted", "chosen"), CANDIDATES)
-def test_which_node_is_reserved(nodes: list[tuple[int, int]], wanted: int, chosen: str) -> None:
+def test_the_reserved_node_is_chosen_by_its_free_amount(nodes: list[tuple[int, int]], wanted: int, chosen: str) -> None:
     b = bench(*nodes)
     b.ask("x", "k", vcore=wanted, age_s=10)
     if sum(size - used for size, used in nodes) < wanted:
@@ -150,7 +150,7 @@ def test_a_reserved_ask_needs_headroom_like_any_other() -> None:
     assert b.run() == "k@n1"
 
 
-def test_a_draining_node_takes_nobody_until_it_is_schedulable_again() -> None:
+def test_a_draining_node_takes_no_ask_until_it_is_schedulable_again() -> None:
     b = bench((10, 5), (10, 5))
     b.ask("x", "k", vcore=6, age_s=10)
     b.run()
@@ -187,7 +187,7 @@ def test_after_120_minutes_a_node_that_is_the_only_one_is_open_again() -> None:
 
 
 @pytest.mark.parametrize("how", ["ask", "application", "node", "reload"])
-def test_what_ends_a_reservation(how: str) -> None:
+def test_events_that_end_a_reservation(how: str) -> None:
     b = bench((10, 5), (10, 5))
     b.app("y")
     b.ask("y", "k", vcore=6, age_s=10)
@@ -245,7 +245,7 @@ def test_a_required_node_displaces_ordinary_reservations() -> None:
     assert b.reserved() == "big@n1"  # and may come back when the daemon has its place
 
 
-def test_one_larger_than_its_node_waits_and_holds_up_nobody() -> None:
+def test_an_ask_larger_than_its_required_node_waits_and_delays_no_other() -> None:
     b = bench((10, 0), (10, 0))
     b.ask("x", "huge", required="n1", priority=9, vcore=11)
     b.ask("x", "small", vcore=1)
@@ -278,7 +278,7 @@ VICTIMS = [
 
 
 @pytest.mark.parametrize(("allocations", "victims"), VICTIMS)
-def test_who_makes_room_on_a_required_node(allocations: list[tuple[int, int, bool, bool]], victims: str) -> None:
+def test_victims_on_a_required_node(allocations: list[tuple[int, int, bool, bool]], victims: str) -> None:
     b = Bench(config("a"))
     b.node("n1", vcore=10)
     b.node("n2", NodeAction.CREATE_DRAIN, vcore=10)
@@ -295,7 +295,7 @@ def test_who_makes_room_on_a_required_node(allocations: list[tuple[int, int, boo
     assert b.run() == ("daemon@n1" if victims else "")
 
 
-def test_what_is_free_counts_before_anybody_is_evicted() -> None:
+def test_free_room_counts_before_allocations_are_evicted() -> None:
     b = bench((10, 8))
     b.node("n2", NodeAction.CREATE_DRAIN, vcore=10)
     b.ask("x", "one", node="n1", vcore=1)

@@ -205,7 +205,7 @@ def test_fair_usage_is_a_share_of_the_leafs_guaranteed_and_leaves_placeholders_o
 # -- max applications (section 10) -----------------------------------------------------------------------
 
 
-def test_max_applications_of_an_ancestor_and_who_comes_next() -> None:
+def test_max_applications_of_an_ancestor_and_the_next_application() -> None:
     b = bench(config(parent("p maxapplications: 2", "a maxapplications: 2", "b maxapplications: 2")), 100)
     for app, path in (("x1", "a"), ("x2", "b"), ("x3", "a"), ("x4", "b")):
         b.app(app, f"root.p.{path}")
@@ -221,7 +221,7 @@ def test_max_applications_of_an_ancestor_and_who_comes_next() -> None:
 # -- users and groups (section 11) -----------------------------------------------------------------------
 
 
-def test_limits_of_users_and_groups_hold_together() -> None:
+def test_limits_of_users_and_groups_apply_together() -> None:
     limits = f"limits: [{limit('alice', vcore=3)}, {limit(groups='dev', vcore=4)}]"
     b = bench(config("a", root=limits), 100)
     for app, user in (("x1", "alice"), ("x2", "bob"), ("x3", "carol")):

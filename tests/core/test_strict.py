@@ -62,7 +62,7 @@ NO_EFFECT: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("method", "request_", "text"), NO_EFFECT, ids=[text for _, _, text in NO_EFFECT])
-def test_what_changes_nothing_raises(method: str, request_: Any, text: str) -> None:
+def test_a_request_that_changes_nothing_raises(method: str, request_: Any, text: str) -> None:
     api, listener = scheduler()
     before = api.state_dump()
     with pytest.raises(NoEffectError) as error:
@@ -88,7 +88,7 @@ EFFECT: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("method", "request_"), EFFECT)
-def test_what_is_there_or_begins_in_the_request_is_taken(method: str, request_: Any) -> None:
+def test_items_that_exist_or_begin_in_the_request_are_accepted(method: str, request_: Any) -> None:
     api, _ = scheduler()
     getattr(api, method)(request_)
     api.validate()

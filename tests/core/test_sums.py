@@ -75,7 +75,7 @@ IMPOSSIBLE: list[tuple[str, list[dict[str, int]]]] = [
 
 
 @pytest.mark.parametrize("amounts", [amounts for _, amounts in IMPOSSIBLE], ids=[name for name, _ in IMPOSSIBLE])
-def test_an_ask_that_can_never_run_keeps_nobody_from_asking(amounts: list[dict[str, int]]) -> None:
+def test_an_ask_that_can_never_run_keeps_no_other_from_asking(amounts: list[dict[str, int]]) -> None:
     b = bench()
     for i, resource in enumerate(amounts):
         assert not [line for line in b.ask("x", f"huge{i}", resource=resource) if "rejected" in line]
@@ -128,7 +128,7 @@ def test_nodes_that_are_too_large_together() -> None:
     assert b.partition.tree.root.max_resource() == {"vcore": 1000}
 
 
-def test_a_sum_that_forgets_what_lies_beyond_is_found() -> None:
+def test_a_sum_that_forgets_the_amount_beyond_its_bound_is_found() -> None:
     b = bench()
     b.ask("x", "h1", vcore=HUGE)
     b.ask("x", "h2", vcore=HUGE)

@@ -100,7 +100,7 @@ def test_the_turn_is_that_of_the_first_of_all_that_sorting_makes(
                 running[expected[1]] = expected[0], waiting[expected[0]].pop(expected[1])
 
 
-def test_a_queue_that_leaves_a_tie_changes_the_order_of_those_between_which_it_stood() -> None:
+def test_a_queue_that_leaves_a_tie_changes_the_order_of_its_neighbours() -> None:
     """`c` wants more than `a` and came after it only because of `b`, with which it does not compare."""
     b = Bench(config("a", "b", "c"), settings={"reservation.enabled": "false"})
     b.node("n", cpu=20, disk=20)

@@ -24,7 +24,7 @@ MAX, GUARANTEED, MAX_APPS = "namespace.resourcequota", "namespace.resourceguaran
 # -- building ----------------------------------------------------------------------------------------------
 
 
-def test_a_tree_is_what_the_configuration_says() -> None:
+def test_a_tree_follows_its_configuration() -> None:
     tree = Tree(
         root(
             queue("b", queue("x-y"), queue("x"), max={"vcore": 5}, max_applications=7),
@@ -257,7 +257,7 @@ def test_a_guarantee_from_tags_changes_the_fair_order() -> None:
     assert bench.order(leaf.path) == ["y", "x"]
 
 
-def test_the_cleaner_removes_what_is_empty_children_first() -> None:
+def test_the_cleaner_removes_empty_queues_children_first() -> None:
     bench = Bench(root(queue("p", queue("a")), queue("q"), queue("r", parent=True)))
     bench.tree.create_dynamic("root.r.x.y")
     bench.app("busy", bench.tree.create_dynamic("root.r.x.z").path)

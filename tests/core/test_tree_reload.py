@@ -18,7 +18,7 @@ from licorne.core.queues.tree import Tree
 # -- reload ------------------------------------------------------------------------------------------------
 
 
-def test_a_reload_forgets_what_is_no_longer_said() -> None:
+def test_a_reload_forgets_settings_that_are_no_longer_given() -> None:
     """16.1 and docs/spec/config.md, section 13."""
     template = TemplateConfig(max_applications=3)
     before = root(
@@ -37,7 +37,7 @@ def test_a_reload_forgets_what_is_no_longer_said() -> None:
     assert tree.root.max_apps == 8
 
 
-def test_what_is_no_longer_configured_drains_and_comes_back() -> None:
+def test_a_queue_that_is_no_longer_configured_drains_and_comes_back() -> None:
     full = root(queue("p", queue("a"), queue("b")), queue("c"))
     tree = Tree(full, Types())
     dynamic = tree.create_dynamic("root.c2.x")

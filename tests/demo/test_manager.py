@@ -116,7 +116,7 @@ def test_a_minute_shows_everything() -> None:
 
 
 @pytest.mark.parametrize("seed", [2, pytest.param(3, marks=pytest.mark.long)])
-def test_what_is_over_is_forgotten(seed: int) -> None:
+def test_ended_jobs_are_forgotten(seed: int) -> None:
     played = Played(seed)
     for _ in range(4):
         played.play(240)
@@ -132,7 +132,7 @@ def test_what_is_over_is_forgotten(seed: int) -> None:
     assert played.manager.counts["stayed away"] > 0
 
 
-def test_it_reports_everything_to_a_scheduler_that_knows_nothing() -> None:
+def test_everything_is_reported_to_a_scheduler_that_knows_nothing() -> None:
     played = Played()
     played.play(40)
     books = played.manager.books

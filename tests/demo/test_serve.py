@@ -66,7 +66,7 @@ def one_running(client: httpx.Client) -> dict[str, str]:
     return {}
 
 
-def test_everything_that_can_be_asked_for_has_an_answer() -> None:
+def test_every_endpoint_has_an_answer() -> None:
     with demonstration("--demo-speed", "4") as (running, client):
         until(lambda: not lists_that_are_empty(client), 60, "some list stayed empty")
         until(lambda: client.get("/ws/v1/scheduler/healthcheck").status_code == 200, 60)
@@ -152,7 +152,7 @@ def test_after_two_minutes_there_is_a_history_and_all_states_were_seen() -> None
         assert running.end() == 0
 
 
-def test_another_who_registers_under_its_name_ends_it_and_not_the_service() -> None:
+def test_a_resource_manager_of_the_same_name_ends_the_demonstration_only() -> None:
     async def story() -> None:
         async with service() as made:
             ends: list[str] = []
@@ -170,7 +170,7 @@ def test_another_who_registers_under_its_name_ends_it_and_not_the_service() -> N
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
-def test_it_reports_everything_again_when_its_connection_breaks() -> None:
+def test_the_demonstration_reports_everything_again_after_a_broken_connection() -> None:
     async def story() -> None:
         async with service() as made:
             ends: list[str] = []
@@ -195,7 +195,7 @@ def test_it_reports_everything_again_when_its_connection_breaks() -> None:
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
-def test_it_can_be_ended_at_any_moment() -> None:
+def test_the_demonstration_can_be_ended_at_any_moment() -> None:
     async def story() -> None:
         async with service() as made:
             for wait_s in (0, 0.002, 0.01, 0.05, 0.2):
@@ -222,21 +222,21 @@ def test_wrong_options(options: tuple[str, ...], reason: str, capsys: pytest.Cap
     assert reason in capsys.readouterr().err
 
 
-def test_it_knows_the_token_of_its_service(tmp_path: Path) -> None:
+def test_the_demonstration_has_the_token_of_its_service(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("open-sesame\n")
     with demonstration("--token-file", str(tmp_path / "token")) as (running, client):
         until(lambda: len(client.get(f"{PARTITION}/nodes").json()) == 24, 60)
         assert running.end() == 0
 
 
-def test_it_has_no_tls(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_demonstration_has_no_tls(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     certificate(tmp_path, "localhost")
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
     assert licorne.cli.run(["serve", "--demo", "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0", *files]) == 1
     assert "--demo speaks to the service without TLS: leave out --tls-cert, or --demo" in capfd.readouterr().err
 
 
-def test_what_to_look_at() -> None:
+def test_addresses_and_commands_to_try_are_printed() -> None:
     text = sights("127.0.0.1:9080", "127.0.0.1:3333")
     assert "over gRPC at 127.0.0.1:3333" in text
     assert "Bearer" not in text
@@ -247,7 +247,7 @@ def test_what_to_look_at() -> None:
     )
 
 
-def test_where_a_client_finds_what_listens_everywhere() -> None:
+def test_a_client_connects_to_loopback_where_a_service_listens_everywhere() -> None:
     addresses = ["0.0.0.0:9080", "[::]:1", "127.0.0.2:5", "unix:a/b:c", "host:7"]
     assert [reachable(address) for address in addresses] == [
         "127.0.0.1:9080",

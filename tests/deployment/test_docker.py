@@ -25,12 +25,12 @@ def one(word: str) -> str:
     return found
 
 
-def test_a_linter_has_nothing_against_it() -> None:
+def test_a_linter_accepts_the_dockerfile() -> None:
     found = subprocess.run([tool("hadolint"), str(DOCKERFILE)], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (0, "")
 
 
-def test_what_it_promises() -> None:
+def test_the_image_has_the_promised_user_ports_and_version() -> None:
     assert [step.word for step in STEPS].count("FROM") == 2
     assert "/venv" in next(step.rest for step in STEPS if "--from=build" in step.rest)
     user = one("USER")
@@ -56,7 +56,7 @@ def copied() -> list[str]:
     return [source for words in copies for source in words[:-1]]
 
 
-def test_what_it_copies_is_there_and_not_ignored() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     rules = [line for line in lines if line and not line.startswith("#")]
     for source in copied():
@@ -73,7 +73,7 @@ def build(folder: Path, **environment: str) -> zipfile.ZipFile:
     return zipfile.ZipFile(build_wheel(folder, copied(), **environment))
 
 
-def test_what_it_copies_is_enough_to_build_the_package(tmp_path: Path) -> None:
+def test_copied_files_are_enough_to_build_the_package(tmp_path: Path) -> None:
     with build(tmp_path, LICORNE_PURE="1") as wheel:
         names = set(wheel.namelist())
     package = Path(licorne.__file__).parent
@@ -84,7 +84,7 @@ def test_what_it_copies_is_enough_to_build_the_package(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_it_builds_the_compiled_package(tmp_path: Path) -> None:
+def test_the_image_builds_the_compiled_package(tmp_path: Path) -> None:
     tool("cc")
     required = [step.rest for step in STEPS if step.word == "ENV" and "COMPILED" in step.rest]
     name, value = required[0].split("=")
@@ -92,7 +92,7 @@ def test_it_builds_the_compiled_package(tmp_path: Path) -> None:
         assert any("licorne/core/descent." in name and name.endswith(".so") for name in wheel.namelist())
 
 
-def test_its_commands_run(tmp_path: Path) -> None:
+def test_the_commands_of_the_image_run(tmp_path: Path) -> None:
     certificate(tmp_path, "licorne")
     for name in ("grpc-token", "rest-admin-tokens", "rest-read-tokens"):
         (tmp_path / name).write_text(f"secret-of-{name}\n")
@@ -141,7 +141,7 @@ class Running:
         self.process.stderr.close()
 
 
-def test_the_demonstration_that_it_speaks_of() -> None:
+def test_the_demonstration_that_the_dockerfile_mentions_runs() -> None:
     text = DOCKERFILE.read_text(encoding="utf-8")
     assert "licorne --demo --rest 0.0.0.0:9080 --insecure" in text
     words = ["--demo", "--rest", "0.0.0.0:0", "--insecure", "--grpc", "127.0.0.1:0", "--log-format", "json"]

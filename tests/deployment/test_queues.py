@@ -99,7 +99,7 @@ def test_a_gang_runs(text: str, user: str, groups: list[str], queue: str, namesp
     manager.api.validate()
 
 
-def test_there_is_nothing_to_say_of_them() -> None:
+def test_the_configurations_have_no_faults_and_no_warnings() -> None:
     for text in (DEPLOYED, CONFIGURATION):
         report = check(text)
         assert not report.faults

@@ -28,7 +28,7 @@ def made_verifiable(folder: Path) -> Path:
     return found
 
 
-def test_systemd_has_nothing_against_it(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     command = [tool("systemd-analyze"), "verify", "--man=no", str(made_verifiable(tmp_path))]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     mine = [line for line in found.stderr.splitlines() if "licorne" in line]
@@ -37,7 +37,7 @@ def test_systemd_has_nothing_against_it(tmp_path: Path) -> None:
         pytest.skip(f"systemd-analyze finds fault with this machine: {found.stderr.strip()[:200]}")
 
 
-def test_it_may_do_little(tmp_path: Path) -> None:
+def test_the_unit_has_few_privileges(tmp_path: Path) -> None:
     """Exposure is from 0 to 10; below 2 systemd itself calls it OK."""
     options = ["security", "--offline=true", "--threshold=20", "--no-pager"]
     found = subprocess.run(
@@ -48,12 +48,12 @@ def test_it_may_do_little(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stdout[-500:] + found.stderr
 
 
-def test_its_first_command_takes_its_configuration() -> None:
+def test_the_first_command_accepts_the_configuration() -> None:
     words = here(program(SERVICE["ExecStartPre"], LICORNE), {"/etc/licorne": str(DEPLOY)})
     assert subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
-def test_its_command_runs_says_when_it_is_ready_and_ends(tmp_path: Path) -> None:
+def test_the_command_runs_notifies_readiness_and_ends(tmp_path: Path) -> None:
     assert SERVICE["Type"] == "notify"
     told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     told.bind(str(tmp_path / "notify"))
@@ -91,7 +91,7 @@ def test_the_command_for_other_machines_names_options_that_there_are() -> None:
     assert "${CREDENTIALS_DIRECTORY}/tls.crt: no such file" in found.stderr
 
 
-def test_it_says_that_it_is_alive(tmp_path: Path) -> None:
+def test_the_watchdog_is_notified(tmp_path: Path) -> None:
     assert float(SERVICE["WatchdogSec"]) > 0
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
         told.bind(str(tmp_path / "notify"))
@@ -119,7 +119,7 @@ def test_a_watchdog_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> 
     assert watchdog_s() == 0.0
 
 
-def test_nobody_has_to_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notifications_need_no_listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     notify(READY)
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))

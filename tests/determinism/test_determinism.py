@@ -39,7 +39,7 @@ def test_a_long_history_is_the_same_every_time(histories: dict[str, list[str]]) 
     assert histories["plain Python"][0] == "interpreted"
 
 
-def test_the_history_says_something(histories: dict[str, list[str]]) -> None:
+def test_the_history_has_many_decisions(histories: dict[str, list[str]]) -> None:
     _, said, allocations, *digests = histories["one hash seed"]
     assert int(said) > 2000 and int(allocations) > 500
     assert len(set(digests)) == 2

@@ -26,7 +26,7 @@ def member(b: Bench, key: str, *, placeholder: bool = False) -> None:
     b.send(Allocation(key=key, application_id="x", resource={"vcore": 2}, task_group="g", placeholder=placeholder))
 
 
-def test_a_replacement_on_the_same_node_says_nothing_of_the_node() -> None:
+def test_a_replacement_on_the_same_node_causes_no_event_of_the_node() -> None:
     b, listener = gang()
     member(b, "r")
     b.run()

@@ -234,7 +234,7 @@ def lived(rng: random.Random, *first: tuple[Any, ...], start: str = "") -> None:
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("start", STARTS)
-def test_thousands_of_gangs(start: str) -> None:
+def test_thousands_of_gangs_keep_their_counters_and_end(start: str) -> None:
     """Others each time, from a seed that is printed; LICORNE_GANGS_SEED takes one of before."""
     seed = int(os.environ.get("LICORNE_GANGS_SEED") or random.SystemRandom().randrange(10**9))
     for number in range(seed, seed + 5_000):
@@ -305,7 +305,7 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_planted_faults_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_faults_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, method, broken = FAULTS[name]
     if compiled:
         pytest.skip("compiled methods cannot be replaced")

@@ -72,7 +72,7 @@ def test_a_gang_needs_a_queue_that_sorts_fifo_and_can_hold_it(
 
 
 @DIALECTS
-def test_smaller_real_asks_free_the_rest_only_when_confirmed(first_interface: bool) -> None:
+def test_smaller_real_asks_free_the_difference_only_when_confirmed(first_interface: bool) -> None:
     b = started(10, first_interface=first_interface)
     b.members("r1 r2", 1)
     assert b.why("r1") == [Placeholder("g", 2)]
@@ -85,14 +85,14 @@ def test_smaller_real_asks_free_the_rest_only_when_confirmed(first_interface: bo
     assert (b.allocated("root.a"), b.state("x"), b.counts()) == ({"vcore": 2}, "Running", "2=0+2+0+0")
 
 
-def test_the_largest_queue_of_asks_is_served_in_request_order_and_the_oldest_placeholder_goes_first() -> None:
+def test_real_asks_are_matched_in_request_order_and_oldest_placeholders_go_first() -> None:
     b = started(10, places=3, vcore=1)
     b.members("low1 low2", 1)
     b.member("high", 1, priority=5)
     assert b.hear() == [TAKES.format("p1", "high"), TAKES.format("p2", "low1"), TAKES.format("p3", "low2")]
 
 
-def test_a_larger_real_ask_releases_the_placeholders_and_then_runs_beside() -> None:
+def test_a_larger_real_ask_releases_the_placeholders_and_is_placed_afterwards() -> None:
     b = started(10)
     b.member("r1", 3)
     assert b.hear() == [
@@ -105,14 +105,14 @@ def test_a_larger_real_ask_releases_the_placeholders_and_then_runs_beside() -> N
     assert b.run() == "r1@n1"
 
 
-def test_one_whose_type_the_placeholder_lacks_is_larger() -> None:
+def test_a_real_ask_with_a_type_that_the_placeholder_lacks_is_larger() -> None:
     b = started(10)
     b.node("n2", vcore=10, memory=10)
     b.member("r1", vcore=1, memory=1)
     assert b.hear()[0] == "released p1 TIMEOUT: cancel placeholder: resource incompatible"
 
 
-def test_without_placeholders_left_real_asks_are_asks_like_others() -> None:
+def test_without_placeholders_left_real_asks_are_ordinary_asks() -> None:
     b = started(10, places=1)
     b.members("r1 r2", 2)
     b.run()
@@ -121,7 +121,7 @@ def test_without_placeholders_left_real_asks_are_asks_like_others() -> None:
     assert b.run() == "r2@n1"
 
 
-def test_a_real_ask_does_not_wait_for_a_placeholder_that_was_withdrawn_while_it_was_pending() -> None:
+def test_a_real_ask_does_not_wait_for_a_withdrawn_pending_placeholder() -> None:
     b = started(4, places=1)
     b.places("p2", 3)  # there is no room for it
     b.members("r1 r2", 2)
@@ -132,7 +132,7 @@ def test_a_real_ask_does_not_wait_for_a_placeholder_that_was_withdrawn_while_it_
     assert b.run() == "r2@n1"
 
 
-def test_a_size_that_fitted_nowhere_is_compared_with_what_was_freed_though_only_a_waiting_ask_has_it() -> None:
+def test_failed_shape_is_rechecked_when_only_a_gated_ask_has_it() -> None:
     b = Gangs(4, settings={"reservation.enabled": "false"})
     b.node("n2", vcore=1)
     b.app("other")
@@ -182,7 +182,7 @@ def test_a_group_without_placeholders_waits_for_none(first_interface: bool) -> N
     assert b.run() == "r1@n1"
 
 
-def test_a_draining_node_keeps_the_place() -> None:
+def test_a_draining_node_keeps_its_placeholder() -> None:
     b = started(10)
     b.node("n1", NodeAction.DRAIN_NODE)
     b.member("r1", 2)
@@ -190,7 +190,7 @@ def test_a_draining_node_keeps_the_place() -> None:
     assert b.confirm("p1") == ["new r1@n1"]
 
 
-def test_where_the_node_refuses_another_one_is_taken_and_counted_at_once() -> None:
+def test_a_real_ask_that_its_node_refuses_goes_to_another_and_counts_at_once() -> None:
     b = started(10, holds=lambda key, node, _: key[0] == "p" or node != "n1")
     b.member("r1", 1)
     assert b.hear() == []  # there is no other node
@@ -201,7 +201,7 @@ def test_where_the_node_refuses_another_one_is_taken_and_counted_at_once() -> No
     assert (b.free("n1"), b.free("n2"), b.allocated("root.a")) == ({"vcore": 8}, {"vcore": 9}, {"vcore": 3})
 
 
-def test_a_stuck_one_is_tried_again_when_room_comes_elsewhere() -> None:
+def test_a_stuck_replacement_is_tried_again_when_another_node_has_room() -> None:
     tags = {"licorne/node-constraints": '{"nodeSelector": {"zone": "z"}}'}
     b = started(4, places=1)
     b.node("n2", vcore=2, attributes={"label/zone": "z"})
@@ -260,7 +260,7 @@ def test_releases_while_a_real_ask_is_in_flight(
 
 
 @DIALECTS
-def test_one_that_was_withdrawn_leaves_a_placeholder_that_only_ends(first_interface: bool) -> None:
+def test_a_withdrawn_replacement_leaves_a_placeholder_that_only_ends(first_interface: bool) -> None:
     b = started(10, first_interface=first_interface)
     b.member("r1", 1)
     b.run()
@@ -272,7 +272,7 @@ def test_one_that_was_withdrawn_leaves_a_placeholder_that_only_ends(first_interf
 
 
 @DIALECTS
-def test_the_application_goes_while_one_is_in_flight(first_interface: bool) -> None:
+def test_the_application_is_removed_while_a_replacement_is_in_flight(first_interface: bool) -> None:
     b = started(10, first_interface=first_interface)
     b.member("r1", 1)
     b.run()
@@ -291,7 +291,7 @@ def apart(**more: Any) -> Gangs:
     return b
 
 
-def test_the_node_of_the_placeholder_is_lost_and_the_real_one_is_elsewhere() -> None:
+def test_the_node_of_the_placeholder_is_lost_and_the_replacement_is_elsewhere() -> None:
     b = apart()
     said = b.node("n1", NodeAction.DECOMISSION)
     assert said[:2] == ["released p1 STOPPED_BY_RM: Node n1 Removed", "new r1@n2"]
@@ -299,7 +299,7 @@ def test_the_node_of_the_placeholder_is_lost_and_the_real_one_is_elsewhere() -> 
     assert b.confirm("p1") == []
 
 
-def test_the_node_of_the_real_one_is_lost() -> None:
+def test_the_node_of_the_replacement_is_lost() -> None:
     b = apart()
     assert b.node("n2", NodeAction.DECOMISSION) == []  # nothing was announced of it
     assert (b.pending(), b.free("n1")) == ({"vcore": 1}, {"vcore": 6})
@@ -321,7 +321,7 @@ def test_the_node_of_both_is_lost() -> None:
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize(("key", "size"), [("r1", 2), ("r1", 9), ("p1", 1), ("p1", 9)])
-def test_either_is_resized_in_flight(elsewhere: bool, key: str, size: int) -> None:
+def test_placeholder_or_replacement_is_resized_in_flight(elsewhere: bool, key: str, size: int) -> None:
     b = apart() if elsewhere else started(10)
     b.member("r1", 1)
     b.run()
@@ -331,7 +331,7 @@ def test_either_is_resized_in_flight(elsewhere: bool, key: str, size: int) -> No
     assert b.allocated("root.a") == {"vcore": 2 + real}
 
 
-def test_one_in_flight_is_placed_by_the_resource_manager_itself() -> None:
+def test_a_replacement_in_flight_is_placed_by_the_resource_manager() -> None:
     b = started(10)
     b.node("n2", vcore=10)
     b.member("r1", 1)
@@ -340,7 +340,7 @@ def test_one_in_flight_is_placed_by_the_resource_manager_itself() -> None:
     assert (b.confirm("p1"), b.counts()) == ([], "2=1+0+1+0")
 
 
-def test_a_preempted_placeholder_is_replaced_by_nobody() -> None:
+def test_a_preempted_placeholder_is_not_replaced() -> None:
     b = started(4)
     b.node("n2", vcore=3, attributes={"taints": '[{"key": "k", "effect": "NoSchedule"}]'})
     b.app("d")
@@ -362,7 +362,7 @@ def test_a_preempted_placeholder_is_replaced_by_nobody() -> None:
 # -- states ----------------------------------------------------------------------------------------------------
 
 
-def test_it_runs_when_all_that_was_announced_is_there() -> None:
+def test_a_gang_runs_when_all_announced_placeholders_are_placed() -> None:
     b = started(10, total=6)
     assert b.state("x") == "Accepted"
     b.places("p3", 2)
@@ -370,7 +370,7 @@ def test_it_runs_when_all_that_was_announced_is_there() -> None:
     assert b.state("x") == "Running"
 
 
-def test_the_first_replacement_does_not_make_it_run_the_second_does() -> None:
+def test_the_second_replacement_makes_a_gang_run_and_not_the_first() -> None:
     b = started(10, total=9)
     b.members("r1 r2", 2)
     b.run()
@@ -378,7 +378,7 @@ def test_the_first_replacement_does_not_make_it_run_the_second_does() -> None:
     assert b.confirm("p2") == ["x Running: runApplication", "new r2@n1"]
 
 
-def test_what_was_replaced_before_the_last_is_placed_counts_as_there() -> None:
+def test_placeholders_replaced_before_the_last_is_placed_count_as_placed() -> None:
     b = started(4, places=3, vcore=2)
     b.member("r1", 1)
     b.run()
@@ -388,7 +388,7 @@ def test_what_was_replaced_before_the_last_is_placed_counts_as_there() -> None:
     assert (b.run(), b.state("x")) == ("p3@n2", "Running")
 
 
-def test_without_real_ones_it_completes_and_what_is_left_of_the_placeholders_goes() -> None:
+def test_without_real_allocations_a_gang_completes_and_its_placeholders_end() -> None:
     b = started(10)
     b.member("r1", 2)
     b.run()
@@ -399,7 +399,7 @@ def test_without_real_ones_it_completes_and_what_is_left_of_the_placeholders_goe
     assert b.confirm("p2", TIMEOUT) == ["x Completed: completeApplication"]
 
 
-def test_the_last_placeholder_gone_with_nothing_asked_for_completes_it() -> None:
+def test_a_gang_without_asks_completes_with_the_last_placeholders_end() -> None:
     b = started(10)
     b.release("x", "p1")
     assert b.state("x") == "Running"
@@ -413,7 +413,7 @@ def test_a_gang_of_one_does_not_complete_on_the_way() -> None:
     assert b.confirm("p1") == ["new r1@n1"]
 
 
-def test_user_and_queue_pay_for_placeholders() -> None:
+def test_placeholders_count_for_user_and_queue() -> None:
     text = config("a limits: [{limit: x, users: [u], maxresources: {vcore: 3m}}]")
     b = Gangs(10, text=text)
     b.gang(total=4)

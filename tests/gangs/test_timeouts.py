@@ -38,7 +38,7 @@ LENGTHS = [
 
 @pytest.mark.parametrize("first_interface", [False, True])
 @pytest.mark.parametrize(("timeout_ms", "tags", "seconds"), LENGTHS)
-def test_the_clock_runs_from_the_first_placeholder_on(
+def test_the_timeout_runs_from_the_first_placeholder_on(
     timeout_ms: int, tags: dict[str, str], seconds: float, first_interface: bool
 ) -> None:
     b = waiting("Soft", first_interface=first_interface, timeout_ms=timeout_ms, tags=tags)
@@ -50,7 +50,7 @@ STYLES = [("Hard", True), ("hard", False), ("Soft", False), ("", False), ("HARD"
 
 
 @pytest.mark.parametrize(("style", "hard"), STYLES)
-def test_hard_fails_and_anything_else_is_soft(style: str, hard: bool) -> None:
+def test_style_hard_fails_and_any_other_style_is_soft(style: str, hard: bool) -> None:
     b = waiting(style)
     said = b.hear(after=MINUTES)
     state = "Failing" if hard else "Resuming"
@@ -58,7 +58,7 @@ def test_hard_fails_and_anything_else_is_soft(style: str, hard: bool) -> None:
     assert b.counts() == "3=2+0+0+1"
 
 
-def test_soft_goes_on_as_an_application_like_others_when_the_last_placeholder_is_gone() -> None:
+def test_soft_gang_goes_on_as_an_ordinary_application_without_placeholders() -> None:
     b = waiting("Soft")
     b.members("r1 r2", 3)  # larger than a placeholder
     b.confirm("p1", TIMEOUT)
@@ -73,7 +73,7 @@ def test_soft_goes_on_as_an_application_like_others_when_the_last_placeholder_is
     assert b.hear() == ["x Running: runApplication", "new r1@n1", "new r2@n1"]
 
 
-def test_soft_keeps_real_asks() -> None:
+def test_soft_gang_keeps_real_asks() -> None:
     b = Gangs(2)
     b.gang(total=4)
     b.places("p1 p2", 2, group="g")
@@ -85,7 +85,7 @@ def test_soft_keeps_real_asks() -> None:
     assert b.run() == "r1@n1"
 
 
-def test_soft_while_one_is_in_flight() -> None:
+def test_soft_gang_times_out_while_a_replacement_is_in_flight() -> None:
     b = waiting("Soft")
     b.member("r1", 2)
     b.run()
@@ -94,7 +94,7 @@ def test_soft_while_one_is_in_flight() -> None:
     assert b.confirm("p2", TIMEOUT) == ["x Accepted: runApplication", "x Running: runApplication"]
 
 
-def test_hard_leaves_nothing() -> None:
+def test_hard_gang_leaves_nothing() -> None:
     b = waiting("Hard")
     b.members("r1 r2 r3", 2)
     b.run()
@@ -108,7 +108,7 @@ def test_hard_leaves_nothing() -> None:
     assert b.free("n1") == {"vcore": 4}
 
 
-def test_hard_that_ran_with_a_part_only_fails_too() -> None:
+def test_hard_gang_that_ran_in_part_fails_too() -> None:
     b = waiting("Hard")
     b.members("r1 r2", 2)
     b.run()
@@ -124,7 +124,7 @@ def test_hard_that_ran_with_a_part_only_fails_too() -> None:
     ]
 
 
-def test_soft_without_any_placeholder_placed_resumes_at_once() -> None:
+def test_soft_gang_without_any_placeholder_placed_resumes_at_once() -> None:
     b = waiting("Soft")
     b.release("x", "p1")
     b.release("x", "p2")
@@ -133,7 +133,7 @@ def test_soft_without_any_placeholder_placed_resumes_at_once() -> None:
     assert b.hear(after=MINUTES) == [f"x Resuming: {OVER}", PENDING.format("p3"), "x Accepted: runApplication"]
 
 
-def test_hard_that_ran_with_a_part_and_still_holds_a_placeholder_fails() -> None:
+def test_hard_gang_that_ran_in_part_and_has_a_placeholder_left_fails() -> None:
     b = Gangs(6)
     b.gang(total=8, style="Hard")
     b.places("p1 p2 p3 p4", 2)
@@ -150,7 +150,7 @@ def test_hard_that_ran_with_a_part_and_still_holds_a_placeholder_fails() -> None
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_running_keeps_what_runs_and_gives_back_the_rest(style: str) -> None:
+def test_running_gang_keeps_real_allocations_and_releases_placeholders(style: str) -> None:
     b = Gangs(8)
     b.gang(total=6, style=style)
     b.places("p1 p2 p3", 2)
@@ -166,7 +166,7 @@ def test_running_keeps_what_runs_and_gives_back_the_rest(style: str) -> None:
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_completing_gives_back_the_rest(style: str) -> None:
+def test_completing_gang_releases_its_placeholders(style: str) -> None:
     b = Gangs(8)
     b.gang(total=4, style=style, timeout_ms=10_000)
     b.places("p1 p2", 2)
@@ -180,7 +180,7 @@ def test_completing_gives_back_the_rest(style: str) -> None:
     assert b.confirm("p2", TIMEOUT) == ["x Completed: completeApplication"]
 
 
-def test_the_clock_stops_with_the_last_placeholder() -> None:
+def test_the_timeout_stops_with_the_last_placeholder() -> None:
     b = Gangs(8)
     b.gang(total=4)
     b.places("p1", 2)
@@ -204,7 +204,7 @@ def test_a_preempted_placeholder_is_not_released_twice() -> None:
 # -- the first interface has no Resuming ------------------------------------------------------------------------
 
 
-def test_in_the_first_interface_soft_stays_accepted() -> None:
+def test_in_the_first_interface_a_soft_gang_stays_accepted() -> None:
     b = waiting("Soft", first_interface=True)
     b.members("r1 r2", 2)
     b.run()
@@ -216,7 +216,7 @@ def test_in_the_first_interface_soft_stays_accepted() -> None:
     assert b.run() == "r2@n1"
 
 
-def test_in_the_first_interface_hard_fails() -> None:
+def test_in_the_first_interface_a_hard_gang_fails() -> None:
     b = waiting("Hard", first_interface=True)
     assert b.hear(after=MINUTES)[0] == f"x Failing: {OVER}"
     b.confirm("p1", TIMEOUT)
@@ -234,7 +234,7 @@ LATE = [
 
 
 @pytest.mark.parametrize(("style", "first_interface", "said"), LATE)
-def test_the_clock_runs_for_a_placeholder_of_an_application_that_runs_already(
+def test_the_timeout_runs_for_a_placeholder_of_a_running_application(
     style: str, first_interface: bool, said: list[str]
 ) -> None:
     b = Gangs(8, first_interface=first_interface)
@@ -251,7 +251,7 @@ def test_the_clock_runs_for_a_placeholder_of_an_application_that_runs_already(
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_the_clock_runs_for_a_placeholder_that_makes_a_completing_application_run(style: str) -> None:
+def test_the_timeout_runs_for_a_placeholder_that_revives_a_completing_application(style: str) -> None:
     b = Gangs(8)
     b.gang(total=4, style=style, timeout_ms=5_000)
     b.member("r1", group="")
@@ -266,7 +266,7 @@ def test_the_clock_runs_for_a_placeholder_that_makes_a_completing_application_ru
 # -- restart ---------------------------------------------------------------------------------------------------
 
 
-def test_recovered_placeholders_make_it_run_and_time_out_by_what_is_left() -> None:
+def test_recovered_placeholders_make_a_gang_run_and_time_out_in_the_remaining_time() -> None:
     b = Gangs(8)
     b.gang(total=4, timeout_ms=60_000, tags={"yunikorn.apache.org/creationTime": str(1_000_000 - 50)})
     b.places("p1 p2", 2, node="n1")
@@ -278,7 +278,7 @@ def test_recovered_placeholders_make_it_run_and_time_out_by_what_is_left() -> No
     assert b.hear(after=0.1) == [PLACED.format("p2")]
 
 
-def test_a_timeout_that_has_passed_already_ends_it_at_once() -> None:
+def test_a_timeout_that_has_passed_already_ends_the_placeholders_at_once() -> None:
     b = Gangs(8)
     b.gang(total=4, style="Hard", timeout_ms=60_000, tags={"yunikorn.apache.org/creationTime": "900000"})
     b.places("p1", 2, node="n1")

@@ -34,7 +34,7 @@ def running(b: GangBench, work: list[Work]) -> None:
 
 
 @pytest.mark.parametrize(("nodes", "work", "gang", "held"), HOLDS)
-def test_which_nodes_are_held_and_until_when(
+def test_a_gang_holds_the_nodes_on_which_it_starts_first(
     nodes: tuple[int, ...], work: list[Work], gang: tuple[int, ...], held: str
 ) -> None:
     b = GangBench(*nodes)
@@ -61,7 +61,7 @@ BEHIND = [
 
 
 @pytest.mark.parametrize(("vcore", "seconds", "runs"), BEHIND)
-def test_who_may_run_in_front_of_the_gang(vcore: int, seconds: int, runs: bool) -> None:
+def test_only_work_that_ends_in_time_runs_in_front_of_the_gang(vcore: int, seconds: int, runs: bool) -> None:
     b = GangBench(10)
     running(b, [(1, 5, 30)])
     b.gang("g", 6)
@@ -77,7 +77,7 @@ def test_who_may_run_in_front_of_the_gang(vcore: int, seconds: int, runs: bool) 
     assert b.run() == "g0@n1"
 
 
-def test_nothing_runs_on_held_nodes_where_nothing_is_known() -> None:
+def test_without_known_ends_nothing_runs_on_held_nodes() -> None:
     b = GangBench(10)
     running(b, [(1, 5, 0)])
     b.gang("g", 6)
@@ -107,7 +107,7 @@ def test_other_nodes_stay_open() -> None:
     assert b.held() == "g n1 ?"
 
 
-def test_the_plan_follows_what_ends_early() -> None:
+def test_the_plan_follows_work_that_ends_early() -> None:
     b = GangBench(10, 10)
     running(b, [(1, 5, 30), (1, 5, 50), (2, 10, 40)])
     b.gang("g", 6)
@@ -165,7 +165,7 @@ def test_a_hold_ends_and_may_come_again() -> None:
     assert (b.run(after=1), b.held()) == ("", "g n1 ?")
 
 
-def test_a_gang_may_be_told_to_hold_nothing() -> None:
+def test_a_setting_lets_gangs_hold_nothing() -> None:
     b = GangBench(10, settings={"gang.hold.max.age": "0"})
     running(b, [(1, 5, 0)])
     b.gang("g", 6)
@@ -174,7 +174,7 @@ def test_a_gang_may_be_told_to_hold_nothing() -> None:
     assert b.run() == "k@n1"
 
 
-def test_one_gang_at_a_time_holds_and_the_first_in_order() -> None:
+def test_only_the_first_gang_in_order_holds_nodes() -> None:
     b = GangBench(10, 10)
     running(b, [(1, 5, 30), (2, 5, 0)])
     b.gang("g", 6)
@@ -210,7 +210,7 @@ def test_work_in_front_leaves_the_gang_its_quota() -> None:
     assert b.run() == "y2@n1"
 
 
-def test_the_limit_of_a_call_counts_for_what_runs_in_front() -> None:
+def test_the_limit_of_a_call_counts_for_work_in_front_of_a_gang() -> None:
     b = GangBench(10)
     running(b, [(1, 5, 30)])
     b.gang("g", 6)

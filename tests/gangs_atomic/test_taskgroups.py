@@ -85,7 +85,7 @@ def test_a_tag_that_cannot_be_used_is_refused_by_name(text: str, reason: str) ->
         st.none() | st.integers() | st.text() | st.floats(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
     )
 )
-def test_no_document_crashes_it(document: object) -> None:
+def test_no_document_crashes_the_reader(document: object) -> None:
     with contextlib.suppress(TaskGroupsError):
         parse_task_groups(json.dumps(document))
 
@@ -127,7 +127,9 @@ ADMITTED = [
 
 
 @pytest.mark.parametrize(("queues", "queue", "text", "how", "is_gang", "reason"), ADMITTED)
-def test_who_is_a_gang(queues: tuple[str, ...], queue: str, text: str, how: str, is_gang: bool, reason: str) -> None:
+def test_conditions_that_make_an_application_a_gang(
+    queues: tuple[str, ...], queue: str, text: str, how: str, is_gang: bool, reason: str
+) -> None:
     b = GangBench(text=config(*queues))
     said = b.add("g", text, how, queue=queue)
     if reason:

@@ -55,7 +55,7 @@ def test_members_are_the_first_of_each_group_in_request_order() -> None:
     assert b.run() == "first@n1 late@n1"
 
 
-def test_an_ask_that_goes_makes_the_gang_wait_again() -> None:
+def test_a_released_ask_makes_the_gang_wait_again() -> None:
     b = GangBench(1)
     b.gang("g", 1, 1)
     b.run()
@@ -99,7 +99,7 @@ def test_the_sum_must_fit_every_quota_and_limit(text: str, level: str) -> None:
     assert b.run() == "g0@n1 g1@n1 g2@n1"
 
 
-def test_the_quota_that_is_lacking_is_said_of_all_members_alike() -> None:
+def test_all_members_name_the_quota_that_is_short() -> None:
     b = GangBench(100, text=config("a resources: {max: {vcore: 5m}}"))
     b.add("g", task_groups(w=2))
     b.member("g", "g0", 3)
@@ -117,7 +117,7 @@ def test_a_call_never_splits_a_gang() -> None:
     assert b.run(limit=1) == "h0@n1 h1@n1"
 
 
-def test_it_takes_its_turn_among_the_others() -> None:
+def test_a_gang_takes_its_turn_among_other_applications() -> None:
     b = GangBench(4)
     b.app("x")
     b.ask("x", "x0", vcore=1)
@@ -127,7 +127,7 @@ def test_it_takes_its_turn_among_the_others() -> None:
     assert b.run() == "x0@n1 g0@n1 g1@n1 y0@n1"
 
 
-def test_maximum_applications_count_for_it() -> None:
+def test_max_applications_count_for_a_gang() -> None:
     b = GangBench(10, text=config("a maxapplications: 1"))
     b.app("x")
     b.ask("x", "x0", vcore=1)
@@ -191,7 +191,7 @@ def test_a_gang_that_runs_already_is_an_ordinary_application() -> None:
     assert b.run() == "more@n1"
 
 
-def test_asks_that_repeat_are_so_many_members() -> None:
+def test_each_repetition_of_an_ask_is_a_member() -> None:
     b = GangBench(10, first_interface=True)
     b.add("g", task_groups(w=3))
     b.member("g", "g0", 2, max_allocations=2)
@@ -200,7 +200,7 @@ def test_asks_that_repeat_are_so_many_members() -> None:
     assert b.run() == "g0@n1 g0@n1 g1@n1 g1@n1"
 
 
-def test_no_member_is_reserved_for() -> None:
+def test_no_node_is_reserved_for_a_member() -> None:
     b = GangBench(10, settings={"reservation.enabled": "true", "reservation.delay": "0s"})
     b.app("x")
     b.ask("x", "x0", vcore=5)
@@ -211,13 +211,13 @@ def test_no_member_is_reserved_for() -> None:
     assert b.reserved() == ""
 
 
-def test_what_waits_for_a_node_is_reported_as_waiting_for_resources() -> None:
+def test_members_that_wait_for_nodes_are_reported_as_waiting_for_resources() -> None:
     b = GangBench(1, settings={"outstanding.inspection": "true"})
     b.gang("g", 1, 1)
     assert b.hear(after=2) == ["waiting g0 of g", "waiting g1 of g"]
 
 
-def test_removing_a_gang_that_waits_frees_what_it_holds() -> None:
+def test_removing_a_waiting_gang_frees_the_nodes_that_it_holds() -> None:
     b = GangBench(10)
     b.app("x")
     b.ask("x", "x0", vcore=5)

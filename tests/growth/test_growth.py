@@ -78,7 +78,7 @@ def left(world: World, kind: Kind, rest_s: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_nothing_is_left(name: str) -> None:
+def test_nothing_is_left_when_everything_has_gone(name: str) -> None:
     assert left(World(), KINDS[name], LONG_REST_S) == []
 
 
@@ -89,7 +89,7 @@ def test_nothing_is_left_where_deadlines_are_far(name: str) -> None:
     assert left(world, KINDS[name], LONG_REST_S if name in ENDS_ITSELF else SHORT_REST_S) == []
 
 
-def test_what_is_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_a_planted_fault_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: applications that have gone are not forgotten by preemption."""
     monkeypatch.setattr(Guaranteed, "forget", lambda _self, _app: None)
     found = left(World(), KINDS["promised"], LONG_REST_S)
@@ -102,7 +102,7 @@ class Holder:
         self.things = things
 
 
-def test_a_census_names_what_holds() -> None:
+def test_a_census_names_the_holders_of_leftovers() -> None:
     counted = census([Holder({"a": [1, 2, []], "b": ({},)})])
     assert counted["Holder"] == 1
     assert counted["Holder.things"] == 2
@@ -112,7 +112,7 @@ def test_a_census_names_what_holds() -> None:
 
 @pytest.mark.skipif(core.compiled, reason="lines are counted in plain Python")
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "types"])
-def test_no_later_event_does_more(name: str) -> None:
+def test_no_later_event_does_more_work(name: str) -> None:
     """Lines of the core that an event runs, early and late: as good as its time, and the same on a busy machine.
 
     Of resource types there are more by then.

@@ -53,7 +53,7 @@ def tables() -> Iterator[str]:
                             yield f"{cls.name}.{target.attr}"
 
 
-def test_every_table_has_an_owner_who_shrinks_it() -> None:
+def test_every_table_has_an_owner_that_shrinks_it() -> None:
     text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
     section = text.partition(HEADING)[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]

@@ -39,11 +39,11 @@ def judge(*verdicts: Verdict) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_scheduler_looks_at_no_more_than_before(case: str) -> None:
+def test_the_scheduler_does_no_more_counted_work_than_before(case: str) -> None:
     judge(compare(case, work_of(BASELINE, case), run(CASES[case], prepare(CASES[case]))))
 
 
-def test_plain_python_runs_no_more_than_before() -> None:
+def test_plain_python_runs_no_more_lines_than_before() -> None:
     if PYTHON not in BASELINE.get(LINES, {}):
         pytest.skip(
             f"the baseline has no lines of Python {PYTHON}; the scheduler's own counters are compared all the same"
@@ -68,7 +68,7 @@ def without_a_plant() -> tuple[Counts, Counts]:
     ("plant", "counter"),
     [("parking_off", "asks attempted"), ("searching_twice", "blocks scanned"), ("scoring_twice", None)],
 )
-def test_the_guard_bites(plant: str, counter: str | None) -> None:
+def test_the_guard_finds_a_planted_slowdown(plant: str, counter: str | None) -> None:
     """A planted slowdown is found: by plain Python each time, by the scheduler's counters if one of them counts such work."""
     planted_work, planted_lines = count([PLANTED_IN], plant)[PLANTED_IN]
     work, lines = without_a_plant()
@@ -96,7 +96,7 @@ def test_the_guard_bites(plant: str, counter: str | None) -> None:
         (0, None, "fault"),
     ],
 )
-def test_what_a_count_may_be(was: int | None, now: int | None, outcome: str) -> None:
+def test_a_count_far_from_its_baseline_is_a_fault_or_fallen(was: int | None, now: int | None, outcome: str) -> None:
     sides = ({} if number is None else {"nodes": number} for number in (was, now))
     verdict = compare("case", *sides)
     assert (len(verdict.faults), len(verdict.fallen)) == (outcome == "fault", outcome == "fallen")

@@ -65,7 +65,7 @@ def test_more_sizes_than_the_minima_of_an_application_hold(parking: str) -> None
 
 
 @PARKING
-def test_room_comes_while_nobody_serves_the_queue(parking: str) -> None:
+def test_room_comes_while_the_queue_is_not_visited(parking: str) -> None:
     """An application that a reload puts to sleep waits for nodes like others."""
     leaf, upper = config("a", "b"), config(parent("a", "x"), "b")
     b = Bench(leaf, settings={**OFF, "scheduler.parking": parking})

@@ -38,7 +38,7 @@ def test_the_same_is_decided_with_parking_and_without() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("_part", range(PARTS))
-def test_thousands_more(_part: int) -> None:
+def test_the_same_is_decided_for_thousands_more_seeds(_part: int) -> None:
     _compare(_new_seed(), PART)
 
 

@@ -88,7 +88,7 @@ LEAF_PARENT = "failed to place application app: parent rule returned a leaf queu
         ),
     ],
 )
-def test_provided_below_user(place: Place, request_: dict[str, Any], expected: str) -> None:
+def test_provided_queue_below_a_user_queue(place: Place, request_: dict[str, Any], expected: str) -> None:
     rules = [rule("provided", create=True, parent=rule("user", create=True))]
     check(place(rules, {"root.leafuser": "", "root.puser.": ""}, **request_), expected)
 

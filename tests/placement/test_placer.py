@@ -80,7 +80,7 @@ def test_an_unusable_list_is_refused_whole(broken: RuleConfig, path: str) -> Non
 
 
 @pytest.mark.parametrize(("broken", "path"), BROKEN)
-def test_a_new_partition_with_an_unusable_list_places_nothing_not_even_what_is_forced(
+def test_a_new_partition_with_an_unusable_list_places_no_application_at_all(
     place: Place, broken: RuleConfig, path: str
 ) -> None:
     assert Placer.first([rule("user", create=True), broken]).fault.startswith(path)
@@ -119,7 +119,7 @@ def said(placement: Placement) -> list[str]:
     return [str(step) for step in placement.steps]
 
 
-def test_each_rule_in_turn_tells_what_it_said(place: Place) -> None:
+def test_each_rule_reports_its_answer_in_turn(place: Place) -> None:
     rules = [
         rule("Provided"),
         rule("tag", "Team", create=True),
@@ -269,7 +269,7 @@ def test_the_levels_of_a_path_are_limited(place: Place) -> None:
     assert "more than" in (creation_fault(f"{deepest}.a", FakeTree(), "u", ()) or "")
 
 
-def test_a_recovery_queue_that_was_configured_as_a_parent_takes_nobody(place: Place) -> None:
+def test_a_recovery_queue_configured_as_a_parent_takes_no_application(place: Place) -> None:
     placement = place([], {"root.@recovery@.": ""}, user="u", tags={FORCE: "t"})
     assert placement.reason == "failed to find queue root.@recovery@ for application app"
 
@@ -318,7 +318,7 @@ RULES = LEAF_RULES | st.builds(
     forced=st.booleans(),
     acl=st.sampled_from(["", "*", "a"]),
 )
-def test_whatever_is_placed_can_be_used_and_whatever_is_not_has_a_reason(
+def test_a_placed_application_has_a_usable_queue_and_others_have_a_reason(
     make_tree: MakeTree, rules: list[RuleConfig], queue: str, user: str, namespace: str, forced: bool, acl: str
 ) -> None:
     tree = make_tree({"root": acl, "root.a": "b", "root.p.": "", "root.p.q": "a"})

@@ -73,7 +73,7 @@ def test_before_predicates_are_asked_again() -> None:
     assert cache.calls == told
 
 
-def test_what_must_be_ended_is_not_forgotten_yet() -> None:
+def test_an_allocation_that_must_be_ended_is_not_forgotten_yet() -> None:
     cache = Cache()
     b = bench(cache, first_interface=True)
     b.ask("x", "k", vcore=1, timeout_ms=1000)

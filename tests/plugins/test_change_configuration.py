@@ -52,7 +52,9 @@ def test_the_answer_holds_the_old_configuration(saves: bool) -> None:
         (OSError("gone"), "the resource manager failed to save it: OSError: gone"),
     ],
 )
-def test_what_is_not_saved_is_not_applied(answer: first.UpdateConfigurationResponse | Exception, reason: str) -> None:
+def test_a_configuration_that_is_not_saved_is_not_applied(
+    answer: first.UpdateConfigurationResponse | Exception, reason: str
+) -> None:
     b = bench(Saves(answer))
     with pytest.raises(ConfigurationError) as refused:
         b.api.change_configuration("rm", NEW)

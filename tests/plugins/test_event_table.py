@@ -94,7 +94,7 @@ class Choosy(Listener):
         return "odd" if int(args.node_id[1:]) % 2 else None
 
 
-def test_what_predicates_say_of_a_request() -> None:
+def test_a_request_that_predicates_refuse() -> None:
     b = Bench(config("a"))
     listener = Choosy()
     b.register(listener)
@@ -116,7 +116,7 @@ def test_what_predicates_say_of_a_request() -> None:
     assert of("REQUEST", both(b, listener)) == []
 
 
-def test_what_labels_and_taints_say_of_a_request() -> None:
+def test_a_request_that_labels_and_taints_keep_off() -> None:
     b, listener = listening(config("a"))
     for number in range(3):
         taints = '[{"key": "gpu", "effect": "NoSchedule"}]'
@@ -131,7 +131,7 @@ def test_what_labels_and_taints_say_of_a_request() -> None:
     assert texts == {"large": "taint gpu:NoSchedule (3x); ", "picky": "nodeSelector (3x); "}
 
 
-def test_a_request_for_a_node_on_which_nobody_may_be_evicted() -> None:
+def test_a_request_for_a_node_on_which_nothing_may_be_evicted() -> None:
     b, listener = listening(config("a"))
     b.node("n1", vcore=10)
     b.app("x")
@@ -179,7 +179,7 @@ def test_a_placeholder_that_is_too_small() -> None:
     assert of("REQUEST", both(b, listener)) == [f"REQUEST p NONE x {{vcore: 3}} {text}allocation with ID 'p'"]
 
 
-def test_a_look_is_bounded_and_the_next_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inspection_is_bounded_and_the_next_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notices, "STEPS", 3)
     b, listener = listening(config("a resources: {max: {vcore: 1m}}"))
     b.node("n1", vcore=100)
@@ -244,7 +244,7 @@ def test_an_application_that_ended_expires() -> None:
 # -- nodes, queues, partitions ---------------------------------------------------------------------------
 
 
-def test_what_is_occupied_on_a_node() -> None:
+def test_occupied_amounts_of_a_node() -> None:
     b, listener = listening(config("a"))
     b.node("n1", vcore=5)
     heard(b, listener)
@@ -341,14 +341,14 @@ def test_limits_are_set_changed_and_cleared() -> None:
     ]
 
 
-def test_registration_tells_of_the_limits() -> None:
+def test_registration_reports_the_limits() -> None:
     b = Bench(config(f"a limits: [{limit('u', apps=1)}]"))
     listener = Listener()
     b.register(listener)
     assert heard(b, listener, users=True)[-1] == "USERGROUP u SET UG_USER_LIMIT root.a"
 
 
-def test_what_users_and_groups_use_and_which_group_counts() -> None:
+def test_usage_of_users_and_groups_and_the_group_that_counts() -> None:
     b, listener = listening(config(f"a limits: [{limit(groups='g h', vcore=50)}]"))
     b.node("n1", vcore=100, memory=100)
     b.app("x", "root.a", "u", "g", "h")

@@ -123,7 +123,7 @@ def test_a_dynamic_queue_comes_with_its_template() -> None:
     ]
 
 
-def test_a_reload_tells_of_queues() -> None:
+def test_a_reload_reports_changed_queues() -> None:
     b, listener = listening(config("a", "b resources: {max: {vcore: 1}}", "c"))
     b.reload(config("a", "b resources: {max: {vcore: 2}, guaranteed: {vcore: 1}}", parent("d", "e")))
     assert heard(b, listener) == [
@@ -152,7 +152,7 @@ def test_a_leaf_that_becomes_a_parent_and_a_new_partition() -> None:
     ]
 
 
-def test_registration_tells_of_the_queues_and_not_of_what_they_came_with() -> None:
+def test_registration_reports_the_queues_but_not_their_properties() -> None:
     b = Bench(config("a resources: {guaranteed: {vcore: 1}, max: {vcore: 2}}"))
     listener = Listener()
     b.register(listener)
@@ -195,7 +195,7 @@ def test_a_node_that_drains_grows_and_goes() -> None:
     ]
 
 
-def test_reservations_are_told() -> None:
+def test_reservations_are_reported() -> None:
     b, listener = listening(config("a"))
     b.app("x")
     for node in ("n1", "n2"):
@@ -254,7 +254,9 @@ def test_a_reservation_that_is_used_or_dropped() -> None:
         (Termination.PLACEHOLDER_REPLACED, "ALLOC_REPLACED", True),
     ],
 )
-def test_the_detail_says_why_an_allocation_ended(termination: Termination, detail: str, ask_goes: bool) -> None:
+def test_the_detail_gives_the_cause_of_an_allocations_end(
+    termination: Termination, detail: str, ask_goes: bool
+) -> None:
     b, listener = listening(config("a"))
     b.node("n1", vcore=5)
     b.app("x")
@@ -346,7 +348,7 @@ def test_messages_are_cut() -> None:
     assert v19_records([event])[0].message == event.message
 
 
-def test_the_first_interface_has_no_word_for_users() -> None:
+def test_the_first_interface_has_no_events_of_users() -> None:
     event = Event(EventType.USERGROUP, "u", 1, ChangeType.ADD, ChangeDetail.UG_USER_RESOURCE)
     assert first_records([event]) == []
     assert line(v19_records([event])[0]) == "USERGROUP u ADD UG_USER_RESOURCE"
@@ -415,7 +417,7 @@ def test_a_store_is_empty_when_it_was_taken() -> None:
     assert (len(store), store.due_ns) == (0, None)
 
 
-def test_nothing_is_made_where_nobody_listens() -> None:
+def test_no_event_is_made_without_a_listener() -> None:
     b = Bench(config("a"))
     for callback in (None, ResourceManagerCallback()):
         b.register(callback)

@@ -44,7 +44,7 @@ def busy(order: int = 1) -> Bench:
     return b
 
 
-def test_it_holds_everything() -> None:
+def test_a_dump_has_everything() -> None:
     dump = busy().api.state_dump()
     assert (dump["timestamp"], dump["resourceTypes"]) == (NOW, ["memory", "vcore"])
     (manager,) = dump["resourceManagers"]
@@ -73,7 +73,7 @@ def test_it_holds_everything() -> None:
     ]
 
 
-def test_it_holds_applications_with_what_they_ask_for_and_have() -> None:
+def test_a_dump_has_applications_with_their_asks_and_allocations() -> None:
     (manager,) = busy().api.state_dump()["resourceManagers"]
     x, y = manager["partitions"][0]["applications"]
     assert [x[key] for key in ("applicationID", "queueName", "user", "groups")] == ["x", "root.a", "u", ["g"]]
@@ -98,7 +98,7 @@ def test_it_holds_applications_with_what_they_ask_for_and_have() -> None:
     assert [(ask["allocationKey"], ask["requiredNode"]) for ask in y["requests"]] == [("waits", None), ("daemon", "n1")]
 
 
-def test_completed_applications_are_there() -> None:
+def test_a_dump_has_completed_applications() -> None:
     b = Bench(config("a"))
     b.node("n1", vcore=1)
     b.app("x")
@@ -116,7 +116,7 @@ def test_the_same_state_gives_the_same_text() -> None:
     assert first == second
 
 
-def test_nothing_is_there_at_first() -> None:
+def test_a_dump_is_empty_at_first() -> None:
     assert SchedulerAPI().state_dump() == {"timestamp": 0, "resourceTypes": ["memory", "vcore"], "resourceManagers": []}
 
 

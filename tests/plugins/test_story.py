@@ -92,7 +92,7 @@ def test_allocations_of_the_first_interface_go_by_uuid_and_expire() -> None:
         assert story == AllocationStory("k", "x", NOW, id=uuid, bound_ns=NOW, node="n1", release_asked=True)
 
 
-def test_stories_can_be_written_down() -> None:
+def test_stories_can_be_encoded() -> None:
     b = Bench(config("a"))
     b.app("x")
     written = msgspec.json.decode(msgspec.json.encode(application_story(b.partition, "x")))

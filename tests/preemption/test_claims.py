@@ -46,7 +46,7 @@ def test_a_later_ask_does_not_take_the_quota_that_an_eviction_was_for() -> None:
     assert QueueQuota("root.b", {"vcore": 1}) in b.why("late")
 
 
-def test_nor_does_one_that_comes_in_the_same_call_as_a_daemon() -> None:
+def test_an_ask_of_the_same_call_does_not_take_the_quota_evicted_for_a_daemon() -> None:
     b = Bench(config("a", f"b {quota(0, 2)}"))
     b.node("n1", vcore=4)
     b.node("n2", vcore=4)
@@ -61,7 +61,7 @@ def test_nor_does_one_that_comes_in_the_same_call_as_a_daemon() -> None:
     assert b.run() == "d@n1"
 
 
-def test_what_was_withheld_is_placed_when_the_ask_has_ended() -> None:
+def test_a_withheld_ask_is_placed_when_the_claiming_ask_has_ended() -> None:
     b = pair()
     b.node("n2", vcore=1)
     b.ask("y", "late", vcore=1)
@@ -81,7 +81,7 @@ def test_a_claim_takes_no_more_than_its_own_amounts() -> None:
     assert b.run() == "k@n1"
 
 
-def test_above_the_queue_victims_count_as_gone() -> None:
+def test_in_the_parent_queue_victims_count_as_gone() -> None:
     b = Bench(config(parent(f"p {quota(0, 4)}", "a", f"b {quota(3)}")))
     b.node("n1", vcore=3)
     b.node("n2", vcore=1)
@@ -99,7 +99,7 @@ def test_above_the_queue_victims_count_as_gone() -> None:
 # -- order -----------------------------------------------------------------------------------------------------
 
 
-def test_an_ask_of_higher_order_that_comes_later_may_take_it() -> None:
+def test_a_later_ask_of_higher_order_may_take_the_claimed_quota() -> None:
     b = pair()
     b.node("n2", vcore=1)
     b.ask("y", "high", vcore=1, priority=1)
@@ -111,7 +111,7 @@ def test_an_ask_of_higher_order_that_comes_later_may_take_it() -> None:
     assert victims(b) == []
 
 
-def test_one_that_was_there_already_may_not() -> None:
+def test_an_earlier_ask_of_higher_order_may_not_take_the_claimed_quota() -> None:
     b = Bench(config("a", f"b {quota(3, 3)}"), settings={"reservation.enabled": "false"})
     b.node("n1", vcore=3)
     b.app("x", "root.a")
@@ -176,7 +176,7 @@ def test_a_limit_of_a_user_is_claimed_too() -> None:
     assert b.run() == "k@n1"
 
 
-def test_so_is_the_place_of_an_application() -> None:
+def test_an_application_slot_is_claimed_too() -> None:
     b = pair(6, limits=limit("u", apps=1))
     b.node("n2", vcore=1)
     b.app("z", "root.b")
@@ -201,7 +201,7 @@ def daemons() -> Bench:
     return b
 
 
-def test_a_daemon_does_not_take_what_was_made_free_for_another() -> None:
+def test_a_daemon_does_not_take_room_that_was_freed_for_another() -> None:
     b = daemons()
     b.ask("x", "small", required="n1", vcore=1)
     assert b.run() == ""
@@ -209,14 +209,14 @@ def test_a_daemon_does_not_take_what_was_made_free_for_another() -> None:
     assert b.run() == "d@n1"
 
 
-def test_one_of_higher_order_may_and_the_other_evicts_anew_where_that_helps() -> None:
+def test_a_daemon_of_higher_order_takes_it_and_the_other_evicts_anew_if_that_helps() -> None:
     b = daemons()
     b.ask("x", "small", required="n1", vcore=1, priority=1)
     assert b.run() == "small@n1"
     assert outcomes(b) == [Outcome.REQUIRED_NODE]
 
 
-def test_nobody_is_evicted_for_a_daemon_that_may_not_run_there() -> None:
+def test_nothing_is_evicted_for_a_daemon_that_may_not_run_there() -> None:
     b = Bench(config("a"))
     b.node("n1", vcore=4)
     b.app("x")
@@ -243,7 +243,7 @@ CAUSES: list[tuple[Outcome, Callable[[Bench], object]]] = [
 
 
 @pytest.mark.parametrize(("cause", "happens"), CAUSES)
-def test_what_makes_an_ask_give_up(cause: Outcome, happens: Callable[[Bench], object]) -> None:
+def test_events_that_make_an_ask_give_up(cause: Outcome, happens: Callable[[Bench], object]) -> None:
     b = pair()
     happens(b)
     assert outcomes(b) == [cause]
@@ -260,7 +260,7 @@ HARMLESS: list[Callable[[Bench], object]] = [
 
 
 @pytest.mark.parametrize("happens", HARMLESS)
-def test_what_does_not(happens: Callable[[Bench], object]) -> None:
+def test_events_that_do_not_make_an_ask_give_up(happens: Callable[[Bench], object]) -> None:
     b = pair()
     happens(b)
     assert (outcomes(b), b.reserved()) == ([Outcome.WAITING], "k@n1")
@@ -278,7 +278,7 @@ def test_a_daemon_gives_up_after_120_minutes_too() -> None:
     assert b.run() == "d@n1"
 
 
-def test_the_reason_says_when_victims_have_gone() -> None:
+def test_the_reason_shows_when_victims_have_gone() -> None:
     open_ = [False]
     b = Bench(config("a", f"b {quota(3)}"), holds=lambda key, _, allocate: key != "k" or open_[0] or not allocate)
     b.node("n1", vcore=3)
@@ -296,7 +296,7 @@ def test_the_reason_says_when_victims_have_gone() -> None:
     assert b.run() == "k@n1"
 
 
-def test_a_gang_does_not_take_what_is_claimed() -> None:
+def test_a_gang_does_not_take_claimed_room() -> None:
     b = pair(3)
     b.node("n2", vcore=2)
     groups = '[{"name": "g", "minMember": 2, "minResource": {"cpu": "1m"}}]'

@@ -38,7 +38,7 @@ def lived(first: int, count: int) -> Counter[str]:
 
 
 @pytest.mark.timeout(300)
-def test_each_eviction_is_followed_by_what_it_was_made_for_or_given_up_for_a_cause() -> None:
+def test_each_eviction_leads_to_its_ask_being_placed_or_giving_up_for_a_cause() -> None:
     met = lived(1, SHORT)
     assert met["calm: the ask was placed"] > SHORT / 4, met
     assert len(met) >= 6, met
@@ -47,7 +47,7 @@ def test_each_eviction_is_followed_by_what_it_was_made_for_or_given_up_for_a_cau
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_in_thousands_more(part: int) -> None:
+def test_each_eviction_of_thousands_more_seeds_leads_to_its_ask(part: int) -> None:
     seed = int(os.environ.get("LICORNE_CLAIMS_SEED") or random.SystemRandom().randrange(10**6, 10**9))
     first = seed + part * (LONG // PARTS)
     sys.stdout.write(f"clusters from seed {first} on (LICORNE_CLAIMS_SEED={seed})\n")
@@ -65,6 +65,6 @@ def test_a_planted_fault_is_caught(name: str) -> None:
     assert done.stdout.startswith("caught after"), done.stdout
 
 
-def test_what_is_given_back_is_heard_of_where_an_application_may_preempt() -> None:
+def test_amounts_given_back_wake_an_application_that_may_preempt() -> None:
     """Its queue may be entitled to more, though its quota still leaves no room: found by a comparison with parking off."""
     lived(333553533, 1)

@@ -102,7 +102,7 @@ def test_several_asks_at_one_moment_stop_at_the_guarantee() -> None:
     assert used(b, "q1", "q2") == [5, 5]
 
 
-def test_willing_ones_go_first() -> None:
+def test_willing_candidates_are_evicted_first() -> None:
     b = Bench(config(parent(f"p {quota(0, 16)}", *(f"q{i} {quota(3)}" for i in (1, 2, 3)))))
     b.node("n1", vcore=16)
     for i in (1, 2, 3):
@@ -154,7 +154,7 @@ ROWS: list[tuple[str, int, int, list[int], int, int, int, str]] = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_who_goes(row: tuple[str, int, int, list[int], int, int, int, str]) -> None:
+def test_victims_of_a_decision(row: tuple[str, int, int, list[int], int, int, int, str]) -> None:
     _, one, two, runs, has, asks, size, gone = row
     b = two_queues(quota(one), quota(two), nodes=(size,))
     for i, amount in enumerate(runs):
@@ -170,7 +170,7 @@ def test_who_goes(row: tuple[str, int, int, list[int], int, int, int, str]) -> N
     assert b.run() == ("k@n1" if gone else "")
 
 
-def test_parts_of_a_decision() -> None:
+def test_delay_message_event_and_reservation_of_a_decision() -> None:
     b = two_queues("", quota(5))
     b.ask("x1", "a", vcore=10)
     b.run()
@@ -215,7 +215,7 @@ def test_off_means_off() -> None:
     assert len(b.hear()) == 1  # that kind has no switch
 
 
-def test_works_without_ordinary_reservations() -> None:
+def test_preemption_works_without_ordinary_reservations() -> None:
     b = Bench(config("a", f"b {quota(5)}"), settings={"reservation.enabled": "false"})
     b.node("n1", vcore=10)
     b.app("x1", "root.a")
@@ -229,7 +229,7 @@ def test_works_without_ordinary_reservations() -> None:
     assert b.run() == "k@n1"
 
 
-def test_one_that_found_nothing_tries_again_when_something_has_changed() -> None:
+def test_an_ask_that_found_no_victims_retries_when_something_has_changed() -> None:
     b = two_queues("", quota(5))
     b.ask("x1", "a", vcore=10, priority=5)
     b.run()
@@ -291,7 +291,7 @@ def test_a_leaf_within_its_guarantee_has_no_victims_of_any_type(vcore: int, gone
 
 
 @pytest.mark.skipif(bool(compiled), reason="functions can be replaced in plain Python only")
-def test_without_that_rule_the_example_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_that_rule_the_example_has_another_victim(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PlannedUsage, "protected", lambda *_arguments: False)
     assert victims(beside_its_guarantee(5), after=DELAY) == ["g"]
 
@@ -307,7 +307,7 @@ def test_victims_elsewhere_help_with_a_quota_only() -> None:
     assert victims(b, after=DELAY) == ["a7", "a6", "a5", "a4"]
 
 
-def test_the_delay_is_the_leafs() -> None:
+def test_the_delay_is_a_property_of_the_leaf() -> None:
     b = two_queues("", quota(5) + ", properties: {preemption.delay: 5s}")
     b.ask("x1", "a", vcore=10)
     b.run()
@@ -399,7 +399,7 @@ def test_a_confirmation_for_something_never_asked_is_a_release() -> None:
     assert b.free("n1") == {"vcore": 10}
 
 
-def test_daemons_on_one_node_do_not_count_on_the_same_room() -> None:
+def test_daemons_of_one_node_do_not_rely_on_the_same_room() -> None:
     b = Bench(config("a"))
     b.node("n1", vcore=10)
     b.node("n2", NodeAction.CREATE_DRAIN, vcore=10)

@@ -87,7 +87,7 @@ class Play:
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**6))
-def test_victims_that_come_again_evict_nobody(seed: int) -> None:
+def test_victims_that_are_submitted_again_evict_nothing(seed: int) -> None:
     play = Play(seed)
     play.settle()
     for app in list(play.partition.applications.values()):  # who still waits has its own right to evict
@@ -98,7 +98,7 @@ def test_victims_that_come_again_evict_nobody(seed: int) -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**6))
-def test_it_ends_although_victims_come_again_at_once(seed: int) -> None:
+def test_preemption_ends_although_victims_are_submitted_again_at_once(seed: int) -> None:
     play = Play(seed)
     for _ in range(40):
         before = len(play.gone)

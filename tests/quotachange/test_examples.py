@@ -44,7 +44,7 @@ def test_a_parent_of_two(name: str) -> None:
     assert left(bench, "root.p.a", "root.p.b") == expected
 
 
-def test_changed_those_who_refuse_are_the_last() -> None:
+def test_candidates_that_refuse_preemption_are_the_last() -> None:
     """The original takes the three that refuse, by a slip in its order; its documentation says otherwise."""
 
     def leaf(maximum: str) -> str:
@@ -112,7 +112,7 @@ def test_guarantees_of_other_types_and_at_every_level_are_kept() -> None:
     assert any(key.startswith("e-") for key in victims(bench))
 
 
-def test_what_is_going_already_is_not_counted_again() -> None:
+def test_victims_that_are_ending_already_are_not_counted_again() -> None:
     bench = enforced(two("20"), two("10"), a=12, b=8)
     assert left(bench, "root.p.a", "root.p.b") == [6, 4]
     bench.reload(two("5"))
@@ -120,7 +120,7 @@ def test_what_is_going_already_is_not_counted_again() -> None:
     assert left(bench, "root.p.a", "root.p.b") == [3, 2]
 
 
-def test_victims_that_are_submitted_again_evict_nobody() -> None:
+def test_victims_that_are_submitted_again_evict_nothing() -> None:
     bench = enforced(two("20"), two("10"), a=12, b=8)
     gone = victims(bench)
     for key in gone:
@@ -133,7 +133,7 @@ def test_victims_that_are_submitted_again_evict_nobody() -> None:
     assert bench.partition.next_deadline_ns() is None
 
 
-def test_what_is_said_and_kept() -> None:
+def test_messages_events_and_records_of_an_eviction() -> None:
     bench = enforced(two("20"), two("18"), a=12, b=8)
     assert [o.message for o in bench.outputs if getattr(o, "termination", None)] == [f"{RULE}root.p"]  # type: ignore[union-attr]
     (eviction,) = bench.partition.evictions

@@ -142,7 +142,7 @@ CASES = {
 
 @settings(derandomize=True, deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(**CASES)
-def test_laws(chosen: Any, parts: Any, lowered: Any) -> None:
+def test_every_law_holds_after_each_quota_change(chosen: Any, parts: Any, lowered: Any) -> None:
     case = Case(chosen, parts, lowered)
     laws(case)
     nothing_more_happens(case.bench)
@@ -171,7 +171,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_planted_faults_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_faults_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, attribute, broken = FAULTS[name]
     monkeypatch.setattr(where, attribute, broken(getattr(where, attribute)))
 

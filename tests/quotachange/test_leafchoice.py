@@ -73,7 +73,7 @@ def test_small_leaves_give_the_best_set() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_whatever_the_size_the_set_serves(seed: int) -> None:
+def test_a_victim_set_of_any_size_is_feasible(seed: int) -> None:
     rng = random.Random(seed)
     leaf = Leaf(rng, 300, sizes=rng.choice([2, 12, 100]))
     leaf.room = {name: left * 10 for name, left in leaf.room.items()}
@@ -92,7 +92,7 @@ def test_whatever_the_size_the_set_serves(seed: int) -> None:
         pytest.param({"_first_to_go": lambda alloc: (alloc.priority, alloc.created, alloc.seq)}, id="oldest first"),
     ],
 )
-def test_planted_faults_show(broken: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_faults_are_caught(broken: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in broken.items():
         monkeypatch.setattr(leaf_victims, name, value)
     assert compared(range(100), 8)[0] < 95

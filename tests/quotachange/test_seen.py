@@ -41,7 +41,7 @@ def test_the_state_dump_shows_start_times() -> None:
     assert shown() == [None, None]
 
 
-def test_a_start_time_that_time_would_not_come_to_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_time_that_no_deadline_reaches_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QuotaChanges, "_arm", lambda _self: None)
     bench = cluster(text(queue("a", "20", "", "60s")))
     fill(bench, "root.a", 10)
@@ -49,7 +49,7 @@ def test_a_start_time_that_time_would_not_come_to_is_noticed(monkeypatch: pytest
         bench.reload(text(queue("a", "9", "", "60s")))
 
 
-def test_a_start_time_of_a_queue_that_is_gone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_time_of_a_removed_queue_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QuotaChanges, "removed", lambda _self: None)
     bench = cluster(text(queue("a", "20", "", "60s"), "b"))
     fill(bench, "root.a", 10)

@@ -68,7 +68,7 @@ def test_a_start_time_that_has_passed_by_a_shorter_delay_is_due_in_a_second() ->
     assert victims(bench) == ["a-9", "a-8", "a-7"]
 
 
-def test_it_is_enforced_at_that_moment_and_not_before_and_once() -> None:
+def test_a_quota_is_enforced_once_at_its_start_time_and_not_before() -> None:
     bench = cluster(text(queue("a", "20", "", "60s")))
     fill(bench, "root.a", 10)
     bench.reload(text(queue("a", "7", "", "60s")))
@@ -85,7 +85,7 @@ def test_it_is_enforced_at_that_moment_and_not_before_and_once() -> None:
     assert start_s(bench) is None
 
 
-def test_what_ends_by_itself_needs_no_eviction() -> None:
+def test_allocations_that_end_by_themselves_need_no_eviction() -> None:
     bench = cluster(text(queue("a", "20", "", "60s")))
     fill(bench, "root.a", 10)
     bench.reload(text(queue("a", "9", "", "60s")))
@@ -168,7 +168,7 @@ def test_without_the_flag_nothing_happens_until_it_is_set() -> None:
     assert len(victims(bench)) == 3
 
 
-def test_flag_taken_back_before_the_time_has_come() -> None:
+def test_a_flag_withdrawn_before_the_start_time_prevents_evictions() -> None:
     bench = cluster(text(queue("a", "20", "", "60s")))
     fill(bench, "root.a", 10)
     bench.reload(text(queue("a", "7", "", "60s")))
@@ -177,7 +177,7 @@ def test_flag_taken_back_before_the_time_has_come() -> None:
     assert victims(bench) == []
 
 
-def test_parents_first_and_what_is_below_a_second_later() -> None:
+def test_parents_are_enforced_first_and_their_children_a_second_later() -> None:
     def tree(a: str, b: str) -> str:
         return text(queue("a", a, "", "60s", [queue("b", b, "", "60s"), queue("c")]))
 

@@ -133,7 +133,7 @@ def test_a_reserved_ask_goes_to_a_node_that_opens_while_decisions_are_made() -> 
     assert product == reference
 
 
-def test_no_more_run_than_may_after_a_maximum_was_lowered() -> None:
+def test_no_more_applications_run_than_a_lowered_maximum_allows() -> None:
     """Four run, then two may; a fifth has its turn when one is left, not when two are."""
     both = Both({})
     both.submit(_node("n", 10))
@@ -180,7 +180,7 @@ def test_an_application_is_woken_by_a_placeholder_that_was_placed_elsewhere() ->
     assert both.schedule() == (["there on n", "held on n"], ["there on n", "held on n"])
 
 
-def test_to_be_matched_with_a_placeholder_is_no_attempt() -> None:
+def test_matching_an_ask_with_a_placeholder_is_no_attempt() -> None:
     """Scenarios 653 and 1077: a real ask waits again, for its placeholder was ended. It did not have its turn since.
 
     The application is left alone after one ask that fits no node, and that is another ask, which comes first.
@@ -246,7 +246,7 @@ def test_a_gang_that_became_smaller_is_tried() -> None:
     assert both.schedule() == (expected, expected)
 
 
-def test_who_gives_nodes_up_leaves_them_to_the_next_gang_in_the_same_call() -> None:
+def test_a_gang_that_gives_nodes_up_leaves_them_to_the_next_gang_of_the_call() -> None:
     """Scenario 14113: what ran in front of the gang took the only slot of its queue; no event would have come later."""
     both = Both({})
     both.reload(maxapplications=1)
@@ -260,7 +260,7 @@ def test_who_gives_nodes_up_leaves_them_to_the_next_gang_in_the_same_call() -> N
     assert both.holders() == (["second"], ["second"])
 
 
-def test_who_requires_a_node_profits_from_what_another_one_evicts_there() -> None:
+def test_an_ask_that_requires_a_node_uses_room_that_another_evicted_there() -> None:
     """Scenario 19837: what goes for the second daemon is more than it wants; the first one had found too few before."""
     both = Both({})
     both.submit(_node("n", 4), _node("other", 4), *map(_app, ("apps", "first", "second")))

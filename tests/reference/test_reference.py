@@ -38,7 +38,7 @@ def test_the_product_decides_as_the_reference() -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("first", MORE)
-def test_thousands_more(first: int) -> None:
+def test_the_product_decides_as_the_reference_for_thousands_more_seeds(first: int) -> None:
     _compare(first, MORE.step)
 
 

@@ -127,12 +127,12 @@ def faults(checker: Checker, path: str, text: str, intro: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", FOUND)
-def test_what_is_there_is_found(checker: Checker, text: str) -> None:
+def test_existing_names_resolve(checker: Checker, text: str) -> None:
     assert faults(checker, "src/pack/thing.py", text, INTRO) == []
 
 
 @pytest.mark.parametrize(("text", "fault"), MISSED)
-def test_what_is_not_there_is_missed(checker: Checker, text: str, fault: str) -> None:
+def test_missing_names_are_reported(checker: Checker, text: str, fault: str) -> None:
     assert fault in faults(checker, "src/pack/thing.py", text, INTRO)
 
 
@@ -147,7 +147,7 @@ def test_a_bare_section_needs_a_file_that_is_named() -> None:
     assert faults(checker, "docs/spec/order.md", "section 1.1", "") == []
 
 
-def test_tests_may_read_what_is_others(checker: Checker) -> None:
+def test_tests_may_refer_to_files_outside_the_repository(checker: Checker) -> None:
     assert faults(checker, "tests/test_thing.py", "../shared/data", "") == []
 
 

@@ -233,7 +233,7 @@ def test_stories() -> None:
     assert min(happened[what] for what in ("searches", "evictions", "replaced", "lines")) > 0, happened
 
 
-def test_what_is_only_reported_has_not_waited() -> None:
+def test_a_reported_allocation_has_not_waited() -> None:
     """An allocation that runs already, with the time at which it was asked for, as after the loss of a connection."""
     world = World().register(text=CONFIG).node("n1", vcore=1000).application("app", "root.low")
     tags = {"creationTime": str(world.now // 10**9 - 3600)}

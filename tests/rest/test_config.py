@@ -67,7 +67,7 @@ partitions:
 """
 
 
-def test_what_is_empty_is_left_out_as_in_the_original() -> None:
+def test_empty_fields_are_left_out_as_in_the_original() -> None:
     world = World().register(text=RICH)
     (partition,) = world.request("GET", "/ws/v1/config", headers=JSON).json()["Partitions"]
     assert list(partition) == ["Name", "Queues", "Preemption", "NodeSortPolicy", "UserGroupResolver"]
@@ -83,7 +83,7 @@ def test_what_is_empty_is_left_out_as_in_the_original() -> None:
 
 
 @pytest.mark.parametrize("text", [SMALL, CONFIG, RICH])
-def test_yaml_says_the_same_as_what_was_read(text: str) -> None:
+def test_yaml_answer_means_the_same_as_the_text_that_was_read(text: str) -> None:
     world = World().register(text=text)
     answer = world.request("GET", "/ws/v1/config")
     assert answer.headers["content-type"] == "application/x-yaml; charset=UTF-8"
@@ -117,7 +117,7 @@ def test_validate_conf(text: str, allowed: bool, reason: str, rule: str) -> None
         assert not rule or found["problems"][0]["rule"] == rule
 
 
-def test_a_configuration_is_applied_or_nothing_is() -> None:
+def test_a_configuration_is_applied_completely_or_not_at_all() -> None:
     world = busy()
     refused = world.request("PUT", "/ws/v1/config", CONFIG.replace("name: other", "name: 'no name'"))
     assert refused.status_code == 409
@@ -134,7 +134,7 @@ def test_a_configuration_is_applied_or_nothing_is() -> None:
 
 
 @pytest.mark.parametrize("body", ["", " \n", "{}", "partitions: []", "partitions:", "\xff"])
-def test_what_would_take_all_away_is_refused(body: str) -> None:
+def test_a_configuration_without_queues_is_refused(body: str) -> None:
     world = busy()
     before = world.get("/ws/v1/partitions")
     answer = world.request("PUT", "/ws/v1/config", body.encode("latin-1"))
@@ -142,6 +142,6 @@ def test_what_would_take_all_away_is_refused(body: str) -> None:
     assert world.get("/ws/v1/partitions") == before
 
 
-def test_nobody_to_configure() -> None:
+def test_without_a_resource_manager_no_configuration_is_taken() -> None:
     answer = World().request("PUT", "/ws/v1/config", CONFIG)
     assert (answer.status_code, answer.json()["message"]) == (404, "No resource manager is registered")

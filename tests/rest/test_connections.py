@@ -75,7 +75,7 @@ def test_a_connection_without_a_request_is_closed(what: str) -> None:
     asyncio.run(story())
 
 
-def test_a_beginning_of_tls_without_an_end_is_closed_and_one_that_fails_is_told(tmp_path: Path) -> None:
+def test_an_unfinished_tls_handshake_is_closed_and_a_failed_one_is_logged(tmp_path: Path) -> None:
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     try:
         subprocess.run([*command, "-keyout", "key", "-out", "crt"], cwd=tmp_path, check=True, capture_output=True)
@@ -100,7 +100,7 @@ def test_a_beginning_of_tls_without_an_end_is_closed_and_one_that_fails_is_told(
     assert (told["peer"], told["reason"]) == ("TLS", "http request")
 
 
-def test_half_heads_lock_nobody_out() -> None:
+def test_unfinished_request_heads_lock_no_client_out() -> None:
     async def story() -> None:
         async with listening(most=40, quiet_most=1000, head_s=60) as (made, address):
             assert made.web is not None
@@ -120,7 +120,7 @@ def test_half_heads_lock_nobody_out() -> None:
     asyncio.run(story())
 
 
-def test_one_address_has_so_many_quiet_connections() -> None:
+def test_quiet_connections_per_address_are_bounded() -> None:
     async def story() -> None:
         async with listening(quiet_most=5, head_s=60) as (made, address):
             silent = [await asyncio.open_connection(*address) for _ in range(9)]
@@ -136,7 +136,7 @@ def test_one_address_has_so_many_quiet_connections() -> None:
     asyncio.run(story())
 
 
-def test_who_takes_nothing_is_cut_off() -> None:
+def test_a_client_that_reads_no_answer_is_cut_off() -> None:
     async def story() -> None:
         async with listening(send_s=0.5) as (made, address):
             assert made.web is not None
@@ -164,7 +164,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_refused_leaves_one_line_in_the_log(what: str) -> None:
+def test_a_refused_request_leaves_one_line_in_the_log(what: str) -> None:
     out = io.StringIO()
 
     async def story() -> bytes:
@@ -232,7 +232,7 @@ def test_the_service_ends_at_once_and_quietly_with_open_requests() -> None:
         assert not any("exception" in line or "library" in line for line in running.lines)
 
 
-def test_nothing_is_logged_past_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_around_the_log(capsys: pytest.CaptureFixture[str]) -> None:
     """`logging` has its handlers again afterwards."""
     before = logging.getLogger().handlers[:]
     with process_log(io.StringIO(), form="text", levels=Levels()):

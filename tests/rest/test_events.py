@@ -172,7 +172,7 @@ def test_settings_that_belong_to_the_process_have_no_effect_in_extra_config() ->
     run(story())
 
 
-def test_a_stream_begins_with_the_past_without_gap_or_duplicate() -> None:
+def test_a_stream_begins_with_past_events_without_gap_or_duplicate() -> None:
     async def story() -> None:
         world = World().register()
         past = world.monitor.ring.made
@@ -208,7 +208,7 @@ def test_a_slow_reader_is_cut() -> None:
     run(story())
 
 
-def test_who_does_not_read_at_all_is_given_up() -> None:
+def test_a_stream_without_a_reader_is_closed() -> None:
     async def story() -> None:
         world = World(limits=RequestLimits(send_s=0.02)).register()
         stream = Stream(world)

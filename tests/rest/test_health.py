@@ -41,7 +41,7 @@ def failed(found: Any) -> list[str]:
     return [row["Name"] for row in found["HealthChecks"] if not row["Succeeded"]]
 
 
-def test_all_is_well() -> None:
+def test_a_sound_scheduler_is_healthy() -> None:
     found = check(busy())
     assert list(found) == ["Healthy", "HealthChecks"]
     assert found["Healthy"] is True
@@ -73,7 +73,7 @@ def test_a_check_that_fails_by_itself_ends_nothing(monkeypatch: pytest.MonkeyPat
     assert world.get(PATH)["HealthChecks"]
 
 
-def test_before_the_first_run_there_is_none() -> None:
+def test_no_result_exists_before_the_first_run() -> None:
     assert busy().get(PATH, 404)["message"] == "Health check is not available"
 
 

@@ -52,7 +52,7 @@ def test_an_answer_without_a_body_leaves_at_its_end() -> None:
     assert connection.send(h11.EndOfMessage()).endswith(b"\r\n\r\n")
 
 
-def test_who_waits_to_be_let_go_on_is_told_at_once() -> None:
+def test_a_client_that_expects_continue_is_answered_at_once() -> None:
     connection, _ = asked(b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
     assert connection.send(h11.InformationalResponse(status_code=100, headers=[])).startswith(b"HTTP/1.1 100 ")
 

@@ -102,7 +102,7 @@ def test_every_metric_is_described_once() -> None:
         assert len(types) == len(set(types))
 
 
-def test_counters_move_as_the_original_says() -> None:
+def test_counters_move_as_in_the_original() -> None:
     world = busy()
     attempts, submissions = SCHEDULER + "container_allocation_attempt_total", SCHEDULER + "application_submission_total"
     found = scrape(world)
@@ -140,7 +140,7 @@ def test_nodes_by_state() -> None:
     assert nodes == {"active": 1, "failed": 1, "draining": 0, "decommissioned": 1}
 
 
-def test_how_full_the_nodes_are() -> None:
+def test_nodes_are_counted_by_ranges_of_usage() -> None:
     world = World().register().application("app", "root.other")
     for number, wanted in enumerate((10, 11, 20, 100, 0)):
         world.node(f"n{number}", vcore=100)
@@ -176,7 +176,7 @@ def test_an_application_counts_at_its_own_queue_alone() -> None:
     assert values(found, SCHEDULER + "application_total", "state")["running"] == sum(running.values())
 
 
-def test_what_was_shown_of_a_queue_is_zero_when_it_is_gone() -> None:
+def test_a_series_is_zero_when_its_amount_is_gone() -> None:
     world = busy()
     resource = "yunikorn_queue_resource"
     assert values(scrape(world), resource, "resource", queue="root.b.dyn", state="pending") == {"vcore": 100_000}
@@ -191,7 +191,7 @@ def test_what_was_shown_of_a_queue_is_zero_when_it_is_gone() -> None:
     assert "root.b.dyn" not in world.monitor.counts.shown
 
 
-def test_of_what_is_gone_only_so_much_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_series_that_fell_to_zero_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_figures, "ZEROS_MAX", 3)
     world = World().register().application("x", "root.other")
     for number in range(8):
@@ -210,7 +210,7 @@ def test_asks_of_an_unknown_partition_are_not_counted_as_rejected() -> None:
     assert values(scrape(world), attempts, "state")["rejected"] == 0
 
 
-def test_a_queue_that_is_gone_has_no_series_and_its_parents_keep_theirs() -> None:
+def test_a_removed_queue_has_no_series_and_its_parents_keep_theirs() -> None:
     world = busy()
     world.submit(RemoveApplication(application_id="app-2"))
     world.application("app-3", "root.b.dyn").ask("k9", "app-3", vcore=1)
@@ -230,7 +230,7 @@ def test_a_queue_that_is_gone_has_no_series_and_its_parents_keep_theirs() -> Non
     assert not [key for key in world.monitor.counts.by_queue if key[2] == "root.b.dyn"]
 
 
-def test_what_the_original_lacks() -> None:
+def test_metrics_that_the_original_lacks() -> None:
     world = busy()
     run(world.monitor.count_parked())
     found = scrape(world)
@@ -278,7 +278,7 @@ def test_names_of_old_releases() -> None:
     assert "yunikorn_root_a_queue_resource" not in world.request("GET", "/ws/v1/metrics").text
 
 
-def test_odd_names_are_made_legal() -> None:
+def test_illegal_names_are_replaced() -> None:
     text = "partitions: [{name: default, queues: [{name: 'x/y@z#:-'}]}]"
     found = scrape(World().register(text=text).node("n", {}, **{'a"b\\c\nd': 5}))
     assert value(found, "yunikorn_root_x_y_z_:__queue_container", state="allocated") == 0

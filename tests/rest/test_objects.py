@@ -279,7 +279,7 @@ partitions:
 """
 
 
-def test_what_a_queue_inherits_is_shown_in_so_many_words() -> None:
+def test_inherited_properties_of_a_queue_are_shown_with_their_values() -> None:
     world = World().register(text=WAITING)
     assert world.get(f"{P}/queue/root.a")["properties"] == {
         "preemption.policy": "default",
@@ -288,7 +288,7 @@ def test_what_a_queue_inherits_is_shown_in_so_many_words() -> None:
     }
 
 
-def test_only_what_is_used_is_shown_of_max() -> None:
+def test_only_used_types_are_shown_of_max() -> None:
     world = World().register(text=WAITING).node("n", vcore=10_000, memory=100).application("x")
     assert "absUsedCapacity" not in world.get(f"{P}/queue/root.a")
     world.ask("k", "x", vcore=500)
@@ -352,7 +352,7 @@ def test_a_completed_application_is_kept() -> None:
     assert world.get(f"{P}/application/app-1", 404)["message"] == "Application not found"
 
 
-def test_asks_say_why_they_wait() -> None:
+def test_asks_show_why_they_wait() -> None:
     world = busy()
     world.ask("k4", "app-1", vcore=4500, pods=200)
     world.schedule(1.0)

@@ -47,7 +47,7 @@ def made(pieces: Pieces, items: list[str], state: dict[str, int], calls: list[st
     return bytes(run(gathered()))
 
 
-def test_only_what_has_changed_is_made_anew() -> None:
+def test_only_changed_pieces_are_built_anew() -> None:
     pieces, state = Pieces(), {"a": 1, "b": 1, "c": 1}
     calls: list[str] = []
     assert made(pieces, ["a", "b"], state, calls) == b"a1,b1"
@@ -79,7 +79,7 @@ def test_pieces_are_bounded_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
 
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3)), max_size=12))
 @settings(deadline=None)
-def test_what_is_kept_is_shown_as_it_is(steps: list[tuple[str, int]]) -> None:
+def test_kept_pieces_show_the_current_state(steps: list[tuple[str, int]]) -> None:
     world = busy()
     home = next(iter(world.backend.partitions()))
     for _ in act(world, steps):

@@ -230,7 +230,7 @@ def test_roles(header: str, method: str, path: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("path", ["/debug/stack", "/debug/pprof/cmdline", "/debug/fullstatedump"])
-def test_pages_of_other_servers_may_not_read_of_the_process(path: str) -> None:
+def test_pages_of_other_servers_may_not_read_process_internals(path: str) -> None:
     for method in ("GET", "OPTIONS"):
         headers = World().register().request(method, path).headers
         assert not any(name.startswith("access-control") for name in headers)

@@ -36,7 +36,7 @@ async def watched(**given: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClien
             yield made, client
 
 
-def test_what_resource_managers_do_shows_at_once() -> None:
+def test_changes_by_resource_managers_show_at_once() -> None:
     async def story() -> None:
         async with watched() as (made, client), Peer(made.addresses[0]) as peer:
             assert (await client.get("/ws/v1/clusters")).json() == []
@@ -218,7 +218,7 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("security", "access", "reason"), BEYOND)
-def test_beyond_loopback_it_wants_protection(security: Security, access: Access, reason: str) -> None:
+def test_listening_beyond_loopback_requires_protection(security: Security, access: Access, reason: str) -> None:
     web = Web(addresses=("0.0.0.0:0",), access=access)
     with pytest.raises(SecurityError, match=reason):
         Service(("127.0.0.1:0",), web=web, security=security)

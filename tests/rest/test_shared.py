@@ -67,7 +67,7 @@ async def made(kept: Shared) -> None:
     await asyncio.sleep(0)
 
 
-def test_many_askers_get_one_answer(clock: Clock) -> None:
+def test_many_clients_share_one_answer(clock: Clock) -> None:
     async def story() -> None:
         kept, make = Shared(lambda: 2.0), Maker(clock, 0.05)
         answers = await asyncio.gather(*(kept.answer("a", make, compress=False) for _ in range(20)))
@@ -109,7 +109,7 @@ def test_an_answer_that_is_too_old_is_not_given_any_more(clock: Clock) -> None:
     run(story())
 
 
-def test_an_answer_that_fails_fails_for_who_waits_and_is_made_again(clock: Clock) -> None:
+def test_a_failed_answer_fails_for_all_waiting_clients_and_is_made_again(clock: Clock) -> None:
     async def story() -> None:
         kept, make = Shared(lambda: 2.0), Maker(clock, 0.02)
         await kept.answer("a", make, compress=False)
@@ -126,7 +126,7 @@ def test_an_answer_that_fails_fails_for_who_waits_and_is_made_again(clock: Clock
     run(story())
 
 
-def test_what_is_made_quickly_is_always_new(clock: Clock) -> None:
+def test_an_answer_that_is_made_quickly_is_always_new(clock: Clock) -> None:
     async def story() -> None:
         kept, make = Shared(lambda: 2.0), Maker(clock, 0.0)
         for _ in range(3):
@@ -149,7 +149,7 @@ def test_compressed_answers_are_kept_beside_plain_ones(clock: Clock) -> None:
     run(story())
 
 
-def test_what_is_kept_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_answers_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "KEPT_MAX", 5000)
 
     async def story() -> None:
@@ -183,7 +183,7 @@ def test_a_small_cluster_is_shown_as_it_is_now() -> None:
 
 
 @pytest.mark.parametrize("compress", [False, True])
-def test_what_shows_the_same_is_given_again(clock: Clock, compress: bool) -> None:
+def test_an_answer_for_an_unchanged_state_is_reused(clock: Clock, compress: bool) -> None:
     async def story() -> None:
         kept, make, state = Shared(lambda: 2.0), Maker(clock, 0.0), [1]
         for wanted in (1, 1, 2, 2, 1):
@@ -194,7 +194,7 @@ def test_what_shows_the_same_is_given_again(clock: Clock, compress: bool) -> Non
     run(story())
 
 
-def test_what_changes_while_it_is_made_is_not_given_again(clock: Clock) -> None:
+def test_an_answer_whose_state_changed_meanwhile_is_not_reused(clock: Clock) -> None:
     async def story() -> None:
         kept, make, state = Shared(lambda: 0.0), Maker(clock, 0.05), [1]
         making = asyncio.ensure_future(kept.answer("a", make, compress=False, state=lambda: state[0]))
@@ -208,7 +208,7 @@ def test_what_changes_while_it_is_made_is_not_given_again(clock: Clock) -> None:
     run(story())
 
 
-def test_what_shows_the_same_is_kept_for_a_while_only(clock: Clock) -> None:
+def test_an_answer_for_an_unchanged_state_is_kept_for_a_limited_time(clock: Clock) -> None:
     async def story() -> None:
         kept, make = Shared(lambda: 2.0), Maker(clock, 0.0)
         await kept.answer("a", make, compress=False, state=lambda: 1)

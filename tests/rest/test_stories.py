@@ -53,7 +53,7 @@ def waits(world: World, name: str, key: str, queue: str = "root.a", *, listed: b
 # -- what was used ----------------------------------------------------------------------------------------
 
 
-def test_the_most_that_was_used_and_how_long() -> None:
+def test_maximum_usage_and_its_duration_are_shown() -> None:
     world = plain()
     world.node("n1", {"si/instance-type": "m5"}, vcore=10)
     world.node("n2", vcore=10)
@@ -94,7 +94,7 @@ def test_a_resized_allocation_counts_with_each_size() -> None:
     assert found["resourceHistory"] == {"resourceUsage": {"UNKNOWN": {"vcore": 8 * 10 + 2 * 5}}}
 
 
-def test_what_lasted_less_than_a_second_is_shown_with_nothing() -> None:
+def test_usage_of_less_than_a_second_is_shown_as_zero() -> None:
     world = plain()
     world.node("n1", {"si/instance-type": "m5"}, vcore=10)
     world.application("x")
@@ -123,7 +123,7 @@ def test_a_completed_application_keeps_its_maximum_alone() -> None:
     )
 
 
-def test_without_a_monitor_nobody_counts() -> None:
+def test_without_a_monitor_no_usage_is_counted() -> None:
     world = World()
     world.api.cluster._usage_watched = False
     world.register(text=PLAIN)
@@ -204,7 +204,7 @@ def whole(world: World, name: str, *sizes: int, members: int = 0) -> None:
         ask(world, f"{name}{number}", name, size, task_group="w")
 
 
-def test_what_a_gang_waits_for_and_holds() -> None:
+def test_a_gang_shows_missing_members_and_held_nodes() -> None:
     world = plain()
     world.node("n1", vcore=4).node("n2", vcore=4)
     whole(world, "half", 1, members=2)
@@ -235,7 +235,7 @@ def test_what_a_gang_waits_for_and_holds() -> None:
 # -- preemption and quotas --------------------------------------------------------------------------------
 
 
-def test_what_preemption_says() -> None:
+def test_reasons_and_events_of_preemption_are_shown() -> None:
     world = plain()
     world.node("n1", vcore=8)
     world.application("low")
@@ -292,7 +292,7 @@ def test_a_queue_that_is_full() -> None:
 # -- other schedulers -------------------------------------------------------------------------------------
 
 
-def test_what_others_placed_is_shown_with_its_names() -> None:
+def test_foreign_allocations_are_shown_with_their_names() -> None:
     world = plain()
     world.node("n1", vcore=8)
     tags = {"kubernetes.io/meta/namespace": "kube-system", "kubernetes.io/meta/podName": "proxy"}

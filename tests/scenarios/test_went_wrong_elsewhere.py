@@ -27,7 +27,7 @@ def bench(*nodes: int, text: str = "", first_interface: bool = False) -> Bench:
 
 
 @pytest.mark.parametrize("order", ["asks first", "allocations first"])
-def test_a_recovery_over_commits_nothing(order: str) -> None:
+def test_a_recovery_overcommits_nothing(order: str) -> None:
     b = Bench(config("a"))
     b.node("n1", NodeAction.CREATE_DRAIN, vcore=10)
     b.app("x")
@@ -75,7 +75,7 @@ CONFIGURATIONS = [
 
 
 @pytest.mark.parametrize("number", range(len(CONFIGURATIONS)))
-def test_a_running_scheduler_takes_what_a_new_one_takes(number: int) -> None:
+def test_a_running_scheduler_accepts_the_same_configurations_as_a_new_one(number: int) -> None:
     text = CONFIGURATIONS[number]
     b = bench(10)
     b.ask("x", "k", vcore=6)
@@ -100,7 +100,7 @@ def test_a_running_scheduler_takes_what_a_new_one_takes(number: int) -> None:
     b.api.validate()
 
 
-def test_rules_that_cannot_be_used_are_the_one_difference() -> None:
+def test_unusable_placement_rules_are_the_one_difference() -> None:
     """A new scheduler takes them, and places nobody; a running one keeps the rules it has.
 
     Source: docs/spec/config.md, section 5.
@@ -162,7 +162,7 @@ def test_a_node_that_comes_again_has_the_usage_that_it_reports() -> None:
 # A failed bind leaving a pod pending for ever.
 
 
-def test_what_could_not_be_bound_is_placed_again_when_it_is_asked_for_again() -> None:
+def test_an_ask_that_could_not_be_bound_is_placed_again_when_resubmitted() -> None:
     b = bench(10, 9)
     b.ask("x", "k", vcore=9)
     assert b.run() == "k@n1"
@@ -175,7 +175,7 @@ def test_what_could_not_be_bound_is_placed_again_when_it_is_asked_for_again() ->
 # Preemption loops; ten victims where one was needed.
 
 
-def test_one_victim_is_taken_where_one_is_enough_and_only_once() -> None:
+def test_one_victim_is_evicted_once_where_one_is_enough() -> None:
     b = bench(20)
     b.node("elsewhere", NodeAction.CREATE_DRAIN, vcore=50)
     for i in range(10):
@@ -261,7 +261,7 @@ def test_the_sum_of_large_quantities_does_not_overflow() -> None:
 # Metrics and caches of removed queues never freed.
 
 
-def test_nothing_is_left_of_what_is_gone() -> None:
+def test_nothing_is_left_of_removed_objects() -> None:
     rules = "placementrules: [{name: user, create: true, parent: {name: fixed, value: root.p}}]"
     b = Bench(config("p parent: true", more=rules))
     b.node("n1", vcore=10)
@@ -318,7 +318,7 @@ def test_registering_twice_and_dropping_a_partition_end() -> None:
 
 @pytest.mark.parametrize("termination", list(Termination))
 @pytest.mark.parametrize(("app", "key"), [("x", "k"), ("x", "none"), ("none", "k"), ("x", "waits"), ("", "k")])
-def test_a_confirmation_of_what_was_never_asked_for_does_no_harm(termination: Termination, app: str, key: str) -> None:
+def test_a_confirmation_of_an_unknown_release_does_no_harm(termination: Termination, app: str, key: str) -> None:
     b = bench(10)
     b.ask("x", "k", vcore=6)
     b.run()
@@ -328,7 +328,7 @@ def test_a_confirmation_of_what_was_never_asked_for_does_no_harm(termination: Te
     b.run()
 
 
-def test_releases_and_asks_of_partitions_nobody_knows_do_no_harm() -> None:
+def test_releases_and_asks_of_unknown_partitions_do_no_harm() -> None:
     b = bench(10)
     assert b.send(Release(partition="[other]default", application_id="x", key="k")) == []
     (said,) = b.send(Allocation(key="k", partition="[rm]", application_id="x", resource={"vcore": 1}))

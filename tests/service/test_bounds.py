@@ -30,7 +30,7 @@ async def flood(peer: Peer, count: int) -> None:
         await peer.send("allocation", v19.AllocationRequest(rm_id=peer.rm_id, allocations=asks))
 
 
-def test_who_does_not_read_is_slowed_down_then_paused_and_loses_nothing() -> None:
+def test_a_slow_reader_is_slowed_down_then_paused_and_loses_nothing() -> None:
     count, room = 20_000, 300_000
 
     async def run() -> None:
@@ -61,7 +61,7 @@ def test_who_does_not_read_is_slowed_down_then_paused_and_loses_nothing() -> Non
     asyncio.run(run())
 
 
-def test_who_never_reads_is_stopped() -> None:
+def test_a_client_that_never_reads_is_stopped() -> None:
     async def run() -> None:
         settings = {"buffer_bytes": 100_000, "slow_after_s": 0.2, "rm_timeout_s": 0.3, "names": 5000}
         async with service(settings=settings) as serving, Peer(serving.addresses[0]) as peer:
@@ -94,7 +94,7 @@ def test_a_message_that_is_too_long_ends_the_stream_and_nothing_else() -> None:
     asyncio.run(run())
 
 
-def test_what_is_sent_is_cut_to_pieces() -> None:
+def test_responses_are_divided_into_messages_of_bounded_length() -> None:
     outputs: list[Output] = [AcceptedNode(f"node-{i}-{'x' * 100}") for i in range(1000)]
     made = list(pieces(adapt_v19, outputs, "rm", 5000))
     assert len(made) > 20
@@ -168,12 +168,12 @@ def test_a_unix_socket(tmp_path: Path) -> None:
         ("scheduler.example:3333", False),
     ],
 )
-def test_what_is_local(address: str, *, local: bool) -> None:
+def test_loopback_addresses_are_local(address: str, *, local: bool) -> None:
     assert is_local(address) is local
 
 
 @pytest.mark.parametrize("address", ["", "3333", "host", "host:", "host:x", "host:65536", "unix:", ":3333"])
-def test_what_is_no_address(address: str) -> None:
+def test_a_text_that_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(SecurityError):
         grpc_address(address)
 
@@ -188,7 +188,7 @@ def test_what_is_no_address(address: str) -> None:
         ({"client_ca": b"c"}, "certificates of clients"),
     ],
 )
-def test_beyond_loopback_strangers_are_kept_out(security: dict[str, Any], complaint: str) -> None:
+def test_listening_beyond_loopback_requires_protection(security: dict[str, Any], complaint: str) -> None:
     with pytest.raises(SecurityError, match=complaint):
         Service(["0.0.0.0:0"], security=Security(**security))
 
@@ -230,7 +230,7 @@ def test_a_token() -> None:
 
 
 @pytest.mark.parametrize("given", [{"streams": 0}, {"rm_timeout_s": -1.0}, {"batch": 1 << 40}])
-def test_settings_that_make_no_sense(given: dict[str, Any]) -> None:
+def test_settings_that_make_no_sense_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(SettingError):
         ServiceSettings(**given)
 

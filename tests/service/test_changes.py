@@ -92,7 +92,7 @@ REFUSED = "configuration refused, the old one stays"
 APPLIED = "queue configuration applied"
 
 
-def test_a_good_change_takes_effect_and_a_bad_one_keeps_the_old(tmp_path: Path) -> None:
+def test_a_good_change_takes_effect_and_a_bad_one_keeps_the_old_configuration(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")
 
@@ -126,7 +126,7 @@ def test_a_good_change_takes_effect_and_a_bad_one_keeps_the_old(tmp_path: Path) 
     asyncio.run(story())
 
 
-def test_a_raised_quota_wakes_who_waits(tmp_path: Path) -> None:
+def test_a_raised_quota_wakes_asks_that_wait(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     limited = QUEUES % "a" + "            resources: {max: {vcore: %d}}\n"
     file.write_text((limited % 1).replace("root.a", "root.b"))
@@ -143,7 +143,7 @@ def test_a_raised_quota_wakes_who_waits(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_file_that_vanishes_or_says_nothing_keeps_the_old(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_or_is_empty_keeps_the_old_configuration(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")
 
@@ -201,7 +201,7 @@ def test_a_mounted_config_map_that_is_swapped(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_what_rest_has_set_holds_until_the_file_changes(tmp_path: Path) -> None:
+def test_a_configuration_set_by_rest_lasts_until_the_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "queues.yaml"
     file.write_text(QUEUES % "a")
 

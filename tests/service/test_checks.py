@@ -52,7 +52,7 @@ async def result(reading: Awaitable[Configuration]) -> object:
         return error.problems
 
 
-def test_what_is_found_is_what_the_reader_finds() -> None:
+def test_a_check_finds_what_the_reader_finds() -> None:
     async def story() -> None:
         found = made()
         for text in TEXTS.values():
@@ -84,7 +84,7 @@ def test_a_process_of_a_large_service_is_not_taken_for_a_large_one() -> None:
     asyncio.run(story())
 
 
-def test_one_process_does_one_job_after_the_other_and_ends_when_it_has_none() -> None:
+def test_one_process_does_its_jobs_in_sequence_and_ends_when_idle() -> None:
     async def story() -> None:
         found = made(idle_s=0.3)
         await found.report(queues(100), file="x")
@@ -101,7 +101,7 @@ def test_one_process_does_one_job_after_the_other_and_ends_when_it_has_none() ->
     asyncio.run(story())
 
 
-def test_what_takes_too_long_is_ended_and_so_is_what_nobody_waits_for() -> None:
+def test_a_check_that_takes_too_long_or_that_no_caller_awaits_is_ended() -> None:
     async def story() -> None:
         found = made(limit_s=1.0)
         (fault,) = (await found.report(ENDLESS, file="x")).faults
@@ -131,7 +131,7 @@ def test_a_process_that_dies_costs_its_job_only() -> None:
     asyncio.run(story())
 
 
-def test_without_a_process_it_is_checked_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_process_a_text_is_checked_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
 
     async def story() -> None:
@@ -177,7 +177,7 @@ def ask_in_thread(base: str, body: str) -> threading.Thread:
     return thread
 
 
-def test_a_signal_ends_it_while_checks_run() -> None:
+def test_a_signal_ends_the_service_while_checks_run() -> None:
     with serving("--rest", "127.0.0.1:0") as running:
         base = rest(running)
         asking = [ask_in_thread(base, ENDLESS) for _ in range(4)]
@@ -191,7 +191,7 @@ def test_a_signal_ends_it_while_checks_run() -> None:
             thread.join(20)
 
 
-def test_what_is_to_be_applied_does_not_wait_behind_checks() -> None:
+def test_a_configuration_to_apply_does_not_wait_for_checks() -> None:
     async def story() -> None:
         async with service(web=Web(addresses=("127.0.0.1:0",))) as running, Peer(running.addresses[0]) as peer:
             await peer.register()
@@ -236,7 +236,7 @@ def test_a_body_is_as_long_as_a_legal_configuration_may_be() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
-def test_what_is_no_file_is_refused_and_not_waited_for(
+def test_a_path_that_is_no_file_is_refused_without_waiting(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     path = tmp_path / "queues.yaml"
@@ -297,7 +297,7 @@ sys.exit(licorne.cli.run(["serve", "--grpc", "127.0.0.1:0", "--config", sys.argv
 
 
 @pytest.mark.parametrize(("what", "status"), [("file", 0), ("loop", 1)])
-def test_a_signal_ends_it_whatever_hangs(tmp_path: Path, what: str, status: int) -> None:
+def test_a_signal_ends_the_service_whatever_hangs(tmp_path: Path, what: str, status: int) -> None:
     """A file system that never answers, and a loop that never goes on."""
     path = tmp_path / "queues.yaml"
     path.write_text(queues(3))

@@ -162,7 +162,7 @@ def test_long_requests_are_divided() -> None:
 # -- refusals --------------------------------------------------------------------------------------------
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_scheduler_raises() -> None:
     client = SchedulerClient("127.0.0.1:1")
     with pytest.raises(SchedulerUnreachableError):
         client.register_resource_manager(REQUEST, timeout_s=0.3)
@@ -247,7 +247,7 @@ def test_after_a_fault_everything_is_as_it_was(fault: str) -> None:
         assert manager.faults == client.callback_errors == []
 
 
-def test_what_others_say_during_a_resync_follows_it() -> None:
+def test_messages_of_other_threads_during_a_resync_follow_it() -> None:
     with site() as here:
         manager = Manager()
         going_on = threading.Event()

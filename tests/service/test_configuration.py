@@ -54,7 +54,7 @@ def test_every_setting_has_its_own_names_and_a_default_that_parses() -> None:
 
 
 @pytest.mark.parametrize("key", ["service.clusterId", "kubernetes.qps", "admissionController.accessControl.bypassAuth"])
-def test_what_belongs_to_kubernetes_is_known_and_has_no_effect(key: str) -> None:
+def test_settings_of_kubernetes_are_known_and_have_no_effect(key: str) -> None:
     found = find(key)
     assert found is not None
     assert found.applies == "no effect here"
@@ -89,7 +89,7 @@ def test_disable_reservation_as_in_the_original(text: str, enabled: str | None) 
     assert both.texts()["reservation.enabled"] == "t"
 
 
-def test_what_does_not_parse_means_the_default_where_the_original_has_it_so(tmp_path: Path) -> None:
+def test_unparsable_values_mean_the_default_where_the_original_does_so(tmp_path: Path) -> None:
     text = "event.maxStreams: many\nhealth.checkInterval: soon\nlog.level: loud\nadmissionController.accessControl.bypassAuth: 7\n"
     found = values_of(tmp_path, text)
     assert len(found.warnings) == 4
@@ -122,7 +122,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "complaint"), REFUSED)
-def test_what_is_refused_names_place_and_rule(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_refusal_names_position_and_rule(tmp_path: Path, text: str, complaint: str) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(text)
     with pytest.raises(SettingError) as refusal:
@@ -130,13 +130,13 @@ def test_what_is_refused_names_place_and_rule(tmp_path: Path, text: str, complai
     assert complaint in str(refusal.value)
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as refusal:
         values_of(tmp_path, "a: 1\nlicorne.max-name: x\n", settings={"b": "1"}, options={"licorne.max-tags": "y"})
     assert len(str(refusal.value).splitlines()) == 4
 
 
-def test_a_variable_that_is_nearly_one_of_ours_is_said(tmp_path: Path) -> None:
+def test_a_misspelt_environment_variable_is_reported(tmp_path: Path) -> None:
     found = read_values(Given(environment={"LICORNE_MAX_NAMES": "5", "LICORNE_FUZZ": "5"}))
     assert found.warnings == ["LICORNE_MAX_NAMES: no such setting; did you mean LICORNE_MAX_NAME?"]
 
@@ -183,7 +183,7 @@ def test_a_config_map_that_is_mounted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_a_file_holds_there_is_no_traceback(tmp_path: Path, seed: int) -> None:
+def test_no_content_of_a_file_causes_a_traceback(tmp_path: Path, seed: int) -> None:
     """Pieces of settings and of YAML in any order: read, or refused with the place."""
     rng = random.Random(seed)
     pieces = [

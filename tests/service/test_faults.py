@@ -171,7 +171,7 @@ def test_a_cut_at_every_step() -> None:
         life(1 + whole * number // (4 * SCHEDULES))
 
 
-def test_the_comparison_bites() -> None:
+def test_the_comparison_finds_planted_differences() -> None:
     """Planted: a report that leaves out a pod, one that says it runs elsewhere, and a user who is another."""
     with site() as here:
         manager = Manager()

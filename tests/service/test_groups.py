@@ -112,7 +112,9 @@ def completed(resolver: Resolver, api: SchedulerAPI, *inputs: AddApplication) ->
         ("table", "os", True, "table"),
     ],
 )
-def test_who_says_which_groups(tmp_path: Path, chosen: Any, configured: str, table: bool, way: str) -> None:
+def test_the_source_of_groups_follows_settings_and_configuration(
+    tmp_path: Path, chosen: Any, configured: str, table: bool, way: str
+) -> None:
     file = tmp_path / "groups.yaml"
     file.write_text("ann: [dev]\n")
     assert Resolver(GroupSettings(resolver=chosen, table=file if table else None)).way(configured) == way
@@ -154,7 +156,7 @@ def test_a_program_asks_for_itself() -> None:
         ({"timeout_s": float("nan")}, "timeout_s"),
     ],
 )
-def test_settings_that_make_no_sense(fields: dict[str, Any], complaint: str) -> None:
+def test_settings_that_make_no_sense_are_refused(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(SettingError, match=complaint):
         GroupSettings(**fields)
 
@@ -162,7 +164,7 @@ def test_settings_that_make_no_sense(fields: dict[str, Any], complaint: str) -> 
 # -- what the core makes of it ----------------------------------------------------------------------------
 
 
-def test_what_was_found_counts_and_what_was_not_rejects() -> None:
+def test_found_groups_count_and_a_failed_lookup_rejects() -> None:
     api, told = registered("os")
     resolver = Resolver(lookup=Directory(ann=("dev", "ops")))
     forced = {TAG_CREATE_FORCE: "true"}
@@ -212,7 +214,7 @@ def test_many_users_and_long_names() -> None:
     assert len(long.groups_fault) < 200
 
 
-def test_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_fails_if_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -239,7 +241,7 @@ def test_answers_are_remembered_and_failures_for_a_shorter_time() -> None:
     assert asked == [["ann", "bob"], [], ["bob"], ["ann", "bob"], []]
 
 
-def test_a_user_of_many_applications_is_asked_for_once() -> None:
+def test_a_user_of_many_applications_is_looked_up_once() -> None:
     api, _ = registered("os")
     directory = Directory(ann=("dev",))
     messages = [application(f"app-{number}") for number in range(500)]
@@ -248,7 +250,7 @@ def test_a_user_of_many_applications_is_asked_for_once() -> None:
     assert {message.groups for message in messages} == {("dev",)}
 
 
-def test_what_is_remembered_is_bounded_and_cleaned() -> None:
+def test_remembered_answers_are_bounded_and_cleaned() -> None:
     clock = Clock()
     resolver = Resolver(GroupSettings(resolver="os", capacity=10), clock=clock, lookup=lambda user: (user,))
     for number in range(25):
@@ -374,7 +376,7 @@ def test_a_table_is_read_while_lookups_of_others_hang(tmp_path: Path) -> None:
         ("a: " + "[" * 200, "nested deeper"),
     ],
 )
-def test_a_table_that_is_none(text: str, complaint: str, tmp_path: Path) -> None:
+def test_a_malformed_table_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError) as refusal:
         read_table(text, "t")
     assert complaint in str(refusal.value)
@@ -407,7 +409,7 @@ def looking_up(serving: Any, lookup: Callable[[str], tuple[str, ...]]) -> None:
     serving.groups._lookup = lookup
 
 
-def test_a_limit_of_a_group_applies_to_who_was_found_in_it() -> None:
+def test_a_limit_of_a_group_applies_to_users_found_in_it() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             looking_up(serving, Directory(ann=("staff", "dev"), bob=("staff",)))
@@ -456,7 +458,7 @@ def test_a_stream_waits_for_its_lookups_in_order_and_others_go_on() -> None:
 
 
 @pytest.mark.parametrize("how", ["broken", "taken over", "replaced", "stopped"])
-def test_nothing_is_taken_of_a_message_whose_stream_ends_during_the_lookup(how: str) -> None:
+def test_a_message_whose_stream_ends_during_the_lookup_is_dropped(how: str) -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as other:
             directory = Directory(ann=("dev",))

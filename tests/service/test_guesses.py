@@ -24,7 +24,7 @@ def told(out: io.StringIO) -> list[dict[str, Any]]:
     return [line for line in lines if line["event"] == "access refused"]
 
 
-def test_refusals_are_told_once_a_second_and_counted() -> None:
+def test_refusals_are_logged_once_a_second_and_counted() -> None:
     out, now = io.StringIO(), [100.0]
     found = Guesses(make_log(out, form="json"), clock=lambda: now[0])
     for _ in range(10):
@@ -68,7 +68,7 @@ def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(found._addresses) == ["7", "8", "9"]
 
 
-def test_both_doors_tell_and_slow_down() -> None:
+def test_grpc_and_rest_log_and_slow_down_wrong_tokens() -> None:
     out = io.StringIO()
 
     async def story() -> None:

@@ -117,7 +117,7 @@ def plain(found: Translation) -> Any:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_what_is_read_in_parts_is_what_is_read_at_once(name: str) -> None:
+def test_a_request_read_in_parts_equals_one_read_at_once(name: str) -> None:
     kind, request = REQUESTS[name]
     data = wire.encode(request)
     assert outcome(in_steps, kind, data) == outcome(read_whole, kind, data)
@@ -126,7 +126,7 @@ def test_what_is_read_in_parts_is_what_is_read_at_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in REQUESTS if name != "nothing"])
-def test_what_is_no_request_is_refused_in_the_same_words(name: str) -> None:
+def test_spoilt_bytes_are_refused_with_the_same_reason(name: str) -> None:
     kind, request = REQUESTS[name]
     data = wire.encode(request)
     rng = random.Random(name)
@@ -165,7 +165,7 @@ def test_any_bytes_are_read_alike() -> None:
             assert outcome(in_steps, kind, data) == outcome(read_whole, kind, data), data
 
 
-def test_nodes_with_pods_stay_with_the_applications_behind_them() -> None:
+def test_nodes_with_pods_stay_in_one_part_with_the_applications_after_them() -> None:
     pod = Allocation(key="e", application_id="a", resource={"vcore": 1}, node_id="n0")
     nodes = [NodeUpdate(node_id=f"n{n}", action=NodeAction.CREATE) for n in range(intake.INPUTS)]
     nodes[0].existing = (pod,)
@@ -191,7 +191,7 @@ async def under_way(session: Session) -> None:
             await asyncio.sleep(0)
 
 
-def test_others_have_their_turn_while_a_long_request_is_taken_in() -> None:
+def test_other_tasks_run_while_a_long_request_is_processed() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             await ready(peer)
@@ -212,7 +212,7 @@ def test_others_have_their_turn_while_a_long_request_is_taken_in() -> None:
     asyncio.run(run())
 
 
-def test_a_stream_that_breaks_meanwhile_takes_nothing_back() -> None:
+def test_a_stream_that_breaks_during_intake_takes_nothing_back() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             await ready(peer)
@@ -232,7 +232,7 @@ def test_a_stream_that_breaks_meanwhile_takes_nothing_back() -> None:
     asyncio.run(run())
 
 
-def test_who_registers_again_meanwhile_begins_with_nothing() -> None:
+def test_a_resource_manager_that_registers_again_during_intake_starts_empty() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer, Peer(serving.addresses[0]) as again:
             await ready(peer)

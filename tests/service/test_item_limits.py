@@ -117,7 +117,7 @@ def test_the_first_document_s_requests_too() -> None:
     assert len(translation.inputs) == 2
 
 
-def test_what_is_within_is_left_alone() -> None:
+def test_a_request_within_the_limits_is_left_unchanged() -> None:
     request = v19.AllocationRequest(rm_id="rm", allocations=[ask(f"k{number}") for number in range(5)])
     _, translation = adapt_v19.inputs_from_allocation_bytes(wire.encode(request))
     before = translation.inputs
@@ -189,7 +189,7 @@ def test_too_many_queues_are_refused_at_registration_and_by_rest() -> None:
     asyncio.run(story())
 
 
-def test_a_long_configuration_is_read_elsewhere() -> None:
+def test_a_long_configuration_is_read_in_another_process() -> None:
     """While it is read, the loop answers."""
 
     async def story() -> None:
@@ -281,7 +281,7 @@ def test_text_leaves_the_name_of_the_logger_out() -> None:
     assert "what=1" in out.getvalue()
 
 
-def test_which_level_a_log_has() -> None:
+def test_a_log_has_the_level_that_was_set_for_it() -> None:
     levels = Levels()
     log = named(make_log(io.StringIO(), levels=levels), "core.rest")
     assert level_of(log) == "INFO"

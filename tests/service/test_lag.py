@@ -14,7 +14,7 @@ from licorne.web.figures.lag import LAG_BUCKETS_S, TICK_S, LoopLag, Waits
 from service.peers import Peer, eventually, service
 
 
-def test_waits_are_counted_in_buckets_and_the_longest_is_told_once() -> None:
+def test_waits_are_counted_in_buckets_and_the_longest_is_returned_once() -> None:
     waits = Waits()
     for seconds in (0.0005, 0.001, 0.03, 7.0):
         waits.add(seconds)
@@ -29,7 +29,7 @@ def test_waits_are_counted_in_buckets_and_the_longest_is_told_once() -> None:
     assert waits.take_longest() == 0.2
 
 
-def test_who_holds_the_loop_is_seen() -> None:
+def test_a_task_that_blocks_the_loop_is_seen() -> None:
     async def run() -> None:
         lag = LoopLag()
         with lag.running():
@@ -67,7 +67,7 @@ def test_gaps_between_decisions_are_counted_while_there_is_more_to_decide() -> N
     asyncio.run(run())
 
 
-def test_decisions_leave_more_turns_to_who_waits_for_an_answer() -> None:
+def test_decisions_leave_more_turns_to_requests_that_wait() -> None:
     async def run() -> None:
         turns: list[int] = []
 

@@ -19,7 +19,7 @@ def state(serving: Any, rm_id: str = "rm") -> State | None:
     return None if session is None else session.state
 
 
-def test_it_registers_reports_and_is_told_decisions() -> None:
+def test_a_resource_manager_registers_reports_and_receives_decisions() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             await peer.register(version="1")
@@ -94,7 +94,7 @@ def test_mixing_dialects_is_refused_both_ways() -> None:
 
 
 @pytest.mark.parametrize("kind", ["node", "application", "allocation", "update"])
-def test_who_is_not_registered_is_told_to_resync(kind: str) -> None:
+def test_an_unregistered_resource_manager_is_asked_to_resync(kind: str) -> None:
     requests: dict[str, Any] = {
         "node": v19.NodeRequest(rm_id="who"),
         "application": v19.ApplicationRequest(rm_id="who"),
@@ -149,7 +149,7 @@ def test_nothing_is_decided_while_paused() -> None:
     asyncio.run(run())
 
 
-def test_after_the_timeout_it_is_stopped_and_must_resync() -> None:
+def test_after_the_timeout_a_resource_manager_is_stopped_and_must_resync() -> None:
     async def run() -> None:
         async with service(settings={"rm_timeout_s": 0.2}) as serving:
             async with Peer(serving.addresses[0]) as peer:
@@ -242,7 +242,7 @@ def test_a_newer_stream_of_a_kind_replaces_the_older() -> None:
     asyncio.run(run())
 
 
-def test_metadata_bind_a_stream_before_it_speaks() -> None:
+def test_metadata_bind_a_stream_before_its_first_message() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             await peer.register()
@@ -349,7 +349,7 @@ def test_many_resource_managers_at_once() -> None:
     asyncio.run(run())
 
 
-def test_who_asks_for_much_does_not_keep_others_waiting() -> None:
+def test_a_resource_manager_with_many_asks_does_not_delay_others() -> None:
     async def run() -> None:
         async with (
             service(settings={"batch": 20}) as serving,

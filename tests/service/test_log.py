@@ -28,7 +28,7 @@ def test_a_traceback_shows_no_values(form: Literal["text", "json"]) -> None:
     assert secret not in out.getvalue()
 
 
-def test_what_a_terminal_would_obey_is_escaped() -> None:
+def test_control_characters_are_escaped() -> None:
     out = io.StringIO()
     make_log(out).info("registered", rm="\x1b[2Jx", version="\u2028")
     assert out.getvalue().isascii()

@@ -44,7 +44,7 @@ def pipe() -> Iterator[tuple[int, int]]:
         os.close(reading)
 
 
-def test_who_writes_never_waits_and_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_never_waits_and_dropped_lines_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_writer, "WAITING_CHARS", 10_000)
     with pipe() as (reading, writing):
         writer = LogWriter(writing, missing)
@@ -71,7 +71,7 @@ def test_who_writes_never_waits_and_what_is_too_much_is_counted(monkeypatch: pyt
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_a_full_disk_is_told_of_when_it_has_room_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_when_it_has_room_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(log_writer, "RETRY_S", 0.01)
     target = os.open("/dev/full", os.O_WRONLY)
     writer = LogWriter(target, missing)
@@ -87,7 +87,7 @@ def test_a_full_disk_is_told_of_when_it_has_room_again(monkeypatch: pytest.Monke
     os.close(target)
 
 
-def test_a_line_that_was_cut_is_brought_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_was_cut_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_writer, "RETRY_S", 0.01)
     written, room = bytearray(), [7]
 
@@ -122,7 +122,7 @@ def test_a_stream_that_fails_costs_a_line_and_nothing_else() -> None:
     assert dropped_of(log.bind(a=1)) == 1
 
 
-def test_what_libraries_say_becomes_events() -> None:
+def test_log_records_of_libraries_become_events() -> None:
     out = io.StringIO()
     with process_log(out, form="json", levels=Levels()):
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
@@ -148,7 +148,7 @@ def test_what_libraries_say_becomes_events() -> None:
     assert len(events) == 4
 
 
-def test_what_is_said_often_is_counted() -> None:
+def test_frequent_records_are_counted() -> None:
     out, now = io.StringIO(), [0.0]
     bridge = Bridge(make_log(out, form="json"), lambda: now[0])
     record = logging.LogRecord("asyncio", logging.ERROR, "", 1, "again", (), None)

@@ -82,7 +82,7 @@ def test_asks_decisions_and_releases_leave_no_cycles(watched: bool) -> None:
 
 
 @pytest.mark.usefixtures("collector")
-def test_what_is_taken_apart_is_freed_without_the_collector() -> None:
+def test_a_dismantled_resource_manager_is_freed_without_the_collector() -> None:
     api = filled()
     api.update_allocation(asks())
     api.schedule()
@@ -111,7 +111,7 @@ def looked_after(cluster: Cluster) -> tuple[Memory, Clock]:
     return Memory(cluster, lambda: clock.idle, lambda: clock.now), clock
 
 
-def test_all_is_looked_through_when_there_is_reason_and_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_collection_runs_when_there_is_garbage_and_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
     walks = 0
 
     def collect() -> None:
@@ -145,7 +145,7 @@ def test_all_is_looked_through_when_there_is_reason_and_a_moment(monkeypatch: py
     assert walks == 3  # for cycles that nobody knows of
 
 
-def test_little_garbage_beside_much_that_lives_is_no_reason() -> None:
+def test_little_garbage_among_many_live_objects_starts_no_collection() -> None:
     api = filled()
     api.update_allocation(asks())
     api.schedule()
@@ -156,7 +156,7 @@ def test_little_garbage_beside_much_that_lives_is_no_reason() -> None:
     assert found.walks == 0
 
 
-def test_the_collector_is_set_for_a_service_and_then_as_before() -> None:
+def test_the_collector_is_set_for_a_service_and_restored_afterwards() -> None:
     async def run() -> None:
         before = gc.get_threshold()
         found, _ = looked_after(SchedulerAPI().cluster)
@@ -168,7 +168,7 @@ def test_the_collector_is_set_for_a_service_and_then_as_before() -> None:
     asyncio.run(run())
 
 
-def test_a_service_takes_apart_what_is_gone() -> None:
+def test_a_service_dismantles_removed_resource_managers() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:
             await peer.register()

@@ -44,7 +44,7 @@ def wait_for(holds: object, what: str = "") -> None:
     raise AssertionError(what or "it never came to hold")
 
 
-def test_it_starts_serves_and_ends_in_good_order() -> None:
+def test_the_service_starts_serves_and_ends_in_good_order() -> None:
     with serving() as running:
 
         async def run() -> None:
@@ -61,7 +61,7 @@ def test_it_starts_serves_and_ends_in_good_order() -> None:
         assert [line for line in running.lines if not line.startswith("{")] == []
 
 
-def test_a_client_that_is_killed_does_not_say_goodbye() -> None:
+def test_a_killed_client_is_paused_and_stopped_after_the_timeout() -> None:
     with serving("--rm-timeout", "0.5") as running:
         environment_path = str(Path(__file__).resolve().parent.parent)
         client = subprocess.Popen(
@@ -104,7 +104,7 @@ def test_configurations_and_policy_groups(tmp_path: Path) -> None:
         asyncio.run(named())
 
 
-def test_what_may_be_secret_is_not_logged() -> None:
+def test_values_that_may_be_secret_are_not_logged() -> None:
     secret = "OPEN-SESAME"  # noqa: S105
     with serving("--log-level", "debug") as running:
 
@@ -204,7 +204,7 @@ def test_a_certificate_that_cannot_be_used_is_refused_in_one_line(
     assert ended.stderr.count("\n") == 1  # and nothing of the libraries below
 
 
-def test_insecure_is_warned_of() -> None:
+def test_the_insecure_option_causes_a_warning() -> None:
     with serving("--rest", "0.0.0.0:0", "--insecure", address="0.0.0.0:0") as running:
         wait_for(lambda: len(running.events("open to everybody, as insecure was said")) == 2)
         assert all(one["level"] == "warning" for one in running.events("open to everybody, as insecure was said"))
@@ -230,7 +230,7 @@ def test_insecure_is_warned_of() -> None:
         (("--tls-cert", "{}/bad", "--tls-key", "{}/none"), "none: no such file"),
     ],
 )
-def test_what_it_refuses(
+def test_wrong_options_and_files_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], complaint: str
 ) -> None:
     (tmp_path / "bad").write_text("partitions: 7")

@@ -196,7 +196,7 @@ def test_refused_bytes_change_nothing(method: str) -> None:
     assert scheduler.cluster.now == 0
 
 
-def test_one_bad_ask_refuses_the_bytes_whole() -> None:
+def test_one_bad_ask_refuses_the_whole_request_in_bytes() -> None:
     """On the wire a fault is the sender's encoder's, and what follows cannot be trusted either."""
     scheduler = SchedulerAPI()
     scheduler.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm"))

@@ -147,7 +147,7 @@ def test_bad_asks(field: str, value: object, reason: str, others: int) -> None:
 # -- nodes
 
 
-def test_a_new_node_with_what_runs_on_it() -> None:
+def test_a_new_node_with_its_running_allocations() -> None:
     node = first.NewNodeInfo(
         node_id="n",
         attributes={PARTITION: "gpu", "si/arch": "arm"},
@@ -445,7 +445,7 @@ def test_states_travel_beside_the_response() -> None:
     assert b'"applicartionID":"a"' in msgspec.json.encode(state)
 
 
-def test_an_unknown_cause_is_told_as_stopped() -> None:
+def test_an_unknown_cause_is_reported_as_stopped() -> None:
     ((_, response),) = responses([m.Released("k", "a", Termination.UNKNOWN)], "rm")
     assert isinstance(response, first.UpdateResponse)
     assert response.released_allocations[0].termination_type is first.TerminationType.STOPPED_BY_RM

@@ -156,7 +156,7 @@ def test_requests_that_bring_nothing_but_releases() -> None:
     assert read_ends_v19(both) is None
 
 
-def test_names_of_partitions_are_those_of_who_asks() -> None:
+def test_partition_names_belong_to_the_resource_manager_that_asks() -> None:
     for rm_id in ("a", "b", "a", ""):
         short, qualified = names_for(rm_id).short, names_for(rm_id).qualified
         for name in ("", "default", "[a]p", "[b]p", "p", "[a]p"):
@@ -233,7 +233,7 @@ def test_each_cut_and_each_changed_byte_of_a_request(adapter: ModuleType, ask: t
             same(adapter, data[:place] + bytes([change]) + data[place + 1 :])
 
 
-def test_what_was_read_before_is_not_taken_for_another_thing() -> None:
+def test_remembered_bytes_are_not_taken_for_another_kind_of_field() -> None:
     """The same bytes as a text, a resource and tags; and texts that only a comparison of all bytes tells apart."""
     entry = part(1, part(1, b"a") + part(2, b"\x08\x05"))
     tags = part(2, part(1, b"a") + part(2, b"\x08\x05"))

@@ -146,7 +146,7 @@ def spelled(field: Field) -> str:
 
 
 @pytest.mark.parametrize(("dialect", "table"), [(v19, V19), (first, FIRST)], ids=["1.9", "first"])
-def test_every_message_is_there_and_no_other(dialect: ModuleType, table: dict[str, str]) -> None:
+def test_every_message_exists_and_no_other(dialect: ModuleType, table: dict[str, str]) -> None:
     assert {message.__name__ for message in dialect.FIELD_NUMBERS} == set(table)
 
 

@@ -228,7 +228,7 @@ def test_a_bad_ask_is_refused_and_its_neighbours_are_not(field: str, value: obje
 
 
 @pytest.mark.parametrize("item", [None, 5, "text", v19.NodeInfo(), {}])
-def test_what_is_no_message_at_all(item: object) -> None:
+def test_an_item_that_is_no_message_is_refused(item: object) -> None:
     result = inputs_from_allocation_request(asks(v19.Allocation(allocation_key="x"), item))
     assert len(result.inputs) == 1
     (refusal,) = result.outputs
@@ -334,7 +334,7 @@ def test_bad_nodes(changes: dict[str, Any], reason: str) -> None:
     assert refusal.reason.startswith(f"invalid nodes[0].{reason}")
 
 
-def test_what_has_no_answer_is_ignored_with_a_note() -> None:
+def test_a_bad_item_without_an_answer_is_ignored_with_a_note() -> None:
     applications = inputs_from_application_request(
         v19.ApplicationRequest(remove=[None, v19.RemoveApplicationRequest(application_id="a")])  # type: ignore[list-item]
     )
@@ -420,7 +420,7 @@ junk = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(v19.Allocation.__struct_fields__), junk | amounts), max_size=4))
-def test_each_ask_is_read_or_refused_and_the_fast_way_agrees_with_the_slow(changes: list[dict[str, Any]]) -> None:
+def test_each_ask_is_read_or_refused_and_the_fast_path_agrees_with_the_slow_path(changes: list[dict[str, Any]]) -> None:
     given_asks = [v19.Allocation(**change) for change in changes]
     result = inputs_from_allocation_request(asks(*given_asks))
     assert len(result.inputs) + len(result.outputs) == len(given_asks)
@@ -449,7 +449,7 @@ NEW = m.NewAllocation(
 )
 
 
-def test_a_decision_holds_what_the_spec_lists_and_no_more() -> None:
+def test_a_decision_has_the_fields_that_the_spec_lists_and_no_others() -> None:
     ((kind, response),) = responses([NEW], "rm")
     assert kind == "allocation"
     assert msgspec.to_builtins(response) == {

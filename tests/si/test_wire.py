@@ -194,7 +194,7 @@ def test_an_error_names_the_field_and_the_byte(data: bytes, error: str) -> None:
         (v19.Allocation(resource_per_alloc={"a": 2**63}), "resourcePerAlloc['a']"),
     ],
 )
-def test_what_has_no_form_on_the_wire_is_refused(message: Message, error: str) -> None:
+def test_a_message_without_a_wire_form_is_refused(message: Message, error: str) -> None:
     with pytest.raises(WireError) as raised:
         encode(message)
     assert error in str(raised.value)

@@ -26,7 +26,7 @@ from licorne.sim.workload import WorkloadError
 BOUNDARIES: tuple[BoundaryName, ...] = ("objects", "bytes", "first-bytes")
 
 
-def test_it_places_what_the_workload_expects() -> None:
+def test_a_benchmark_places_the_expected_allocations() -> None:
     result = measure(benchmark("t"), repeat=2)
     assert (result.asks, result.allocations, result.expected) == (200, 200, 200)
     assert len(result.runs) == 2
@@ -37,7 +37,7 @@ def test_it_places_what_the_workload_expects() -> None:
         assert run.allocations_per_s == pytest.approx(run.allocations / run.seconds)
 
 
-def test_it_decides_as_the_simulator_does(tmp_path: Path) -> None:
+def test_a_benchmark_decides_as_the_simulator_does(tmp_path: Path) -> None:
     workload = benchmark("t", Options(shape="unique", appsort="fair"))
     path = tmp_path / "decisions"
     digest = simulate(workload, decisions=path).digest
@@ -124,7 +124,7 @@ def test_bytes_go_in_and_come_out_in_messages_of_a_bounded_size(
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
-def test_what_is_only_counted_is_not_kept(boundary: BoundaryName) -> None:
+def test_decisions_that_are_only_counted_are_not_kept(boundary: BoundaryName) -> None:
     feed = feed_of(benchmark("t"), boundary)
     session = feed.connect(keep=False, reservations=False)
     for batch in feed.batches:
@@ -133,7 +133,7 @@ def test_what_is_only_counted_is_not_kept(boundary: BoundaryName) -> None:
     assert (session.made, session.decisions()) == (200, [])
 
 
-def test_a_run_tells_of_its_idle_cycle_and_of_the_machine() -> None:
+def test_a_run_reports_its_idle_cycle_and_the_machine() -> None:
     result = measure(benchmark("t", Options(demand=20)))
     assert result.pending == 200 - result.allocations > 0
     assert 0 < result.idle_cycle_us < 1e6
@@ -177,7 +177,7 @@ def test_a_churn_needs_something_that_can_end() -> None:
         churn(workload)
 
 
-def test_memory_is_told_for_asks_and_allocations() -> None:
+def test_memory_is_reported_for_asks_and_allocations() -> None:
     result = footprint(benchmark("a", Options(shape="unique")))
     assert (result.asks, result.allocations) == (10_000, 10_000)
     # Wide bounds: the process has a past, and allocators reuse what it gave back.

@@ -49,13 +49,13 @@ def test_a_case_comes_from_its_seed_and_can_be_written(case: str, shape: str) ->
         ("gangs", Options(shape="round"), "shape: 'round' is none of"),
     ],
 )
-def test_what_does_not_concern_a_case_is_refused(case: str, options: Options, complaint: str) -> None:
+def test_an_option_of_another_case_is_refused(case: str, options: Options, complaint: str) -> None:
     with pytest.raises(WorkloadError, match=complaint):
         contended(case, options)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_nodes_of_preempt_are_full_and_the_guarantee_is_what_is_asked(shape: str) -> None:
+def test_nodes_of_preempt_are_full_and_the_asks_equal_the_guarantee(shape: str) -> None:
     workload = made("preempt", shape)
     asks = [line for line in workload.lines if isinstance(line, Ask)]
     used: defaultdict[str, Counter[str]] = defaultdict(Counter)

@@ -65,7 +65,7 @@ def test_there_is_a_readme_for_each_example() -> None:
 
 
 @pytest.mark.parametrize("name", READMES)
-def test_a_readme_shows_what_comes_out(
+def test_a_readme_shows_the_output_of_its_commands(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every shown line is there, in order; `...` stands for lines that are left out."""
@@ -82,7 +82,7 @@ def test_a_readme_shows_what_comes_out(
             skipping = False
 
 
-def test_one_team_returns_from_holiday() -> None:
+def test_the_returning_team_evicts_the_pods_of_the_other() -> None:
     found = result("gpu-holiday/workload.jsonl")
     (evictions,) = found.evictions
     assert (evictions.kind, evictions.queue, evictions.wanted_by) == ("guaranteed", "root.vision", "root.language")
@@ -96,7 +96,7 @@ def test_one_team_returns_from_holiday() -> None:
     assert usage["root.vision", "nvidia.com/gpu"].peak == 32
 
 
-def test_vision_is_never_below_its_guarantee_and_who_refuses_stays(tmp_path: Path) -> None:
+def test_vision_keeps_its_guarantee_and_pods_that_refuse_preemption(tmp_path: Path) -> None:
     """The refusing pods are placed once only: they were never evicted and created again."""
     decisions = tmp_path / "decisions"
     simulate(read_workload(EXAMPLES / "gpu-holiday/workload.jsonl"), decisions=decisions)
@@ -113,7 +113,7 @@ def test_without_preemption_language_waits_for_the_first_to_end() -> None:
     assert waits(found, "root.language") == (15 * HOUR_S, 17 * HOUR_S)
 
 
-def test_a_gang_starts_whole_and_backfill_keeps_the_stream_going() -> None:
+def test_a_gang_starts_as_a_whole_and_backfill_keeps_small_jobs_running() -> None:
     held = result("big-gang/workload.jsonl")
     never = result("big-gang/workload.jsonl", settings={"gang.hold.max.age": "0"})
     limitless = result("big-gang/no-limits.jsonl")
@@ -132,7 +132,7 @@ def test_a_gang_starts_whole_and_backfill_keeps_the_stream_going() -> None:
     assert last - first > 300, "in pieces the ranks wait for each other on nodes that are theirs already"
 
 
-def test_a_gang_in_front_of_which_others_run_starts_when_it_was_to() -> None:
+def test_a_gang_with_work_in_front_starts_as_planned() -> None:
     """What runs when it comes is over 54 minutes later at the latest: nothing in front of it may take longer."""
     lines = read_workload(EXAMPLES / "big-gang/workload.jsonl").lines
     longest_s = max(line.timeout_ms for line in lines if isinstance(line, Ask)) / 1000
@@ -154,7 +154,7 @@ def test_a_quota_is_lowered() -> None:
     assert (found.preempted, found.resubmitted, found.never_placed) == (20, 20, 0)
 
 
-def test_who_refuses_stays_when_the_quota_is_lowered(tmp_path: Path) -> None:
+def test_pods_that_refuse_preemption_stay_when_the_quota_is_lowered(tmp_path: Path) -> None:
     decisions = tmp_path / "decisions"
     simulate(read_workload(EXAMPLES / "lowered-quota/workload.jsonl"), decisions=decisions)
     placed = [line.split("\t")[0] for line in decisions.read_text().splitlines()]

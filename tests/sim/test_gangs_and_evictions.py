@@ -79,18 +79,18 @@ def test_an_evicted_pod_is_created_again_when_its_grace_is_over(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("grace_s", "lost_s", "end_s"), [(0, 30.0, 150.0), (30, 60.0, 180.0), (2.5, 32.5, 152.5)])
-def test_grace_is_what_the_workload_says(grace_s: float, lost_s: float, end_s: float) -> None:
+def test_grace_is_that_of_the_workload(grace_s: float, lost_s: float, end_s: float) -> None:
     result = simulate(evicting(grace_s=grace_s))
     assert (result.evictions[0].lost_pod_s, result.simulated_s) == (lost_s, end_s)
 
 
-def test_evicted_pods_may_be_gone_for_good() -> None:
+def test_evicted_pods_need_not_be_created_again() -> None:
     result = simulate(evicting(resubmit=False))
     assert facts(result) == (3, 3, 1, 0, 2)
     assert result.never_placed == 0
 
 
-def test_a_pod_that_is_taken_back_while_it_goes_is_not_created_again() -> None:
+def test_a_pod_removed_during_its_grace_is_not_created_again() -> None:
     lines = [NODE, SPARE, APP, DAEMON, ask("k0", 0, vcore=2000, duration_s=100)]
     lines += [
         ask("d", 40, app="daemon", tags=ON_N1, duration_s=10),
@@ -128,7 +128,7 @@ def test_a_script_leaves_victims_until_it_releases_them(tmp_path: Path) -> None:
         ("something else", ("guaranteed", "")),
     ],
 )
-def test_the_message_says_why(message: str, expected: tuple[str, str]) -> None:
+def test_the_message_gives_the_cause_of_an_eviction(message: str, expected: tuple[str, str]) -> None:
     assert cause(message) == expected
 
 
@@ -158,7 +158,7 @@ def test_a_gang_is_an_application_with_placeholders() -> None:
     ]
 
 
-def test_an_atomic_gang_says_so_in_a_tag_and_has_no_placeholders() -> None:
+def test_an_atomic_gang_has_a_tag_and_no_placeholders() -> None:
     message = application(gang(atomic=True, timeout_ms=9, tags={"a": "b"}))
     assert message.placeholder_ask == {}
     assert message.tags == {
@@ -187,7 +187,7 @@ def test_real_asks_are_kept_until_the_application_runs() -> None:
     assert gangs.rows() == [GangWaits("root.a", "placeholders", 1, 0, 0, 0.0, 0.0, 0.0)]
 
 
-def test_it_has_started_when_all_members_run_at_once() -> None:
+def test_a_gang_has_started_when_all_members_run_at_once() -> None:
     gangs = Gangs()
     gangs.submitted(gang(atomic=True), 5 * 10**9)
     assert gangs.accepted("g", "root.a") == []
@@ -222,7 +222,7 @@ def test_a_hard_gang_is_given_up() -> None:
     assert gangs.rows()[0].timed_out == 1
 
 
-def test_a_gang_whose_placeholders_the_workload_hands_in_is_learned_from_them() -> None:
+def test_placeholders_of_the_workload_define_a_gang() -> None:
     gangs = Gangs()
     gangs.submitted(App(id="g", ph_ask={"vcore": 1000}), 0)
     assert gangs.accepted("g", "root.a") == []
@@ -235,7 +235,7 @@ def test_a_gang_whose_placeholders_the_workload_hands_in_is_learned_from_them() 
     assert gangs.rows()[0].longest_s == 1.0
 
 
-def test_a_gang_in_a_file_makes_it_timed_and_is_written_as_it_was_read() -> None:
+def test_a_gang_makes_a_workload_timed_and_is_written_as_it_was_read() -> None:
     line = gang(atomic=True)
     found = workload({**msgspec.json.decode(encode(line))})
     assert found.mode is Mode.TIMED
@@ -301,7 +301,7 @@ def test_a_gang_waits_until_all_of_it_fits(atomic: bool) -> None:
     assert (result.placed, result.waiting_times[0].longest_s, result.simulated_s) == (3, 95.0, 120.0)
 
 
-def test_a_hard_gang_that_is_too_late_runs_nothing() -> None:
+def test_a_hard_gang_that_times_out_runs_nothing() -> None:
     """One placeholder runs from 5 on, and its time is over at 15."""
     result = simulate(pair(ask("k", 0, duration_s=100), style="Hard", ph_timeout_ms=10_000))
     assert waited(result) == (1, 0, 1, 0.0)
@@ -312,7 +312,7 @@ def test_a_hard_gang_that_is_too_late_runs_nothing() -> None:
     assert result.timed_out == 0, "a placeholder is no pod"
 
 
-def test_a_soft_gang_that_is_too_late_runs_one_by_one() -> None:
+def test_a_soft_gang_that_times_out_runs_its_members_one_by_one() -> None:
     """From 15 on its pods are like any others: one beside what runs, the other after it."""
     result = simulate(pair(ask("k", 0, duration_s=100), style="Soft", ph_timeout_ms=10_000))
     assert waited(result) == (1, 0, 1, 0.0)
@@ -326,7 +326,7 @@ def test_placeholders_that_nothing_replaces_end_by_their_timeout() -> None:
     assert waited(result) == (1, 0, 0, 0.0)
 
 
-def test_a_gang_without_any_room_waits_for_what_its_placeholders_wait_for() -> None:
+def test_a_gang_without_room_waits_for_the_reasons_of_its_placeholders() -> None:
     """Its placeholders' time runs from the first that is placed, and none ever is."""
     result = simulate(pair(ask("k", 0, vcore=2000)))
     assert (result.asks, result.placed, result.never_placed) == (3, 1, 2)
@@ -347,7 +347,7 @@ def test_an_evicted_placeholder_is_not_created_again() -> None:
 # -- the outputs of a scheduler, without one ---------------------------------------------------------------
 
 
-def test_what_is_never_handed_in_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asks_that_are_never_submitted_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gang that is refused leaves nothing over: its asks count as rejected for the same reason."""
     line = msgspec.json.decode(encode(gang()))
     asks = [ask(f"r{number}", 0, app="g", group="worker") for number in range(3)]

@@ -75,7 +75,7 @@ def test_a_case_of_our_own_comes_from_its_seed(case: str, shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", ["app", "same", "unique"])
-def test_what_waits_in_churn_is_smaller_than_what_ends(shape: str) -> None:
+def test_waiting_asks_of_churn_are_smaller_than_ending_ones(shape: str) -> None:
     asks = of_kind(benchmark("churn", Options(shape=shape), SMALL["churn"]), Ask)
     ending, waiting = ([ask.res for ask in asks if (ask.prio > 0) is ends] for ends in (True, False))
     assert len(ending) == len(waiting) == 400
@@ -104,7 +104,7 @@ def test_asks_with_constraints_name_a_class_or_a_set() -> None:
     assert NodeConstraints() not in {parse_constraints(text) for text in texts}
 
 
-def test_the_tree_has_five_levels_and_room_for_what_is_expected() -> None:
+def test_the_tree_has_five_levels_and_room_for_the_expected_allocations() -> None:
     workload = benchmark("tree", Options(shape="unique", appsort="fair"), SMALL["tree"])
     result = measure(workload)
     assert result.allocations == result.expected == 1_000

@@ -75,7 +75,7 @@ def test_percentiles_are_of_the_nearest_rank(values: list[int], expected: list[i
 
 
 @given(st.lists(st.integers(), min_size=1), st.integers(1, 100))
-def test_a_percentile_has_so_many_values_at_or_below(values: list[int], rank: int) -> None:
+def test_a_percentile_has_its_share_of_values_at_or_below(values: list[int], rank: int) -> None:
     (value,) = percentiles(values, (rank,))
     below = sum(other <= value for other in values)
     strictly = sum(other < value for other in values)

@@ -171,7 +171,7 @@ def test_squeezing_reaches_the_load_and_keeps_the_order(given_pods: list[Pod], l
         assert "as recorded" in note
 
 
-def test_the_real_trace_is_what_its_readme_says(openb: Path) -> None:
+def test_the_real_trace_agrees_with_its_readme(openb: Path) -> None:
     recorded = read_openb(openb, how="recorded")
     nodes = [line for line in recorded.lines if isinstance(line, Node)]
     asks = list(asks_of(recorded).values())

@@ -49,7 +49,7 @@ def test_every_waiting_ask_is_counted() -> None:
     assert all(row.reason.startswith("no node will do (lack of ") for row in result.reasons)
 
 
-def test_not_more_is_looked_at_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_examined_asks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reasons, "LOOKS_MAX", 1_000)
     result = simulate(benchmark("a", Options(demand=1.5, shape="unique")))
     assert sum(row.asks for row in result.reasons) == result.never_placed

@@ -52,7 +52,7 @@ NAMES = ["a", "app", "res", "e", "placement", " ", ".", "…", "failed to place 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("key", ["p", "allocation", "res", "…"])
-def test_names_that_are_words_of_the_sentence_leave_it_whole(name: str, key: str) -> None:
+def test_names_that_are_words_of_the_reason_leave_it_unchanged(name: str, key: str) -> None:
     """The names of the ask and of its application are parts of the message, and nothing else is taken for them."""
     result = simulate(
         workload(
@@ -83,7 +83,7 @@ def test_a_reason_is_put_together_from_its_parts(parts: list[str]) -> None:
     assert reason.template == "".join("…" if place % 2 else part for place, part in enumerate(parts))
 
 
-def test_each_thing_that_is_refused_is_told_with_its_line() -> None:
+def test_each_refused_item_is_reported_with_its_line() -> None:
     """The second of two equal names is what is refused; what is refused of a known application is its own fault."""
     lines = [
         NODE,
@@ -147,7 +147,7 @@ def test_a_gang_that_is_refused_takes_its_pods_along() -> None:
         (QUEUES, {"reservation.delay": "abc"}, "w.jsonl:2: extra: reservation.delay: 'abc': must be a duration"),
     ],
 )
-def test_a_fault_of_the_configuration_is_told_with_the_line_of_the_workload(
+def test_a_configuration_fault_is_reported_with_the_line_of_the_workload(
     config: str, extra: dict[str, str], text: str
 ) -> None:
     with pytest.raises(WorkloadError) as error:

@@ -83,7 +83,7 @@ def test_a_pod_that_ends_and_one_that_arrives_share_a_place() -> None:
     assert result.waiting_times[0].longest_s == 0
 
 
-def test_reasons_of_what_was_never_placed() -> None:
+def test_asks_that_were_never_placed_have_reasons() -> None:
     other = {"t": "app", "id": "stray", "queue": "root.none", "user": "u"}
     quota = {"t": "app", "id": "capped", "queue": "root.b", "user": "u"}
     lines = [
@@ -117,7 +117,7 @@ def test_a_timeout_ends_a_pod_that_would_stay() -> None:
     assert facts(result, "placed", "timed_out", "ended", "simulated_s") == (2, 1, 1, 8.0)
 
 
-def test_a_timeout_of_days_is_waited_for() -> None:
+def test_a_timeout_of_days_takes_effect() -> None:
     result = simulate(workload(NODE, APP, ask("k0", 0, 2000, timeout_ms=300_000_000), ask("k1", 1, 2000, duration_s=1)))
     assert facts(result, "placed", "timed_out", "simulated_s") == (2, 1, 300_001.0)
 
@@ -162,7 +162,7 @@ def test_a_reload_takes_effect_at_its_time() -> None:
     assert any("1 changed configuration(s) were refused" in note for note in result.notes)
 
 
-def test_what_runs_already_is_no_decision() -> None:
+def test_an_allocation_that_runs_already_is_no_decision() -> None:
     lines = [ask("k0", 0, node="n1", duration_s=10), ask("k1", 0, 2000, duration_s=1)]
     result = simulate(workload(NODE, APP, *lines))
     assert facts(result, "asks", "placed", "recovered", "ended") == (1, 1, 1, 2)

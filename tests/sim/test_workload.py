@@ -52,7 +52,7 @@ def test_names_may_stand_in_several_objects_and_in_texts() -> None:
     assert ask.tags == {"key": "app", 't"key': '"key":', "res": "x"}
 
 
-def test_asks_are_bounded_also_those_that_one_line_stands_for() -> None:
+def test_asks_are_bounded_including_repetitions_of_one_line() -> None:
     gang = APP[:-1] + ',"gang":[{"name":"g","min":%d,"res":{"vcore":1}}],"atomic":%s}'
     lines = [META2, NODE, ASK[:-1] + ',"max":3}', gang % (4, "false"), (gang % (99, "true")).replace("a1", "a2")]
 
@@ -67,7 +67,7 @@ def test_asks_are_bounded_also_those_that_one_line_stands_for() -> None:
         read(2)
 
 
-def test_lines_know_where_they_stand() -> None:
+def test_lines_know_their_positions_in_the_file() -> None:
     workload = parse(META, ASK, "", APP, CONFIG, NODE)
     assert [workload.place(index) for index in range(3)] == ["w.jsonl:6", "w.jsonl:4", "w.jsonl:2"]
     assert (workload.place(-1), workload.config_place) == ("", "w.jsonl:5")
@@ -136,7 +136,7 @@ def test_compressed_files_are_read_and_broken_ones_refused(tmp_path: Path) -> No
         read_workload(path)
 
 
-def test_progress_tells_bytes(tmp_path: Path) -> None:
+def test_progress_is_reported_in_bytes(tmp_path: Path) -> None:
     path = tmp_path / "w.jsonl"
     path.write_text(META + "\n" + (NODE + "\n") * 40_000)
     told: list[tuple[int, int]] = []
@@ -163,7 +163,7 @@ nodes = st.builds(Node, id=names, res=resources, drain=st.booleans())
 
 
 @given(st.lists(asks | nodes))
-def test_what_is_written_is_read_again(lines: list[Line]) -> None:
+def test_written_lines_are_read_back_unchanged(lines: list[Line]) -> None:
     text = b"\n".join([META2.encode(), *(encode(line) for line in lines)])
     assert parse_workload(text.splitlines(keepends=True)).lines == lines
 

@@ -28,7 +28,7 @@ def work(b: Bench) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("act", ACTS, ids=[act.__name__ for act in ACTS])
-def test_what_a_tenant_does_costs_others_no_work(act: Callable[[Bench, int], None]) -> None:
+def test_acts_of_a_tenant_cost_others_no_work(act: Callable[[Bench, int], None]) -> None:
     b = world()
     alone = work(b)
     act(b, TIMES)
@@ -43,7 +43,7 @@ def test_what_a_tenant_does_costs_others_no_work(act: Callable[[Bench, int], Non
     b.api.validate()
 
 
-def test_a_million_priorities_are_no_million_looks() -> None:
+def test_a_million_priorities_do_not_cause_a_million_visits() -> None:
     """The next maximum is found without a look at all: with one, this would take hours."""
     bag = PriorityBag()
     count = 200_000

@@ -124,14 +124,14 @@ def differences(first: int, count: int) -> list[str]:
     ]
 
 
-def test_others_get_the_same_at_the_same_time() -> None:
+def test_other_tenants_get_the_same_at_the_same_time() -> None:
     assert any("on m" in line for line in play(FIRST_SEED, beside=True)), "nothing is placed at all"
     assert not differences(FIRST_SEED, SCENARIOS)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_thousands_more() -> None:
+def test_other_tenants_get_the_same_for_thousands_more_seeds() -> None:
     first = int(os.environ.get("LICORNE_SEED") or random.SystemRandom().randrange(1 << 32))
     sys.stdout.write(f"{MANY} scenarios from seed {first} on (LICORNE_SEED={first})\n")
     assert not differences(first, MANY)
