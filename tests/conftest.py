@@ -1,4 +1,4 @@
-"""What all tests share: where others' traces are, how Hypothesis runs, what is being tested.
+"""Shared by all tests: the place of the traces of others, the settings of Hypothesis, the version under test.
 
 The hot modules exist twice, compiled and as text, and the report's head says which of them a run tests. Where an
 extension is older than its text, the text is tested: the extension would be yesterday's code. `make test` compiles
@@ -56,7 +56,7 @@ def pytest_configure() -> None:
 
 
 def pytest_report_header() -> str:
-    """Say which version of the hot modules is tested."""
+    """Show which version of the hot modules is tested."""
     reason = f", as they changed after they were compiled: {', '.join(STALE)}" if STALE else ""
     return f"licorne: hot modules {'compiled' if core.compiled else 'interpreted' + reason}"
 

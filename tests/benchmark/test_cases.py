@@ -1,4 +1,4 @@
-"""Which cases there are, and what they have to reach."""
+"""The cases of the benchmark, and the targets that they have to reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ratios pair by pair, when a run of the peer may have been cut off."""
+"""Ratios of the runs of a pair, of which the peer's may have been cut off: then the ratio is a bound."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_spread(ratios: list[Value], median: Value, least: Value, greatest: Va
 
 @pytest.mark.parametrize("ratios", list(product((1.0, 2.0, "1", "2", "3"), repeat=3)))
 def test_ratios_of_bounds_are_bounds_of_the_ratio(ratios: tuple[Value, ...]) -> None:
-    """Whatever the bounds are in truth, what is no bound stays as it is, and what is one only grows."""
+    """Whatever the true ratios are: a figure that is no bound stays as it is, and one that is a bound only grows."""
     found = spread([of(each) for each in ratios])
     for more in product((0, 0.5, 10), repeat=3):
         truth = sorted(

@@ -1,4 +1,4 @@
-"""The measurements of the service from end to end, small; how fast is no test's business."""
+"""The measurements of the service from end to end, on small workloads; no speed is tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark from end to end, on the smallest workload; how fast is no test's business."""
+"""The benchmark from end to end, on the smallest workload; no speed is tested."""
 
 from __future__ import annotations
 

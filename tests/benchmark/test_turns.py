@@ -1,4 +1,4 @@
-"""Two states of licorne in turn: the interval of their ratio, and the command from end to end on the smallest workload."""
+"""Two states of licorne measured in turn: the interval of their ratio, and the command from end to end on the smallest workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m bench walks` counts the files whose functions run for a thing."""
+"""`python -m bench walks` counts the files whose functions run during one operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that hot modules share stand in one place: no module has a copy, and what C is told of them is what they are."""
+"""Numbers that hot modules share stand in one place: no module has a copy, and the constants in C have the same values."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_no_module_declares_a_constant_that_another_has() -> None:
 
 
 def value_of(node: ast.expr) -> int | None:
-    """What an expression of plain numbers is worth."""
+    """Evaluate an expression of plain numbers."""
     match node:
         case ast.Constant(value=int(value)):
             return value

@@ -1,4 +1,4 @@
-"""The hot modules can be run from their text although they are compiled."""
+"""The hot modules can be run from their Python text although they are compiled."""
 
 from __future__ import annotations
 

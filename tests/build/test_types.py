@@ -1,4 +1,4 @@
-"""What a program that uses the installed package is told by a type checker: real types, and its mistakes.
+"""A type checker shows the real types, and the mistakes, of a program that uses the installed package.
 
 The checkers run as in somebody else's project: without this project's settings, in an environment that holds the built
 wheel and what it needs.
@@ -114,7 +114,7 @@ Mistakes = list[tuple[str, int, str]]
 
 
 def expected(column: int) -> Mistakes:
-    """What the wrong program says of itself."""
+    """The faults that the comments of the wrong program announce."""
     lines = dedent(WRONG).strip().splitlines()
     marks = [(number, re.search(r"  # (\S+) (\S+)$", line)) for number, line in enumerate(lines, 1)]
     return sorted(("wrong.py", number, kind) for number, mark in marks if mark for kind in mark[column].split(","))
@@ -122,7 +122,7 @@ def expected(column: int) -> Mistakes:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Somebody's project: the two programs, and an environment (`venv`) with the wheel and what it needs."""
+    """A project that uses the package: the two programs, and an environment (`venv`) with the wheel and what it needs."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "right.py").write_text(dedent(RIGHT).lstrip(), encoding="utf-8")
     (folder / "wrong.py").write_text(dedent(WRONG).lstrip(), encoding="utf-8")
@@ -142,7 +142,7 @@ def packages_of(venv: Path) -> Path:
 
 
 def output_of(command: list[str], folder: Path) -> str:
-    """What a checker prints; it must not see the settings of this process for its own kind."""
+    """Run a checker and return what it prints; it must not see the settings of this process for its own kind."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MYPY", "PYRIGHT", "PYTHONPATH"))}
     environment = {**kept, "PYRIGHT_PYTHON_GLOBAL_NODE": "0"}  # Node.js from its wheel, so that nothing is looked for
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

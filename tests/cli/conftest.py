@@ -11,7 +11,7 @@ from licorne.cli import run
 
 
 class Outcome(NamedTuple):
-    """What a command left behind."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str

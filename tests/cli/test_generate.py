@@ -1,4 +1,4 @@
-"""`licorne generate`: the same bytes wherever they go; standard output is tested with the front door."""
+"""`licorne generate`: the same bytes in every kind of file; standard output is tested in `test_front_door.py`."""
 
 from __future__ import annotations
 

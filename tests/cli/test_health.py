@@ -1,4 +1,4 @@
-"""`licorne health` against services that serve, that end, that are not there; with TLS."""
+"""`licorne health` against services that serve, that end, that do not exist; and with TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`licorne place`: the queue, or why none, and what each rule said."""
+"""`licorne place`: the queue, or the reason for none, and the answer of each rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`licorne simulate` and `licorne bench`: what they print and with which status they leave."""
+"""`licorne simulate` and `licorne bench`: their output and their exit status."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_setting_that_does_not_parse_is_refused(licorne: Command, small: Path)
 
 
 def test_a_misspelt_setting_is_refused(licorne: Command, small: Path) -> None:
-    """It would measure the default, and nobody would know. What YuniKorn knows is taken, as in `serve`."""
+    """The default would be measured without notice. A setting that YuniKorn knows is accepted, as in `serve`."""
     outcome = licorne("simulate", small, "--setting", "reservation.dealy=5s")
     text = "licorne: --setting 'reservation.dealy': no such setting; did you mean reservation.delay?\n"
     assert (outcome.status, outcome.err) == (1, text)

@@ -1,4 +1,4 @@
-"""Amounts and durations as people read them."""
+"""Amounts and durations in the form in which tables show them."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ FAULTS = {"pairs": compare_pairs, "copies": keep_copies}
 
 
 class Cost(NamedTuple):
-    """What a check took; `status` is negative where a signal ended it."""
+    """The costs of a check; `status` is negative where a signal ended it."""
 
     cpu_s: float
     peak_bytes: int
@@ -86,7 +86,7 @@ class Cost(NamedTuple):
 
 
 def cpu_bound_s(size: int) -> int:
-    """The processor time that a check of so many bytes may take."""
+    """The processor time that a check of a text may take, by its length in bytes."""
     return CPU_S + math.ceil(CPU_S_PER_MIB * size / 2**20)
 
 

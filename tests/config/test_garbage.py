@@ -56,7 +56,7 @@ def test_a_text_leaves_no_garbage(what: str) -> None:
 
 @pytest.mark.usefixtures("collector")
 def test_a_refused_text_leaves_nothing_at_all() -> None:
-    """What was read is freed as soon as the last reference to the report is gone, without the collector."""
+    """Everything that was read is freed with the last reference to the report, without the collector."""
     check(TEXTS["too deep"])
     before = len(gc.get_objects())
     for _ in range(20):

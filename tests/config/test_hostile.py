@@ -1,4 +1,4 @@
-"""Hostile configurations: what a check costs in time and memory grows with the length of the text, and no faster.
+"""Hostile configurations: the time and memory of a check grow with the length of the text, and no faster.
 
 A megabyte takes up to 8 s and 190 MB on the machine that this was measured on (250 texts); the bounds leave room for a
 machine that is three times as slow. The process that checks is ended when its processor time is used up.

@@ -1,4 +1,4 @@
-"""Laws that hold for every text: no traceback, one verdict, places within the text."""
+"""Laws that hold for every text: no traceback, one verdict, positions within the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings: legal, but surely not meant, or meaning something else in the original."""
+"""Warnings of configurations that are legal, but surely not meant, or that mean something else in the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sound configuration becomes: one meaning for each spelling, defaults filled in."""
+"""The model of a sound configuration: one meaning for each spelling, defaults filled in."""
 
 from __future__ import annotations
 

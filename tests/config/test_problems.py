@@ -1,4 +1,4 @@
-"""Faults are found all at once, and each says where it is."""
+"""Faults are found all at once, and each has its position."""
 
 from __future__ import annotations
 

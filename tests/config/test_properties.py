@@ -118,7 +118,7 @@ def test_inheritance() -> None:
 
 @given(st.dictionaries(st.sampled_from(sorted(PROPERTIES)) | st.text(max_size=5), st.text(max_size=12)))
 def test_any_text_has_a_meaning(properties: dict[str, str]) -> None:
-    """Reading never fails, and what it does not say is the default."""
+    """Reading never fails, and a property that is not given has its default."""
     meaning = parse_properties(properties)
     for key, _, _ in bad_properties(properties):
         field = PROPERTIES[key].field

@@ -1,4 +1,4 @@
-"""Every recorded verdict of the original on a configuration, and on what it stopped first."""
+"""Every recorded verdict of the original on a configuration, and the first fault at which the original stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read as which value, and what is no YAML: the strictness of the original's parser.
+"""The values that YAML texts are read as, and the texts that are refused: as strict as the original's parser.
 
 Source: docs/spec/config.md, sections 1 and 13.
 """

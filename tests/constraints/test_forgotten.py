@@ -1,4 +1,4 @@
-"""Sets of constraints that nobody waits with are forgotten, and those of asks that may wait again are not."""
+"""Sets of constraints of which no ask is left are forgotten, and those of asks that may wait again are not."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_failed_amounts_that_fit_a_new_node_are_forgotten() -> None:
 
 
 def test_constraints_without_a_bit_of_their_own_are_forgotten_too() -> None:
-    """As many wait as there are marks, and more; when they have gone, no more are known than wait."""
+    """More sets of constraints wait than the bitmap has bits; when their asks have gone, only sets of asks are known."""
     bench = a_cluster()
     known = bench.partition.needs._needs
     for n in range(SHARED + 100):
@@ -80,7 +80,7 @@ def test_remembered_texts_of_constraints_are_bounded_in_characters() -> None:
 
 
 def test_an_ask_in_flight_keeps_its_constraints() -> None:
-    """It takes the place of a placeholder; meanwhile others come with so many constraints that marks are given anew.
+    """A real ask replaces a placeholder; meanwhile other asks have so many constraints that bits are assigned anew.
 
     When the node is lost it is pending again, and its constraints still mean what they did.
     """

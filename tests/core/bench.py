@@ -1,4 +1,4 @@
-"""A small cluster to try rules on: one resource manager, time in seconds, what is said as short lines of text.
+"""A small cluster to try rules on: one resource manager, time in seconds, messages as short lines of text.
 
 Everything goes through the API, and after every step all invariants are checked.
 """
@@ -73,7 +73,7 @@ def limit(users: str = "", groups: str = "", apps: int = 0, **resources: int) ->
 
 
 class Plugin(ResourceManagerCallback):
-    """A resource manager that has a say about nodes and nothing else."""
+    """A resource manager that answers predicates and does nothing else."""
 
     def __init__(self, holds: Callable[[str, str, bool], bool]) -> None:
         self._holds = holds
@@ -129,7 +129,7 @@ class Bench:
     # -- inputs ----------------------------------------------------------------------------------------
 
     def send(self, *inputs: Input) -> list[str]:
-        """Hand them in; what is said at once."""
+        """Submit messages and return the messages that come back at once."""
         start = len(self.said)
         self.api.submit("rm", inputs)
         self.api.validate()
@@ -251,7 +251,7 @@ class Bench:
         return " ".join(f"{o.key}@{o.node_id}" for o in made)
 
     def hear(self, *, after: float = 0) -> list[str]:
-        """As `run`: everything that is said."""
+        """Decide as in `run`, and return every message."""
         start = len(self.said)
         self.run(after=after)
         return self.said[start:]
@@ -290,7 +290,7 @@ class Bench:
         return found.pending_resource()
 
     def free(self, node: str) -> dict[str, int]:
-        """What is left on a node."""
+        """The free amount of a node."""
         return self.partition.nodes[node].free.named(self.partition.types)
 
     def why(self, key: str) -> list[Reason]:

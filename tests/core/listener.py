@@ -1,4 +1,4 @@
-"""A resource manager that keeps what it hears, and the shortest way to talk to the scheduler in the 1.9 interface."""
+"""A resource manager that records the messages it receives, and short calls of the scheduler's 1.9 interface."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VCORE = "vcore"
 
 
 class Listener(ResourceManagerCallback):
-    """Keeps all it hears, as (method, message)."""
+    """Records all messages that it receives, as (method, message)."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, Any]] = []
@@ -63,7 +63,7 @@ def ask(api: SchedulerAPI, key: str, vcore: int = 1, **fields: Any) -> None:
 
 
 class Judge(Listener):
-    """Answers as it is told, and keeps what it was asked as `key node allocate`."""
+    """Answers predicates by a given function, and records each question as `key node allocate`."""
 
     def __init__(self, answer: Callable[[v19.PredicatesArgs], str | None]) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """Amounts of resources: the table of docs/spec/scheduling.md, section 1, as far as it is used, and a naive algebra.
 
-What only other hot code may call (C methods, once compiled) is tested where the modules run as plain Python.
+Methods that only other hot code may call (C methods, once compiled) are tested where the modules run as plain Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a resource manager hears, in its dialect; calls and time: docs/spec/scheduler-interface.md, sections 5 and 7."""
+"""The messages to a resource manager, in its dialect; calls and time: docs/spec/scheduler-interface.md, sections 5 and 7."""
 
 from __future__ import annotations
 

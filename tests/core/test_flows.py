@@ -1,4 +1,4 @@
-"""What comes in and what becomes of it.
+"""Messages of a resource manager, and what each of them leads to.
 
 Source: docs/spec/scheduling.md, sections 13 and 14; docs/spec/scheduler-interface.md, sections 7.2, 7.3 and 7.5.
 """

@@ -1,4 +1,4 @@
-"""What no call tells of reaches a handler once: refusals that no callback takes, errors of callbacks, what is passed over."""
+"""Incidents reach a handler once: refusals that no callback takes, errors of callbacks, ignored parts of requests."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Bench:
         ]
 
     def used(self) -> dict[str, dict[str, int]]:
-        """What is used by `user:name@path` and `group:name@path`; nothing where nothing is."""
+        """The usage of `user:name@path` and `group:name@path`; users and groups without any are left out."""
         lists = [*self.limits.users().values(), *self.limits.groups().values()]
         found = {f"{t.kind}:{t.name}@{t.path}": t.used.named(self.types) for each in lists for t in each}
         return {name: used for name, used in found.items() if used}

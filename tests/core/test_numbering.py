@@ -1,4 +1,4 @@
-"""The numbers of resource types: what one tenant invents costs nobody else a node, an ask, or a place in a vector."""
+"""The numbers of resource types: types that one tenant invents cost no other a node, an ask, or a place in a vector."""
 
 from __future__ import annotations
 

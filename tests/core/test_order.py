@@ -1,4 +1,4 @@
-"""The heap law: whatever happens, the first of an `Order` is the smallest, and every item knows its place."""
+"""The heap law: whatever happens, the first of an `Order` is the smallest, and every item knows its heap index."""
 
 from __future__ import annotations
 

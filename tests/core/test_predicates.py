@@ -1,4 +1,4 @@
-"""The say of a resource manager about nodes.
+"""Predicates: a resource manager allows or refuses nodes.
 
 Source: docs/spec/scheduler-interface.md, sections 5 and 9; docs/spec/scheduling.md, sections 7.1 and 7.2.
 """

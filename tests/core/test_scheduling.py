@@ -1,4 +1,4 @@
-"""Who comes first, and who waits: docs/spec/scheduling.md, sections 4 to 6, 8, 10, 11 and the worked examples of 15."""
+"""Which queue, application, ask and node come first, and which asks wait: docs/spec/scheduling.md, sections 4 to 6, 8, 10, 11 and the worked examples of 15."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With `strict` what would change nothing raises; what is there, or begins in the same request, does not."""
+"""With `strict` a request that would change nothing raises; items that exist, or begin in the same request, do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of amounts of any size: what they show saturates, and all that was added can be taken back."""
+"""Sums of amounts of any size: the shown amount saturates, and all that was added can be taken back."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_asks_that_repeat_without_end() -> None:
 
 
 def test_allocations_that_no_node_could_hold() -> None:
-    """The resource manager says what runs: nothing of it is refused because of what another application uses."""
+    """Running allocations are reported, not asked for: none is refused because of another application's usage."""
     b = bench()
     for i in range(4):
         b.ask("x", f"huge{i}", node="n1", vcore=HUGE)

@@ -1,4 +1,4 @@
-"""Queues that tie in priority and share take turns by "larger pending", and what that costs."""
+"""Queues that tie in priority and share take turns by "larger pending", and the counted work of that."""
 
 from __future__ import annotations
 

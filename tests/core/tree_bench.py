@@ -1,4 +1,4 @@
-"""What tests of the queue tree share: short configurations, and a tree with the books of a running scheduler."""
+"""Shared by tests of the queue tree: short configurations, and a tree with the accounting of a running scheduler."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def root(*children: QueueConfig, **fields: Any) -> QueueConfig:
 
 
 class Bench:
-    """A tree with books, so that sums, priorities and orders are those of the running scheduler."""
+    """A tree with accounting, so that sums, priorities and orders are those of the running scheduler."""
 
     def __init__(self, config: QueueConfig) -> None:
         self.types = Types()
@@ -70,7 +70,7 @@ class Bench:
         self.tree.reweigh()
 
     def order(self, path: str) -> list[str]:
-        """Who comes first, second, ... among what stands in the queue's order: taken out one by one."""
+        """The items of the queue's order, first to last: taken out one by one."""
         items = list(self[path].order.items)
         rest, found = list(items), []
         while rest:

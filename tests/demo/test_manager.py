@@ -72,7 +72,7 @@ class Played(ResourceManagerCallback):
                 self.manager.take(answer, self.now_ns)
 
     def placed(self) -> dict[str, str]:
-        """What runs where, in the scheduler's view. What is being replaced, and what others run, does not count."""
+        """Map allocations to their nodes, as the scheduler sees it; foreign ones and those being replaced do not count."""
         apps = self.partition.applications.values()
         return {a.key: a.node.id for app in apps for a in app.allocations.values() if a.node is not None}
 

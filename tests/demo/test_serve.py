@@ -1,4 +1,4 @@
-"""`licorne serve --demo` as a process: everything that can be asked for has an answer, and it ends in good order."""
+"""`licorne serve --demo` as a process: every endpoint has an answer, and the process ends in good order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GONE = {"/ws/v1/loglevel": 404, "/ws/v1/stack": 301, "/ws/v1/fullstatedump": 301
 
 
 def until(holds: Callable[[], Any], seconds: float, what: str = "") -> Any:
-    """Wait until it holds, and say what it gave."""
+    """Wait until the condition gives a true value, and return that."""
     end = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < end, what or "it never came to hold"

@@ -1,4 +1,4 @@
-"""What the examples in deploy/ say, read as Docker and systemd do, as far as they go; and their commands, made to run here."""
+"""The examples in deploy/, read as Docker and systemd read them, as far as needed; and their commands, made to run here."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def program(line: str, path: str) -> list[str]:
 
 
 def tool(name: str) -> str:
-    """A tool that not everybody has."""
+    """Find a tool that is not installed everywhere; skip the test without it."""
     found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
     if found is None:
         pytest.skip(f"{name} is not here")

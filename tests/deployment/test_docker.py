@@ -1,4 +1,4 @@
-"""deploy/Dockerfile: a linter takes it, its files suffice to build the package, and its commands run."""
+"""deploy/Dockerfile: a linter accepts it, its files suffice to build the package, and its commands run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def version_of_python() -> str:
 
 
 def copied() -> list[str]:
-    """What the stages take from the repository."""
+    """The paths that the stages copy from the repository."""
     copies = [step.rest.split() for step in STEPS if step.word == "COPY" and "--from" not in step.rest]
     return [source for words in copies for source in words[:-1]]
 
@@ -69,7 +69,7 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
 
 
 def build(folder: Path, **environment: str) -> zipfile.ZipFile:
-    """What the first stage builds, from nothing but what it copies."""
+    """Build the wheel of the first stage, from nothing but the files that it copies."""
     return zipfile.ZipFile(build_wheel(folder, copied(), **environment))
 
 

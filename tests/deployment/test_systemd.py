@@ -1,4 +1,4 @@
-"""deploy/licorne.service: systemd's own checks take it, and its commands really run and notify."""
+"""deploy/licorne.service: systemd's own checks accept it, and its commands really run and notify."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_command_runs_notifies_readiness_and_ends(tmp_path: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What systemd gives to a service: little, and where to notify it. And where this Python finds what is tested."""
+    """The environment that systemd gives to a service: little, and the socket to notify; here also the path of the package."""
     return {
         "NOTIFY_SOCKET": str(folder / "notify"),
         "PYTHONPATH": ":".join(filter(None, sys.path)),

@@ -1,6 +1,6 @@
-"""A made-up history of a cluster, and the digest of all that the scheduler says in it. Run as a program by the tests.
+"""A made-up history of a cluster, and the digest of the scheduler's messages in it. Run as a program by the tests.
 
-It has what a hash seed could disturb: several queues, users, groups and limits, reservations, required nodes,
+It has everything that a hash seed could disturb: several queues, users, groups and limits, reservations, required nodes,
 predicates, reloads, lost nodes, moving time; in the first interface UUIDs too.
 """
 
@@ -81,7 +81,7 @@ class History:
         self.api.register_resource_manager(request, Judge())
 
     def take(self, outputs: Sequence[Output]) -> None:
-        """Count in what is said, with its order and its type."""
+        """Add messages to the digest, with their order and types."""
         for output in outputs:
             self.said += 1
             self.allocations += type(output) is NewAllocation
@@ -137,7 +137,7 @@ class History:
 
 
 def main() -> None:
-    """Print which form of the core ran, how much it said, how many allocations these were, and the digests."""
+    """Print which form of the core ran, the numbers of messages and of allocations among them, and the digests."""
     said = allocations = 0
     digests = []
     for first_interface in (False, True):

@@ -14,7 +14,7 @@ from licorne.core.nodes.node import Need, Node
 
 
 def find(index: NodeIndex, ask: Vec, need: Need, after: Node | None) -> Node | None:
-    """What `NodeIndex.find` is to find (docs/spec/scheduling.md, section 7.1)."""
+    """Find the node that `NodeIndex.find` has to find (docs/spec/scheduling.md, section 7.1)."""
     in_order = sorted(index.by_id, key=attrgetter("score", "id"))
     start = in_order.index(after) + 1 if after is not None else 0
     for node in in_order[start:]:

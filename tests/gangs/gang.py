@@ -1,4 +1,4 @@
-"""A bench with words for gangs: applications that announce placeholders, placeholders, real asks, confirmations."""
+"""A bench with methods for gangs: applications that announce placeholders, placeholders, real asks, confirmations."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Gangs(Bench):
         return key
 
     def confirm(self, key: str, termination: Termination = REPLACED, app: str = "x") -> list[str]:
-        """The resource manager says that this placeholder has ended."""
+        """Confirm, as the resource manager, that a placeholder has ended."""
         return self.release(app, self.id_of(key), termination=termination)
 
     def group(self, name: str = "g", app: str = "x") -> TaskGroup:

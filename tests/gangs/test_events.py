@@ -11,7 +11,7 @@ TIMEOUT = Termination.TIMEOUT
 
 
 def gang(style: str = "Soft") -> tuple[Bench, Listener]:
-    """Placeholder p is placed on n1, and nothing else was heard yet."""
+    """A gang whose placeholder p is placed on n1; the events so far are dropped."""
     b, listener = listening(config("a"))
     b.node("n1", vcore=10)
     total = {"vcore": 4}

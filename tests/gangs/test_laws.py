@@ -1,7 +1,7 @@
 """Laws of gangs with placeholders, under random messages, confirmations out of order, time and lost nodes.
 
-After every step all invariants are checked (`Bench`). What is asked for is conserved, told from the messages alone; a
-gang of hard style has nothing after its timeout; a soft one goes on. And faults planted in the product show.
+After every step all invariants are checked (`Bench`). Asks are conserved, as the messages alone show; a
+gang of hard style has nothing after its timeout; a soft one goes on. And faults planted in the product are caught.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def test_gangs_keep_their_counters_and_come_to_an_end(
 
 
 def lived(rng: random.Random, *first: tuple[Any, ...], start: str = "") -> None:
-    """One gang, drawn: how it begins, what comes first, and 30 steps."""
+    """Draw one gang, its beginning and its first messages, and run it for 30 steps."""
     w = World(rng.choice(["Soft", "Hard"]), first_interface=rng.random() < 0.5, picky=rng.random() < 0.5)
     for step in [*STARTS[start or rng.choice(list(STARTS))], *first, *(_drawn(rng) for _ in range(30))]:
         w.step(step)

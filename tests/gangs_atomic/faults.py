@@ -1,6 +1,6 @@
-"""Faults of the kind that gangs invite, planted in the product one at a time; run as a program it says what caught one.
+"""Faults of the kind that gangs invite, planted in the product one at a time; as a program it shows what caught one.
 
-`python -m gangs_atomic.faults NAME`, with LICORNE_INTERPRETED=1. The laws see a fault by what is said and by
+`python -m gangs_atomic.faults NAME`, with LICORNE_INTERPRETED=1. The laws see a fault in the messages and by
 `validate()`, which the bench calls after each step.
 """
 
@@ -147,7 +147,7 @@ def a_member_is_left_out() -> None:
 
 
 def caught() -> str:
-    """What the first run that fails says; empty if all go well."""
+    """The message of the first run that fails; empty if all go well."""
     rng = random.Random(7)
     for number in range(RUNS):
         steps = [(rng.choice(KINDS), rng.randint(0, 30), rng.randint(0, 30), rng.randint(0, 30)) for _ in range(40)]

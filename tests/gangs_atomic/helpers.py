@@ -25,7 +25,7 @@ def tags(text: str, how: str = "atomic") -> dict[str, str]:
 
 
 class GangBench(Bench):
-    """Nodes n1, n2 ... of so many vcore."""
+    """A bench with nodes n1, n2 ... of the given amounts of vcore."""
 
     def __init__(self, *nodes: int, text: str = "", settings: Mapping[str, str] | None = None, **more: Any) -> None:
         super().__init__(
@@ -50,7 +50,7 @@ class GangBench(Bench):
             self.member(id, f"{id}{number}", size)
 
     def end(self, app: str, key: str) -> None:
-        """What the scheduler wanted to end has ended."""
+        """Confirm all ends that the scheduler has asked for."""
         self.release(app, key, termination=Termination.TIMEOUT)
 
     @property
@@ -58,7 +58,7 @@ class GangBench(Bench):
         return self.partition.atomic.backfill.hold
 
     def held(self) -> str:
-        """Who holds which nodes, and from when on it may start (seconds from now; `?`: unknown)."""
+        """The gang that holds nodes, those nodes, and when it may start (seconds from now; `?`: unknown)."""
         hold = self.hold
         if hold is None:
             return ""
@@ -67,5 +67,5 @@ class GangBench(Bench):
         return f"{hold.app.id} {','.join(sorted(n.id for n in hold.nodes))} {seconds}"
 
     def gang_reason(self, key: str) -> Gang:
-        """What is said of a member."""
+        """The reason of the gang for which a member waits."""
         return next(reason for reason in self.why(key) if isinstance(reason, Gang))

@@ -1,4 +1,4 @@
-"""Random clusters with gangs, and what must hold of all that is said; used by the tests and by planted faults."""
+"""Random clusters with gangs, and the laws for the messages about them; used by the tests and by planted faults."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class World:
 
 
 def lived(steps: list[Step], *, parking: bool = True, settings: dict[str, str] | None = None) -> list[str]:
-    """What is said while these steps happen."""
+    """Run the steps and return the messages."""
     texts = {"scheduler.parking": "true" if parking else "false", "gang.hold.max.age": "6s", **(settings or {})}
     world = World(GangBench(10, 8, 10, text=QUOTAS, settings=texts))
     for step in steps:

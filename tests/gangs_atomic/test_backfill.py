@@ -1,4 +1,4 @@
-"""Nodes held by a waiting gang, its earliest start, and who may run on them in front of it."""
+"""Nodes held by a waiting gang, its earliest start, and the asks that may run on them in front of it."""
 
 from __future__ import annotations
 

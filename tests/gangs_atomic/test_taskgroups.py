@@ -1,4 +1,4 @@
-"""The tag with the task groups: what is read, and what is refused with field, value and rule."""
+"""The tag with the task groups: its meaning, and refusals that name field, value and rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All members in one step, or none: readiness, quotas, the trial and its ways, limits of a call, restarts."""
+"""All members in one step, or none: readiness, quotas, the trial placement, limits of a call, restarts."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def census(root: object) -> Census:
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object holds, each with the name that it has if it is a container."""
+    """The objects that an object holds, each with the name that it has if it is a container."""
     if isinstance(value, CONTAINERS):
         inside = f"{name}[]"
         for child in gc.get_referents(value):
@@ -63,7 +63,7 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def grown(before: Census, after: Census, slack: int) -> list[str]:
-    """What there is more of, by more than the slack: `Parking.failed: 3, then 203`."""
+    """The kinds of objects that became more by more than the slack: `Parking.failed: 3, then 203`."""
     return sorted(
         f"{name}: {before.get(name, 0)}, then {n}" for name, n in after.items() if n > before.get(name, 0) + slack
     )

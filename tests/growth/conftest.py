@@ -1,4 +1,4 @@
-"""The things that come and go are those of the benchmark's soak, which is no part of what is installed."""
+"""Makes the benchmark's soak importable, whose kinds of objects come and go here; it is not installed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What has gone leaves nothing behind: whatever comes and goes, there is as much after 360 of it as before.
+"""Objects that have gone leave nothing: after 360 of a kind have come and gone, there is as much as before.
 
-All that is reachable from the scheduler is counted (`census`), so a table that nobody thought of is seen too. What is kept on
+All that is reachable from the scheduler is counted (`census`), so a table that was overlooked is seen too. What is kept on
 purpose, to a bound, is listed in docs/limits.md ("What grows, and who shrinks it"), and named here.
 """
 
@@ -61,7 +61,7 @@ NOT_IN_FIRST = ("managers", "reloads")
 
 
 def left(world: World, kind: Kind, rest_s: int) -> list[str]:
-    """What there is more of when so many of the kind have come and gone."""
+    """The kinds of objects that became more when 30, then 390, of a kind had come and gone."""
     share = min(1, 5 * kind.share)
     few = msgspec.structs.replace(kind, alive=min(kind.alive, WARM_UP))
     events(world, few, 0, WARM_UP)
@@ -84,7 +84,7 @@ def test_nothing_is_left_when_everything_has_gone(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name not in NOT_IN_FIRST])
 def test_nothing_is_left_where_deadlines_are_far(name: str) -> None:
-    """For a resource manager of the first interface that listens: what has gone leaves its deadlines before they come."""
+    """For a resource manager of the first interface that listens: removed objects drop their deadlines before those come."""
     world = World(first_interface=True, hears=True, settings={"reservation.delay": "10h"})
     assert left(world, KINDS[name], LONG_REST_S if name in ENDS_ITSELF else SHORT_REST_S) == []
 

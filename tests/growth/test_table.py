@@ -1,4 +1,4 @@
-"""docs/limits.md lists every table of the core, with who shrinks it: a table that is added gets a line there, or is short-lived."""
+"""docs/limits.md lists every table of the core, with the code that shrinks it: a new table gets a line there, or is short-lived."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The committed counts, `baseline.json`, and what it means to exceed them.
 
 A count may exceed its baseline by 2 %, or by 5 where that is more: many a count is so small that 2 % of it is nothing.
-A count that the baseline does not have, or that no longer exists, is a fault too, or the guard would quietly watch less
-and less. What has fallen far is none, but worth a hint: up to the old number it could grow again unseen.
+A count that the baseline does not have, or that no longer exists, is a fault too, or else the guard would quietly watch less
+and less. A count that has fallen far is no fault, but worth a hint: up to the old number it could grow again unseen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMMAND = "cd tests && python -m guard.renew"
 
 @dataclass
 class Verdict:
-    """What differs from the baseline: faults, and what has fallen."""
+    """Differences from the baseline: faults, and counts that have fallen."""
 
     faults: list[str] = field(default_factory=list)
     fallen: list[str] = field(default_factory=list)

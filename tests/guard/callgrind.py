@@ -28,7 +28,7 @@ def available() -> bool:
 
 
 def toolchain() -> str:
-    """What the numbers depend on besides the source."""
+    """The versions of the tools that the numbers depend on besides the source."""
     compiler = (os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc")).split()[0]
     try:
         said = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True).stdout

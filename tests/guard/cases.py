@@ -3,8 +3,8 @@
 They come from the benchmark's generator, whose nodes have room for three pods or more. What makes a case slow there is here too: blocks and groups of blocks to search
 (`room for all` has more nodes than one group holds), asks behind a quota, asks that fit nowhere, allocations that end one by one.
 
-A case runs in phases, and each phase is counted on its own: what is hardly any work, such as an idle cycle, would
-vanish beside what is much.
+A case runs in phases, and each phase is counted on its own: a phase of hardly any work, such as an idle cycle, would
+vanish beside the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STRIDE = 7919
 
 
 class Case(NamedTuple):
-    """A workload of the generator in a small size; `ends`: so many allocations end, one by one."""
+    """A workload of the generator in a small size; `ends` is the number of allocations that end, one by one."""
 
     kind: str
     size: Size
@@ -108,7 +108,7 @@ def _phases(case: Case, feed: ObjectFeed) -> Iterator[tuple[str, ObjectSession]]
 
 
 def _ends(feed: ObjectFeed, session: ObjectSession, number: int) -> list[v19.AllocationRequest]:
-    """Requests that end so many of the large allocations; their asks have a priority above 0."""
+    """Requests that end some of the large allocations, whose asks have a priority above 0."""
     large = urgent(feed, session.allocations)
     assert len(large) >= number and len(large) % STRIDE
     return [release_of(large[i * STRIDE % len(large)]) for i in range(number)]

@@ -2,8 +2,8 @@
 
 Both are the same on every machine, and from run to run. They differ between minor versions of Python (3.12 runs
 comprehensions inline, so they are no calls), and see nothing of what happens within one line: a sort is one line,
-however long the list. What the compiled modules would take is another thing again; but what looks at more nodes or
-more asks than before runs more lines, and is slower compiled as well.
+however long the list. The time of the compiled modules is not this count; but code that looks at more nodes or
+more asks than before runs more lines, and is slower when compiled as well.
 
 A trace function in Python makes it six times as slow. That is what it costs to see loops, in which the work is; calls
 alone would be cheaper, and would not see a loop that grew.
@@ -58,5 +58,5 @@ class Lines:
         sys.settrace(None)
 
     def read(self) -> dict[str, int]:
-        """What was counted until now."""
+        """The counts until now."""
         return self._read()

@@ -1,4 +1,4 @@
-"""Slowdowns that are planted in plain Python, to see that the guard bites. None of them changes what is decided."""
+"""Slowdowns that are planted in plain Python, to see that the guard finds them. None of them changes a decision."""
 
 from __future__ import annotations
 

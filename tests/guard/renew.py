@@ -17,7 +17,7 @@ from guard.worker import count
 
 
 def changes(old: Any, new: Any, name: str = "") -> list[str]:
-    """The numbers that differ, in words."""
+    """Lines that name the numbers that differ."""
     if isinstance(new, dict) or isinstance(old, dict):
         olds, news = (each if isinstance(each, dict) else {} for each in (old, new))
         keys = sorted(olds.keys() | news.keys())

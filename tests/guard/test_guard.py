@@ -1,7 +1,7 @@
 """A guard against slowing down that noise cannot fool: counted work against a committed baseline, no seconds.
 
 Two kinds of counts. The scheduler counts for itself what it looks at (`Partition.work`): the same numbers on every
-machine, compiled or not. And plain Python counts the functions called and the lines run of the scheduler's text, in a
+machine, compiled or not. And plain Python counts the called functions and executed lines of the scheduler's text, in a
 process of its own (`lines.py`): that sees whatever has no counter, and is the same for one minor version of Python.
 
 A count may exceed `baseline.json` by 2 % (`baseline.py` says exactly). Where more work is right, renew the baseline with
@@ -60,7 +60,7 @@ def test_the_baseline_has_no_cases_that_are_gone() -> None:
 
 @cache
 def without_a_plant() -> tuple[Counts, Counts]:
-    """Counted anew: the baseline may be out of date, and that is another test's fault."""
+    """Count anew without a planted fault: the baseline may be out of date, which is for another test to find."""
     return count([PLANTED_IN])[PLANTED_IN]
 
 

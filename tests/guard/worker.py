@@ -1,7 +1,7 @@
 """A process of plain Python that counts: `python -m guard.worker --plant NAME CASE ...` prints the counts as JSON.
 
-It is a process of its own, since the deciding one may run the compiled modules. The seed of Python's hashes is fixed:
-in the order in which a set is walked, chance would reach even the number of lines.
+It is a process of its own, since that of the tests may run the compiled modules. The seed of Python's hashes is fixed:
+otherwise the order in which a set is walked would make even the number of lines random.
 """
 
 from __future__ import annotations

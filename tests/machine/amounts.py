@@ -1,4 +1,4 @@
-"""Amounts of resources as plain dicts, node constraints as plain functions: what the checks compute with."""
+"""Amounts of resources as plain dicts and node constraints as plain functions, for the computations of the checks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def total(many: Iterable[Mapping[str, int]]) -> Amounts:
 
 
 def fits(ask: Mapping[str, int], room: Mapping[str, int]) -> bool:
-    """Every amount of the ask is there; what the room does not list is 0."""
+    """Tell whether the room has every amount of the ask; a type that the room does not list is 0."""
     return all(amount <= max(0, room.get(name, 0)) for name, amount in ask.items() if amount)
 
 

@@ -11,7 +11,7 @@ HUGE = 2**63 - 1
 
 
 def _all(p: str, app: str, node: str, key: str) -> list[Any]:
-    """Every bad message; partition, application, node and ask are there, or known to nobody where there is none."""
+    """Every bad message; partition, application, node and ask exist, or have unknown names where there is none."""
     return [
         Allocation(key="x", application_id="nobody-knows", partition=p, resource={"vcore": 1}),
         Allocation(key="x", application_id=app, partition="elsewhere", resource={"vcore": 1}),

@@ -1,9 +1,9 @@
-"""The machine's own books of one partition, kept from what goes in and what comes out.
+"""The machine's own records of one partition, kept from the messages to and from the scheduler.
 
-They are dicts, and know nothing of the product's structures. What a resource manager sends is entered when it is sent
-(`take`), with the answer that must come noted down; what the scheduler says is entered when it is said (`hear`). So an
-allocation that is made twice, one that is lost, an ask that is forgotten, an end that nobody asked for: each is a
-difference between these books and the product's, and `compare` finds it after every step (invariants 6 and 7).
+They are dicts, and know nothing of the product's structures. A message of a resource manager is entered when it is sent
+(`take`), with the answer that must come; a message of the scheduler is entered when it is received (`hear`). So an
+allocation that is made twice, one that is lost, an ask that is forgotten, an end that was not asked for: each is a
+difference between these records and the product's state, and `compare` finds it after every step (invariants 6 and 7).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Books:
             self.apps[app_id].gang = flights.gang_of(message)
 
     def _fault(self, message: messages.Allocation) -> bool | None:
-        """Must this be refused? None: it depends on what these books don't know."""
+        """Tell whether a message must be refused; None: that depends on state that is not recorded here."""
         app = self.apps.get(message.application_id)
         amounts = message.resource or {}
         if (
@@ -277,7 +277,7 @@ class Books:
     # -- what is said ----------------------------------------------------------------------------------
 
     def hear(self, output: messages.Output) -> App | None:
-        """Enter what the scheduler says about applications and allocations; the application, if it lives."""
+        """Enter a message of the scheduler about applications and allocations; return the application, if it lives."""
         if isinstance(output, messages.NewAllocation):
             return self._allocated(output)
         if isinstance(output, messages.Released):
@@ -352,7 +352,7 @@ class Books:
         return app
 
     def settled(self) -> None:
-        """The step is over: everything that had to be said was said."""
+        """Check at the end of a step that every message that had to come has come."""
         assert not self.echoes, f"invariant 7: ends that were not told: {self.echoes}"
         assert not self.announced, f"invariant 7: allocations that were not announced: {self.announced}"
         self.gone.clear()
@@ -360,7 +360,7 @@ class Books:
     # -- reading ---------------------------------------------------------------------------------------
 
     def free(self, node: Node) -> Amounts:
-        """What is left on a node."""
+        """The free amount of a node."""
         occupied = total([node.occupied, *node.foreign.values(), self.used[node.id]])
         return plus(node.capacity, occupied, -1)
 

@@ -1,4 +1,4 @@
-"""Compares the machine's books with the product's state: what is where, and what still waits (invariants 6 and 7)."""
+"""Compares the machine's records with the product's state: allocations by node, and pending asks (invariants 6 and 7)."""
 
 from __future__ import annotations
 

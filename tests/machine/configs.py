@@ -1,6 +1,6 @@
 """The queue configurations of the machine: drawn as a handful of choices, written as YAML, read as plain dicts.
 
-What a test must know of a configuration (maxima, limits) is kept beside the text in the test's own form, so that the
+The parts of a configuration that a test must know (maxima, limits) are kept beside the text in the test's own form, so that the
 checks need nothing from the product's reader. Amounts of vcore are in thousandths everywhere.
 """
 

@@ -1,11 +1,11 @@
-"""Drives two schedulers with the same calls, keeps the books, and checks everything after each step.
+"""Drives two schedulers with the same calls, keeps records of them, and checks everything after each step.
 
 The second scheduler has parking switched off: it tries every ask again in every pass, which decides the same by
-definition and needs no wake-up to be right. Any difference in what the two say is a wake-up that is missing, or one
+definition and needs no wake-up to be right. Any difference in their messages is a wake-up that is missing, or one
 that changes more than the time it costs; it shows in the step in which it happens, and so is shrunk well.
 
-Every call is kept in a log. At the end of a run the log is given to a third scheduler, which must say the same
-(invariant 14); it tells allocations two at a time, which is to change nothing but that.
+Every call is kept in a log. At the end of a run the log is given to a third scheduler, which must send the same messages
+(invariant 14); it reports allocations two at a time, which is to change nothing else.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Moody(ResourceManagerCallback):
 
 
 def allows(mood: int, key: str, node: str, *, allocate: bool) -> bool:
-    """What the predicate says: moods 1 and 2 refuse a third of all pairs, 2 and 3 refuse reservations."""
+    """The answer of the predicate: moods 1 and 2 refuse a third of all pairs, 2 and 3 refuse reservations."""
     number = sum(map(ord, key)) + sum(map(ord, node))
     if not allocate:
         return mood not in (2, 3)
@@ -61,7 +61,7 @@ def allows(mood: int, key: str, node: str, *, allocate: bool) -> bool:
 
 
 class Scheduler:
-    """One scheduler and what it says."""
+    """One scheduler and its messages."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.said: Said = []
@@ -72,7 +72,7 @@ class Scheduler:
         )
 
     def do(self, call: Call) -> tuple[object, Said]:
-        """Make a call; (result or refusal, what was said)."""
+        """Make a call and return (result or refusal, messages)."""
         name, args, keywords = call
         self.said = []
         result: object
@@ -93,7 +93,7 @@ class Scheduler:
 
 
 class Driver:
-    """See the module's text. `books[rm, partition]` are what is known of each partition."""
+    """The driver of the schedulers (see the module's docstring). `books[rm, partition]` are the records of each partition."""
 
     def __init__(self, situations: Situations, *, alone: bool = False) -> None:
         """`alone`: without the second scheduler, to see what the other checks find."""
@@ -135,7 +135,7 @@ class Driver:
         return self.first.api.cluster.partition(rm_id, name)
 
     def whereabouts(self, rm_id: str, name: str) -> flights.Whereabouts:
-        """What the scheduler knows of asks in flight, by application and placeholder."""
+        """The scheduler's data of asks in flight, by application and placeholder."""
 
         def find(app_id: str, place_id: str) -> tuple[str, str, str]:
             app = self.partition(rm_id, name).applications[app_id]
@@ -145,7 +145,7 @@ class Driver:
         return find
 
     def register(self, request: Any, *, moody: bool) -> Any:
-        """Register; what the resource manager had is forgotten."""
+        """Register a resource manager; everything that it had is forgotten."""
         kept = self.events.balances.pop(request.rm_id, None)
         result, said = self.call("register_resource_manager", request, moody=moody, now_ns=self.now)
         assert not said
@@ -159,13 +159,13 @@ class Driver:
         return result
 
     def forget(self, rm_id: str) -> None:
-        """Close the books of a resource manager."""
+        """Drop the records of a resource manager."""
         self.moody.discard(rm_id)
         for key in [key for key in self.books if key[0] == rm_id]:
             del self.books[key], self.queues[key]
 
     def submit(self, rm_id: str, inputs: list[Any], send: Callable[[str, list[Any]], list[Call]] | None = None) -> None:
-        """Hand in messages, as internal ones or by `send` in the words of a dialect, and enter them in the books."""
+        """Submit messages, as internal ones or by `send` in a dialect, and record them."""
         calls = [("submit", (rm_id, inputs), {})] if send is None else send(rm_id, inputs)
         answers: list[Output] = []
         for name, args, keywords in calls:
@@ -189,7 +189,7 @@ class Driver:
             assert any(isinstance(a, messages.RejectedApplication) and a.application_id == app_id for a in answers)
 
     def hear(self, rm_id: str, said: list[Output]) -> None:
-        """Enter what a call said that makes no decisions."""
+        """Enter the messages of a call that makes no decisions."""
         for output in said:
             books = self._meant(rm_id, output)
             if books is not None:
@@ -197,7 +197,7 @@ class Driver:
                 self.situations.heard(output)
 
     def _meant(self, rm_id: str, output: Any) -> Books | None:
-        """The books that an output is about: those of the partition that it names, or in which the application is."""
+        """The records that an output is about: those of the partition that it names, or in which the application is."""
         name = getattr(output, "partition", "")
         if name:
             return self.books.get((rm_id, name))
@@ -206,7 +206,7 @@ class Driver:
         return next((books for books in mine if app_id in books.apps or app_id in books.gone), None)
 
     def advance(self, passed_ns: int) -> None:
-        """Let time pass: what was due by then happens, and no decision is made."""
+        """Let time pass: every deadline until then takes effect, and no decision is made."""
         self.now += passed_ns
         rm_id = min(rm for rm, _ in self.books)
         self.situations.before_time(self)
@@ -313,13 +313,13 @@ class Driver:
                     self.situations.count(f"waits: {why}")
 
     def predicate(self, rm_id: str) -> Callable[..., bool]:
-        """What the resource manager would say."""
+        """Answer a predicate as the resource manager would."""
         return partial(allows, self.mood if rm_id in self.moody else 0)
 
     # -- after each step -------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Invariants 1 to 9 by the product's own `validate`, 6 and 7 by these books."""
+        """Invariants 1 to 9 by the product's own `validate`, 6 and 7 by these records."""
         self.first.api.validate()
         for rm_id, manager in self.first.api.cluster.managers.items():
             self.events.check(rm_id, list(manager.partitions.values()))

@@ -1,7 +1,7 @@
-"""Books that are kept from events alone, and must agree with the state: what was added and not removed is there.
+"""Records that are kept from events alone, and must agree with the state: an object that was added and not removed exists.
 
 Each allocation has one event that adds it, and one that removes it when it is gone; the same holds of asks, of nodes,
-queues, reservations, and of applications in their queues. What users and groups use is the sum of what events say.
+queues, reservations, and of applications in their queues. Usage of users and groups is the sum of the events about it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Balance = Counter[tuple[str, ...]]
 
 
 class EventBooks:
-    """What one scheduler's events say is there, by resource manager."""
+    """The objects that exist according to one scheduler's events, by resource manager."""
 
     def __init__(self) -> None:
         self.balances: dict[str, Balance] = {}
@@ -72,7 +72,7 @@ class EventBooks:
             assert balance[thing] >= 0, f"{event} removes what no event has added"
 
     def check(self, rm_id: str, partitions: list[Any]) -> None:
-        """Is there what the events say, and nothing else?"""
+        """Check that the objects of the events exist, and no others."""
         state: Balance = Counter()
         for partition in partitions:
             _count(partition, state)

@@ -1,7 +1,7 @@
-"""What must hold when allocations are evicted because a quota was lowered (invariant 11).
+"""Checks that hold when allocations are evicted because a quota was lowered (invariant 11).
 
-Who was evicted is known from what the scheduler says; what each queue may use and is guaranteed from the configuration
-in the test's own form; what it uses from the scheduler, whose sums `validate` has shown to be right.
+The victims are known from the scheduler's messages; quotas and guarantees of the queues from the configuration
+in the test's own form; the usage of queues from the scheduler, whose sums `validate` has shown to be right.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MESSAGE = "preempting allocations to enforce new max quota for queue : "
 
 
 def check(driver: Driver, rm_id: str, said: list[messages.Output]) -> None:
-    """Victims were needed, and took nobody below its guarantee (invariant 11)."""
+    """Check that victims were needed, and took no queue below its guarantee (invariant 11)."""
     victims: dict[tuple[str, str], list[messages.Released]] = {}
     for output in said:
         if isinstance(output, messages.Released) and output.message.startswith(MESSAGE):
@@ -61,7 +61,7 @@ def _check_guarantees(partition: Any, queues: dict[str, Any], level: Any, path: 
 
 
 def _left(partition: Any, path: str) -> dict[str, int]:
-    """What a queue uses that stays."""
+    """The usage of a queue without its victims."""
     queue = partition.tree.find(path)
     going = queue.preempting_resource()
     return {name: amount - going.get(name, 0) for name, amount in queue.allocated_resource().items()}

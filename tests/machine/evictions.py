@@ -1,4 +1,4 @@
-"""Who may be evicted and who may evict, in the machine; and what of invariant 11 can be seen from outside."""
+"""Allocations that may be evicted and asks that may evict, in the machine; the part of invariant 11 that shows outside."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _kept(partition: Partition, path: str, alloc: Any, others: list[str]) -> Non
 
 
 def _planned(partition: Partition, queue: Any) -> dict[str, int]:
-    """What the queue will use when the victims have gone, and those have come that they make room for."""
+    """The usage of the queue when the victims have gone, and the asks that they make room for have been placed."""
     left = plus(queue.allocated_resource(), queue.preempting_resource(), -1)
     for ask in partition.claims.by_ask:
         if queue in ask.app.queue.lineage():
@@ -56,7 +56,7 @@ def _planned(partition: Partition, queue: Any) -> dict[str, int]:
 
 
 def needed(partition: Partition, new: list[Eviction]) -> bool:
-    """Was every victim needed, of those that one ask has evicted in one call? False: it was not that simple to say."""
+    """Check that every victim of one ask in one call was needed; return False where that cannot be told simply."""
     if not new or any((each.kind, each.ask) != ("guaranteed", new[0].ask) for each in new):
         return False
     ask = partition.applications[new[0].ask_application].asks.get(new[0].ask)

@@ -31,9 +31,9 @@ from licorne.core.waiting.parking import Parking
 
 
 class Fault(NamedTuple):
-    """What is broken, where, and how: `broken` gets the sound function and gives the other one.
+    """A fault to plant in a function: `broken` gets the sound function and returns the broken one.
 
-    `caught` is what the failure says. `alone`: without the second scheduler, whose comparison would be first to notice.
+    `caught` is a part of the failure's text. `alone`: without the second scheduler, whose comparison would be first to notice.
     """
 
     where: Any

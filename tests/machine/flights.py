@@ -1,7 +1,7 @@
-"""The machine's books of gangs with placeholders: what is in flight, who waits, and what the clock must have done.
+"""The machine's records of gangs with placeholders: asks in flight, waiting asks, and the effects of their timeouts.
 
-A real ask that takes a placeholder's place is told at the confirmation only. Until then it is neither pending nor
-allocated here; on another node than the placeholder's it uses that node, which only the scheduler can say: that is read
+A real ask that replaces a placeholder is reported at the confirmation only. Until then it is neither pending nor
+allocated here; on another node than the placeholder's it uses that node, which only the scheduler knows: that is read
 from it (`whereabouts`), and the announcement must agree.
 """
 
@@ -26,7 +26,7 @@ OVER = "ResourceReservationTimeout"
 
 @dataclass
 class Gang:
-    """What an application said of its placeholders, and since when one of them has been placed."""
+    """The placeholders that an application announced, and the time since when one of them has been placed."""
 
     hard: bool
     timeout_ns: int
@@ -35,7 +35,7 @@ class Gang:
 
 @dataclass
 class Flight:
-    """A real ask between decision and confirmation. `id`: what its allocation will be called."""
+    """A real ask between decision and confirmation. `id` is the name that its allocation will have."""
 
     ask: Ask
     id: str
@@ -132,7 +132,7 @@ def failing(books: Books, app: App, message: str) -> None:
 
 
 def ended(books: Books, app: App, alloc: Alloc, termination: Termination) -> None:
-    """An allocation has ended: what becomes of the real ask that was to take its place?"""
+    """Record that an allocation has ended, with what happens to the real ask that was to replace it."""
     flight = app.flights.pop(alloc.id, None)
     if flight is None:
         return
@@ -154,7 +154,7 @@ def released(books: Books, app: App, message: messages.Release) -> None:
 
 
 def node_lost(books: Books, app: App, node: str) -> None:
-    """A node goes. Who was to come there is pending again; who comes elsewhere is announced."""
+    """Record the loss of a node: asks that were to come there are pending again; those on other nodes are announced."""
     for place, flight in list(app.flights.items()):
         if app.allocs[place].node == node:
             kept = Termination.PLACEHOLDER_REPLACED if flight.apart else Termination.STOPPED_BY_RM
@@ -176,7 +176,7 @@ def resized(books: Books, app: App, key: str, resource: Amounts) -> bool:
 
 
 def placed_outside(books: Books, app: App, key: str) -> Ask | None:
-    """The ask of this name was in flight, and has been placed by somebody else."""
+    """Record that an ask in flight has been placed from outside."""
     for place, flight in list(app.flights.items()):
         if flight.id == key:
             _use(books, flight, -1)
@@ -209,7 +209,7 @@ def _pend(app: App, flight: Flight) -> None:
 
 
 def check(books: Books, now: int) -> None:
-    """The clock of every gang (invariant 10). What is known of its beginning here is never too early."""
+    """Check the timeout of every gang (invariant 10). The beginning that is recorded here is never too early."""
     assert not books.untold, f"invariant 7: asks that were dropped, and nobody was told: {books.untold}"
     for app in books.apps.values():
         gang = app.gang

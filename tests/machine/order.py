@@ -1,4 +1,4 @@
-"""Invariant 13, order within a queue: who is passed over, and should not have been?
+"""Invariant 13, order within a queue: no ask is passed over that should have been placed first.
 
 Checked where it can be without repeating the scheduler's work. When an ask is allocated in the regular pass, no ask
 that comes before it may be pending that would have been just as possible: equal in resources and constraints, in the

@@ -1,4 +1,4 @@
-"""Gangs with placeholders in the machine: how they come, and what may happen to them. Their books: `machine.flights`."""
+"""Gangs with placeholders in the machine: how they come, and what may happen to them. Their records: `machine.flights`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Placeholders(World):
         self.confirm(at, which, what, termination, then)
 
     def confirm(self, at: int, which: int, what: int, termination: int, then: int) -> None:
-        """What the scheduler wants ended has ended: the last first, twice, otherwise than expected; or nobody asked."""
+        """Confirm ends that the scheduler asked for: the last first, twice, with another type; or ends that were not asked for."""
         rm_id, name, books = self._where(at)
         ending = [(a, alloc) for a in books.apps.values() for alloc in a.allocs.values() if alloc.ending]
         flying = [(a, alloc) for a, alloc in ending if alloc.id in a.flights]

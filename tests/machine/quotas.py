@@ -1,4 +1,4 @@
-"""Lowered quotas in the machine: a rule that lowers one and waits. What must hold then: `machine.evicted`."""
+"""Lowered quotas in the machine: a rule that lowers one and waits. The checks of that: `machine.evicted`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The state machine: what a resource manager, an administrator and time may do to a scheduler, in any order.
 
-A rule draws small numbers and applies them to what is there ("the third application, modulo how many there are"), so
+A rule draws small numbers and applies them to existing objects ("the third application, modulo their number"), so
 that a failing run shrinks to few steps with small numbers. The world is small and crowded on purpose: few nodes, asks
 about as large as nodes, quotas about as large as asks.
 """

@@ -1,6 +1,6 @@
 """Counts the interesting situations of a run: a check that never met them has shown nothing.
 
-What is counted is seen from outside: in what the scheduler says, or in its state before and after a step.
+Situations are seen from outside: in the scheduler's messages, or in its state before and after a step.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ class Situations:
         self.met[what] += 1
 
     def missing(self) -> list[str]:
-        """What was never met."""
+        """The situations that were never met."""
         return [what for what in WANTED if not self.met[what]]
 
     def heard(self, output: messages.Output) -> None:
-        """The scheduler has said something."""
+        """Count the situations of a message of the scheduler."""
         if isinstance(output, messages.Released):
             if output.termination is Termination.PLACEHOLDER_REPLACED:
                 self.count("replacement decided")
@@ -111,7 +111,7 @@ class Situations:
             self.met["hard style fails"] += output.message == "ResourceReservationTimeout" and output.state == "Failing"
 
     def allocated(self, app: App, ask: Ask, node: Node, reserved: dict[str, list[str]]) -> None:
-        """The scheduler has made an allocation; `reserved` says who had reserved which node before the call."""
+        """Count the situations of an allocation; `reserved` maps nodes to the asks that had reserved them before the call."""
         if ask.key in reserved.get(node.id, []):
             self.count("reservation used")
         elif any(ask.key in keys for keys in reserved.values()):

@@ -1,4 +1,4 @@
-"""Rules that fill the cluster, and then ask for what a queue is guaranteed (docs/spec/preemption.md, section 2)."""
+"""Rules that fill the cluster, and then ask for the amounts that a queue is guaranteed (docs/spec/preemption.md, section 2)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Squeezes(World):
 
     @rule(at=small, user=small, victim=small, size=small, then=small)
     def contest(self, at: int, user: int, victim: int, size: int, then: int) -> None:
-        """Two queues have a guarantee of 4; one uses somewhat more, what is left is taken by others, one lacks it."""
+        """Two queues have a guarantee of 4: one uses somewhat more, the other lacks it, and other queues use the rest."""
         driver = self.driver
         books = driver.books["v", "default"]
         guaranteed = {"b1": (0, "fifo", 0, 0, 2), "c": (0, 2)}

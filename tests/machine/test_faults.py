@@ -1,4 +1,4 @@
-"""Every invariant bites: a fault planted in a product code path is caught by `validate()` or by the machine."""
+"""Every invariant is really checked: a fault planted in a product code path is caught by `validate()` or by the machine."""
 
 from __future__ import annotations
 

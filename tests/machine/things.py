@@ -1,4 +1,4 @@
-"""What the machine's books are about: applications with asks and allocations, nodes, and how states may change."""
+"""The objects of the machine's records: applications with asks and allocations, nodes, and how states may change."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class App:
     entered: bool = False  # it counts as running for its user and group: had an allocation, and is not empty since
 
     def used(self) -> Amounts:
-        """What its allocations use."""
+        """The sum of its allocations."""
         return total(alloc.resource for alloc in self.allocs.values())
 
 

@@ -1,4 +1,4 @@
-"""As long as a partition says that nothing has happened to it, all that is shown of it is the same."""
+"""As long as a partition's counter of changes stays the same, everything that is shown of the partition does too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Versions:
-    """What was shown of each partition at the last look."""
+    """The text that was shown of each partition at the last look."""
 
     def __init__(self) -> None:
         self._seen: WeakKeyDictionary[Partition, tuple[object, object]] = WeakKeyDictionary()

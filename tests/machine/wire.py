@@ -1,4 +1,4 @@
-"""The same messages in the words of the two dialects."""
+"""The machine's messages in the two dialects."""
 
 from __future__ import annotations
 

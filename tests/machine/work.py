@@ -1,9 +1,10 @@
 """Invariant 12, work is conserved: an independent and naive answer to "why does this ask wait?".
 
 After a call of `schedule` without limit every pending ask must have a reason, and the reasons are those that the
-specification gives, each spelled out here over plain dicts. From the product are read, as data, what it was configured
-to do, who holds a slot as an accepted application, who claims something after an eviction, which group counts for an application, until when it backs off and
-which nodes are reserved; no sum, no comparison and no order of it is used.
+specification gives, each spelled out here over plain dicts. Read from the product, as data, are: what it was configured
+to do, which accepted applications hold a slot, which asks have claims after an eviction, which group counts for an
+application, until when it backs off and
+which nodes are reserved; no sum, no comparison and no order of the product is used.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ACTIVE = ("Starting", "Running")
 
 
 class Ledger:
-    """What is used at each queue and by each user and group there, added up from the books."""
+    """The usage at each queue and of each user and group there, added up from the records."""
 
     def __init__(self, books: Books, partition: Any, queues: dict[str, Any]) -> None:
         self.books = books

@@ -1,4 +1,4 @@
-"""What the rules of the machine stand on: who is registered, how one of many is chosen, how messages are made."""
+"""The base of the machine's rules: registered resource managers, the choice of one of many, the making of messages."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class World(RuleBasedStateMachine):
         self.open(rm_id)
 
     def open(self, rm_id: str) -> None:
-        """Open books for the partitions that are new, close those of partitions that have gone."""
+        """Start records for new partitions, and drop those of partitions that have gone."""
         driver = self.driver
         starting = rm_id == "s" or self.settings["application.state.starting"] == "true"
         found = configs.partitions(self.chosen[rm_id])
@@ -101,7 +101,7 @@ class World(RuleBasedStateMachine):
         return True
 
     def load(self, rm_id: str, chosen: configs.Choices) -> tuple[Any, Said]:
-        """Hand a configuration in, and open the books for it: the result, a text if it is refused, and what was said."""
+        """Load a configuration and start its records; return the result, a text if it is refused, and the messages."""
         driver = self.driver
         text = configs.text(chosen)
         if rm_id == "s":
@@ -117,7 +117,7 @@ class World(RuleBasedStateMachine):
         return result, said
 
     def after(self) -> None:
-        """What every step ends with."""
+        """Check everything at the end of a step."""
         self.driver.check()
 
     def teardown(self) -> None:

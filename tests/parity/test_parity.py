@@ -1,6 +1,6 @@
 """The recordings of yunikorn-core 1.9: every decision of the workloads in order, every line of the scripts.
 
-How they were recorded, and with which faults of the original mended, stands in `tests/data/README.md`. A difference
+`tests/data/README.md` describes how they were recorded, and which faults of the original were mended. A difference
 that is wanted would stand in `docs/differences.md`, one by one; in what these recordings show there is none.
 """
 
@@ -32,7 +32,7 @@ def decided(workload: Workload, folder: Path) -> list[str]:
 
 
 def assert_same(got: list[str], recorded: list[str]) -> None:
-    """Tell the first difference with its surroundings; a diff of thousands of lines helps nobody."""
+    """Fail with the first difference and its surroundings; a diff of thousands of lines would be of no use."""
     for number, (mine, theirs) in enumerate(zip(got, recorded, strict=False)):
         if mine != theirs:
             before = "\n  ".join(recorded[max(0, number - 3) : number])

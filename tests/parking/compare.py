@@ -1,12 +1,13 @@
-"""One scenario through two products, one of which never parks: at each step both must say the same.
+"""Runs one scenario through two products, one of which never parks: at each step both must send the same messages.
 
 Without parking every ask is tried again in every pass, in the same order, so that it needs no wake-up to be right; what
-parking leaves out are attempts that would have failed. So not only the same asks run in the end: each call says the same.
+parking leaves out are attempts that would have failed. So not only the same asks run in the end: each call gives the same
+messages.
 
 At its end a scenario is emptied, a few allocations at a time, with decisions in between, until nothing runs: a wake-up that
 was lost shows as an ask that waits in an empty cluster. That is also looked at without the second product (`leftovers`).
 
-Run as a program, `python -m parking.compare SEED [COUNT]`, it compares that scenario, or so many from there on.
+Run as a program, `python -m parking.compare SEED [COUNT]`, it compares that scenario, or COUNT of them from there on.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ def run(seed: int, situations: Situations, *, validated: bool = True) -> None:
 
 
 def main(first: int, count: int) -> int:
-    """Run scenarios and say what differs: all of it for a single one, else a line for each."""
+    """Run scenarios and print the differences: all of them for a single scenario, else a line for each."""
     situations = Situations()
     differ = 0
     for seed in range(first, first + count):

@@ -2,7 +2,7 @@
 
 The functions are replaced in the interpreted core, where also what is a C function otherwise can be. Run as a program,
 `faults.py NAME [SEED]`, this plants one fault, compares from that seed on until something differs, and prints what it was.
-`validate` is not asked, which would be first to notice many of them: what is decided must show them.
+`validate` is not called, which would be first to notice many of them: the decisions must show them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ENOUGH = 2000
 
 
 class Fault(NamedTuple):
-    """What is broken, and how: `broken` gets the sound function and gives the other one.
+    """A fault to plant in a function: `broken` gets the sound function and returns the broken one.
 
-    `first` is a seed from which on it is caught soon: a test is to be short.
+    `first` is a seed from which on the fault is caught soon, so that a test is short.
     """
 
     where: Any

@@ -24,12 +24,12 @@ def unexplained(partition: Any) -> list[str]:
 
 
 def _within(wanted: Amounts, most: Amounts) -> bool:
-    """What `most` does not name is not bounded."""
+    """Tell whether amounts are within `most`; a type that it does not name is not bounded."""
     return all(amount <= most[name] for name, amount in wanted.items() if name in most)
 
 
 def _application_waits(partition: Any, app: Any) -> bool:
-    """A rule for the whole application: nobody serves its queue, it has no slot, or back-off keeps it from its turn."""
+    """Tell whether the whole application waits: its queue is not visited, it has no slot, or back-off delays it."""
     queues = list(app.queue.lineage())
     if not app.queue.is_leaf or any(queue.is_leaf for queue in queues[1:]):
         return True

@@ -37,7 +37,7 @@ Draw = Callable[[Any], list[Input]]
 
 
 class Kind:
-    """What kind of cluster a scenario is about."""
+    """The kind of cluster that a scenario is about."""
 
     def __init__(self, rng: random.Random, situations: Situations) -> None:
         self.reservations = rng.random() < 0.3

@@ -1,4 +1,4 @@
-"""What the comparison has met: a scenario that never parks, or never wakes, anything compares nothing."""
+"""The situations that the comparison has met: a scenario that never parks, or never wakes, anything compares nothing."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Situations:
         self.met: Counter[str] = Counter()
 
     def count(self, name: str, times: int = 1) -> None:
-        """It was met so many times more."""
+        """Add to the number of times that a situation was met."""
         assert name in WANTED, name
         self.met[name] += times
 
     def missing(self) -> list[str]:
-        """What was not met."""
+        """The situations that were not met."""
         return [name for name in WANTED if not self.met[name]]
 
     def report(self) -> str:

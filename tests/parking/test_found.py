@@ -1,4 +1,4 @@
-"""What the comparison has found in the product, each as small as it goes: somebody would have waited for ever."""
+"""Faults that the comparison has found in the product, each as small as possible: an ask would have waited for ever."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_room_comes_while_the_queue_is_not_visited(parking: str) -> None:
 
 @PARKING
 def test_a_placeholder_that_was_replaced_makes_room_for_a_daemon(parking: str) -> None:
-    """A placeholder that is on its way out cannot be evicted; what takes its place can."""
+    """A placeholder that is being replaced cannot be evicted; its replacement can."""
     b = Bench(config("a", "b"), settings={"scheduler.parking": parking})
     b.node("n1", vcore=3)
     b.node("n2", vcore=3)
@@ -118,7 +118,7 @@ def test_a_placeholder_that_was_replaced_makes_room_for_a_daemon(parking: str) -
 
 @PARKING
 def test_room_under_a_quota_lets_a_back_off_count_asks_that_wait_for_nodes(parking: str) -> None:
-    """It begins at a third ask when two before it fit no node; what the quota keeps out is not counted."""
+    """Back-off begins at a third ask when two before it fit no node; asks that the quota keeps out are not counted."""
     text = config("a properties: {application.unschedasks.backoff: '2'}, resources: {max: {vcore: 9m}}")
     b = Bench(text, settings={**OFF, "scheduler.parking": parking})
     b.node("n1", vcore=6)

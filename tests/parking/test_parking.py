@@ -1,4 +1,4 @@
-"""With parking and without the same is decided, at every step, and in the end nothing waits that could run.
+"""With parking and without it the same is decided, at every step, and in the end no ask waits that could run.
 
 By default the same scenarios each time, as many as LICORNE_PARKING_SCENARIOS says, from LICORNE_PARKING_SEED on. The long form
 takes 30,000 from a new seed, which it prints; a disagreement prints its seed, and `python -m parking.compare SEED` every step.
@@ -54,7 +54,7 @@ def _new_seed() -> int:
 
 
 def _compare(first: int, count: int) -> Situations:
-    """So many scenarios, from a seed on."""
+    """Compare a number of scenarios, from a seed on."""
     sys.stdout.write(f"to run this again: LICORNE_PARKING_SEED={first} LICORNE_PARKING_SCENARIOS={count}\n")
     situations = Situations()
     differ: list[str] = []

@@ -1,4 +1,4 @@
-"""Little partitions to place applications in."""
+"""Small partitions to place applications in."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The worked examples of docs/spec/placement.md, section 6, as tables.
 
-A row says what is asked, what the original answered, and, where licorne mends a fault of the original, what licorne
-answers instead. An answer is a queue, or the end of a rejection's text.
+A row has the question, the answer of the original, and, where licorne mends a fault of the original, the answer of
+licorne. An answer is a queue, or the end of a rejection's text.
 """
 
 from __future__ import annotations

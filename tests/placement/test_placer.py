@@ -1,4 +1,4 @@
-"""The manager of rules: unusable lists, what each step says, draining queues, creation, the static tree."""
+"""The manager of rules: unusable lists, the answer of each step, draining queues, creation, the static tree."""
 
 from __future__ import annotations
 

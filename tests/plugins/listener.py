@@ -1,4 +1,4 @@
-"""A resource manager that listens to events, and what it heard as short lines of text."""
+"""A resource manager that listens to events, and the received events as short lines of text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Listener(ResourceManagerCallback):
 def listening(
     text: str, *, first_interface: bool = False, settings: Mapping[str, str] | None = None
 ) -> tuple[Bench, Listener]:
-    """A bench whose resource manager has heard of its queues already."""
+    """A bench whose resource manager has received the events of its queues already."""
     bench = Bench(text, first_interface=first_interface, settings=settings)
     listener = Listener()
     bench.register(listener)
@@ -34,7 +34,7 @@ def listening(
 
 
 def heard(bench: Bench, listener: Listener, *, users: bool = False) -> list[str]:
-    """What has been recorded since the last time, after the two seconds that it takes; with `users`, also of these."""
+    """The events since the last call, after the two seconds until a batch is sent; with `users`, those of users too."""
     bench.run(after=2)
     lines = [line(record) for record in listener.records]
     listener.batches.clear()

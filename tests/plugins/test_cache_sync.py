@@ -1,4 +1,4 @@
-"""What a resource manager's scheduler cache is told, and when: *Scheduler Interface Spec*, "Scheduler plugin"."""
+"""The messages to a resource manager's scheduler cache, and their moments: *Scheduler Interface Spec*, "Scheduler plugin"."""
 
 from __future__ import annotations
 

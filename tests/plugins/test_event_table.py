@@ -17,7 +17,7 @@ DAY_S = 24 * 3600
 
 
 def both(b: Bench, listener: Listener, *, users: bool = False) -> list[str]:
-    """What is heard of a step: what was looked at after a second is sent two seconds later."""
+    """The events of a step: an inspection runs after a second, and its events are sent two seconds later."""
     return heard(b, listener, users=users) + heard(b, listener, users=users)
 
 

@@ -1,4 +1,4 @@
-"""Which events a resource manager hears, in which order and when: docs/spec/events.md, sections 1 to 4."""
+"""The events that a resource manager receives, in which order and when: docs/spec/events.md, sections 1 to 4."""
 
 from __future__ import annotations
 

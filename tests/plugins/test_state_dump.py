@@ -1,4 +1,4 @@
-"""The state dump: complete, in a fixed order, fit for JSON, with what the resource manager adds (`get_state_dump`)."""
+"""The state dump: complete, in a fixed order, fit for JSON, with the part that the resource manager adds (`get_state_dump`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to an application and to an ask, as data (docs/spec/design.md, rule 4)."""
+"""The stories of applications and asks, as data (docs/spec/design.md, rule 4)."""
 
 from __future__ import annotations
 
