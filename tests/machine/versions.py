@@ -1,4 +1,4 @@
-"""As long as a partition's counter of changes stays the same, everything that is shown of the partition does too."""
+"""While the generations of a partition (`views.partition_state`) stay the same, everything that is shown of it does too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Versions:
         self._seen: WeakKeyDictionary[Partition, tuple[object, object]] = WeakKeyDictionary()
 
     def check(self, partition: Partition) -> None:
-        """Look again."""
+        """Compare the partition with the last look at it."""
         state, shown = views.partition_state(partition), _shown(partition)
         last = self._seen.get(partition)
         if last is not None and last[0] == state:

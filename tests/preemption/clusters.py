@@ -1,6 +1,6 @@
 """Random small clusters in which asks evict, and what becomes of each eviction: placed, ended, or given up for a cause.
 
-What was evicted for whom is read off what the resource manager hears, and so is who was placed after that. `calm`
+Victims, the asks that they were evicted for, and later placements are read from the scheduler's messages. `calm`
 clusters see nothing after the beginning but time, confirmations, ends of other pods, and asks of lower priority than
 anything before: there each eviction must lead to the placement that it was made for. In others everything may happen, and what was not
 placed must have given up for a cause that has happened.
@@ -167,7 +167,7 @@ class Cluster:
         return [(app.id, a.key) for app in apps for a in app.allocations.values() if not a.preempted]
 
     def room(self) -> None:
-        """A node comes, which nobody is kept off but by quotas and claims."""
+        """Add a node that any ask may use, within quotas and claims."""
         if self.rng.random() < 0.5:
             self._new_node()
 

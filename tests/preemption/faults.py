@@ -1,4 +1,4 @@
-"""Faults to plant in what asks claim: random clusters must show each of them. `faults.py NAME` says after how many."""
+"""Faults to plant in claims: random clusters must show each of them. `faults.py NAME` prints after how many."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 
 
 def caught(name: str) -> str:
-    """What shows the fault, and after how many clusters."""
+    """The failure that shows the fault, and the number of clusters until then."""
     where, function, broken = FAULTS[name]
     setattr(where, function, broken(getattr(where, function)))
     for seed in range(ENOUGH):

@@ -1,8 +1,8 @@
 """Against a reference that tries all sets of victims: small full clusters with guarantees, fences, offsets and quotas.
 
 Every decision must agree, so the best set is met in all cases, not in 95 of 100; and with it the laws that the reference
-words (`reference.preempting`): nobody below the guarantee, nobody outside the fence, nobody of higher priority, free
-space first, nobody who can be left out. LICORNE_CONTESTS scenarios from LICORNE_REFERENCE_SEED on.
+words (`reference.preempting`): no victim takes a queue below its guarantee, is outside the fence or of higher priority, free
+space counts first, and no victim can be left out. LICORNE_CONTESTS scenarios from LICORNE_REFERENCE_SEED on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SEED = int(os.environ.get("LICORNE_REFERENCE_SEED", "1"))
 
 
 def compare(count: int) -> tuple[Counter[str], str]:
-    """What was met, and the first disagreement."""
+    """Compare scenarios; return the situations that were met, and the first disagreement."""
     met: Counter[str] = Counter()
     sound = preempting.NodeSearch.find
 

@@ -1,4 +1,4 @@
-"""What an ask claims for which others were evicted, against whom, and what makes it give up (docs/preemption.md)."""
+"""Claims of an ask that has evicted others: against which asks they hold, and events that end them (docs/preemption.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pair(most: int = 3, *, guaranteed: int = 3, limits: str = "") -> Bench:
 
 
 def outcomes(b: Bench) -> list[object]:
-    """What came of the evictions."""
+    """The outcomes of the evictions."""
     return [each.outcome for each in b.partition.evictions]
 
 

@@ -23,7 +23,7 @@ LONG, PARTS = 20_000, 10
 
 
 def lived(first: int, count: int) -> Counter[str]:
-    """So many clusters of each kind, some of them without parking too: what became of all evictions."""
+    """Run clusters of each kind, some of them without parking too; return the outcomes of all evictions."""
     met: Counter[str] = Counter()
     for seed in range(first, first + count):
         for calm in (True, False):
@@ -66,5 +66,5 @@ def test_a_planted_fault_is_caught(name: str) -> None:
 
 
 def test_amounts_given_back_wake_an_application_that_may_preempt() -> None:
-    """Its queue may be entitled to more, though its quota still leaves no room: found by a comparison with parking off."""
+    """The queue may be entitled to more, though its quota still leaves no room: found by a comparison with parking off."""
     lived(333553533, 1)

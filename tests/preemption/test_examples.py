@@ -1,4 +1,4 @@
-"""The worked examples of guaranteed-quota preemption, and what the rules say besides.
+"""The worked examples of guaranteed-quota preemption, and the rules that they do not show.
 
 Source: docs/spec/preemption.md, section 2.12.
 
@@ -44,7 +44,7 @@ def quota(guaranteed: int = 0, most: int = 0) -> str:
 
 
 def victims(b: Bench, *, after: float = 0) -> list[str]:
-    """Who is evicted then."""
+    """Let time pass, decide, and return the victims."""
     return [line.split()[1] for line in b.hear(after=after) if "PREEMPTED_BY_SCHEDULER" in line]
 
 
@@ -58,7 +58,7 @@ def confirm(b: Bench, *keys: str) -> None:
 
 
 def settle(b: Bench, rounds: int = 12) -> list[str]:
-    """Let time pass, and victims end at once, until nobody is evicted any more; all victims in their order."""
+    """Let time pass and victims end at once, until no more are evicted; return all victims in their order."""
     gone: list[str] = []
     for _ in range(rounds):
         new = victims(b, after=DELAY + 1)
@@ -70,7 +70,7 @@ def settle(b: Bench, rounds: int = 12) -> list[str]:
 
 
 def used(b: Bench, *names: str) -> list[int]:
-    """What is allocated in these queues below root.p."""
+    """The allocated amounts of these queues below root.p."""
     return [b.allocated(f"root.p.{name}").get("vcore", 0) for name in names]
 
 

@@ -1,4 +1,4 @@
-"""It ends: what is evicted does not evict in its turn, and no chain of queues goes on for ever."""
+"""Preemption ends: evicted pods do not evict in their turn, and no chain of queues goes on for ever."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _load = lru_cache(maxsize=256)(load)
 
 
 class Play:
-    """A full cluster with guarantees, in which victims end as soon as they are told."""
+    """A full cluster with guarantees, in which victims end as soon as their release is requested."""
 
     def __init__(self, seed: int) -> None:
         self.scenario = scenario = Contest(seed, _load)

@@ -1,6 +1,6 @@
 """The best victims of a leaf by trying every set: slow, plain, and sharing nothing with the product.
 
-And the same rules as a check of any set: see `serves` and `worth`.
+The same rules as a check of any set are `serves` and `worth`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Amounts = dict[str, int]
 
 @dataclass(frozen=True)
 class Pod:
-    """A candidate: what it uses, whether it is to be spared, its priority and age."""
+    """A candidate: its usage, whether it is to be spared, its priority and age."""
 
     key: str
     amounts: tuple[tuple[str, int], ...]
@@ -24,7 +24,7 @@ class Pod:
     seq: int
 
     def of(self, name: str) -> int:
-        """What it uses of a type."""
+        """The usage of a type."""
         return dict(self.amounts).get(name, 0)
 
 
@@ -43,7 +43,7 @@ def serves(chosen: Sequence[Pod], pods: Sequence[Pod], room: Mapping[str, int]) 
 
 
 def worth(chosen: Iterable[Pod]) -> tuple[object, ...]:
-    """What is to be small: those to be spared, the number, the sum of priorities, and age."""
+    """The figures to minimise: pods to be spared, number of pods, sum of priorities, and age."""
     pods = sorted(chosen, key=lambda pod: (-pod.created, -pod.seq))
     return (
         sum(pod.bad for pod in pods),

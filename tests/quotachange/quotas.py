@@ -1,4 +1,4 @@
-"""Configurations with quotas, delays and guarantees in short."""
+"""Configurations with quotas, delays and guarantees, in a short notation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def cluster(configuration: str, vcore: int = 1_000, **others: int) -> Bench:
 
 
 def fill(bench: Bench, path: str, number: int, *, app: str = "", **fields: object) -> None:
-    """So many allocations of vcore 1 in a queue, of one application."""
+    """Place allocations of vcore 1 in a queue, all of one application."""
     name = app or path.rpartition(".")[2]
     if name not in bench.partition.applications:
         bench.app(name, path)
@@ -68,7 +68,7 @@ def start_s(bench: Bench, path: str = "root.a") -> float | None:
 
 
 def left(bench: Bench, *paths: str) -> list[int]:
-    """What of vcore each queue uses that is not being evicted."""
+    """The vcore that each queue uses without the allocations being evicted."""
     queues = [at(bench, path) for path in paths]
     return [q.allocated_resource().get("vcore", 0) - q.preempting_resource().get("vcore", 0) for q in queues]
 

@@ -45,7 +45,7 @@ def test_a_parent_of_two(name: str) -> None:
 
 
 def test_candidates_that_refuse_preemption_are_the_last() -> None:
-    """The original takes the three that refuse, by a slip in its order; its documentation says otherwise."""
+    """The original evicts the three that refuse, by a slip in its order; its documentation describes the contrary."""
 
     def leaf(maximum: str) -> str:
         return text(queue("p", maximum, "", DELAY))
@@ -95,7 +95,7 @@ def test_the_choice_in_a_leaf(name: str) -> None:
 
 
 def test_guarantees_of_other_types_and_at_every_level_are_kept() -> None:
-    """Vcore is to be given back; memory, of which the queue between and the leaf are guaranteed, is not."""
+    """Vcore is above the quota; memory, of which the queue between and the leaf are guaranteed, is not."""
 
     def tree(maximum: str) -> str:
         between = queue("b", "", "memory 6", "", [queue("c", "", "memory 5"), queue("d")])

@@ -95,7 +95,7 @@ class Case:
         return self.bench.application(key.partition("-")[0]).allocations[key]
 
     def left(self, path: str) -> Amounts:
-        """What a queue uses that stays."""
+        """The usage of a queue without its victims."""
         found: Queue = at(self.bench, path)
         going = found.preempting_resource()
         return {name: found.allocated_resource().get(name, 0) - going.get(name, 0) for name in TYPES}

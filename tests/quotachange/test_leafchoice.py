@@ -1,4 +1,4 @@
-"""The victims of one leaf against an exact solver, and that they serve however large the leaf is."""
+"""The victims of one leaf against an exact solver; and they are feasible however large the leaf is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of a lowered quota: the event, the state dump, the check of start times."""
+"""The traces of a lowered quota: the event, the state dump, the check of start times."""
 
 from __future__ import annotations
 

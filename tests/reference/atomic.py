@@ -1,7 +1,7 @@
 """Gangs without placeholders in the reference (docs/gangs-atomic.md): what they are, and how they start.
 
-As plain as it can be said: a trial is a table of what would be free, nodes are sorted anew for each member. Plans and what
-is held are in `reference.gangplans`.
+As plain as possible: a trial is a table of the amounts that would be free, nodes are sorted anew for each member. Plans and
+held nodes are in `reference.gangplans`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Gang:
 
 @dataclass(eq=False)
 class Hold:
-    """What a gang holds, and the plan that says so: the members' nodes once all up to `last` has ended."""
+    """The nodes that a gang holds, with their plan: the members' nodes once all allocations up to `last` have ended."""
 
     app: App
     gang: Gang
@@ -122,7 +122,7 @@ def changed(app: App) -> None:
 
 
 def begin(partition: Partition) -> None:
-    """A new call: predicates may say something else."""
+    """Begin a new call, in which predicates may answer otherwise."""
     partition.atomic.planned = False
     for app in partition.apps.values():
         if app.atomic is not None and app.atomic.refused:
@@ -138,7 +138,7 @@ def holds(partition: Partition, node: Node) -> bool:
 
 
 def members(app: App) -> list[Ask] | None:
-    """Who is to be placed for it to start."""
+    """The asks that have to be placed for the gang to start."""
     assert app.atomic is not None
     found: list[Ask] = []
     pending = Sums.asks_in_order(app)
@@ -187,7 +187,7 @@ def give_up(partition: Partition, gang: Gang | None) -> None:
 
 
 def sum_of(asks: list[Ask]) -> Amounts:
-    """What they want together."""
+    """The sum of the asks' amounts."""
     total: Amounts = {}
     for ask in asks:
         total = plus(total, ask.amounts)
@@ -205,7 +205,7 @@ def fits_quota(sums: Sums, app: App, asks: list[Ask]) -> bool:
 
 
 class Trial:
-    """What would be free if some asks were placed, and some allocations had ended."""
+    """The amounts that would be free if some asks were placed, and some allocations had ended."""
 
     def __init__(self, partition: Partition, sums: Sums, hold: Hold | None, predicates: bool) -> None:
         self.partition = partition

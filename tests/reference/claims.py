@@ -1,6 +1,6 @@
-"""What is kept for asks for which others were evicted (`docs/preemption.md`, "What an ask has claimed").
+"""What is kept for asks that have evicted others (`docs/preemption.md`, "What an ask has claimed").
 
-Nothing is summed up beforehand: what is planned somewhere is added up from allocations and claims when it is asked for.
+Nothing is summed up beforehand: planned usage is added up from allocations and claims when it is asked for.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
 
 def made(partition: Partition, ask: Ask) -> None:
-    """Somebody was evicted for the ask, which has reserved its node: that lasts 120 minutes from now on."""
+    """Record an eviction for the ask, which has reserved its node: the claim lasts 120 minutes from now on."""
     assert ask.reservation is not None
     sums = Sums(partition)
     tops = {queue: sums.base(queue) for queue in ask.app.queue.lineage()}
@@ -62,7 +62,7 @@ def made(partition: Partition, ask: Ask) -> None:
 
 
 def of(partition: Partition) -> list[Ask]:
-    """Who has a claim, the oldest first."""
+    """The asks that have claims, the oldest first."""
     found = [ask for app in partition.apps.values() for ask in app.asks.values() if ask.claim is not None]
     return sorted(found, key=lambda ask: ask.claim.number)
 
@@ -154,7 +154,7 @@ def _total(asks: list[Ask]) -> Amounts:
 
 
 def review(partition: Partition, by: Ask | None = None) -> None:
-    """Who does not fit any more gives up: the newer of two, unless it is of higher order. `by` was placed, or claims."""
+    """End claims that do not fit any more: the newer of two, unless it is of higher order. `by` was placed, or claims."""
     asks = of(partition)
     if by is not None:
         asks = [ask for ask in asks if outranks(by.app.queue, by.priority, ask.claim)]

@@ -1,4 +1,4 @@
-"""All partitions of all resource managers, behind the same few calls as the product's `Cluster`."""
+"""All partitions of all resource managers, with the same few calls as the product's `Cluster`."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ReferenceCluster:
                 self._refuse(rm_id, RejectedAllocation(message.key, message.application_id, ""))
 
     def _refuse(self, rm_id: str, refusal: Output) -> None:
-        """What names an unknown partition is refused after all that was said of the messages before it."""
+        """Refuse a message with an unknown partition, after the outputs of the messages before it."""
         for name in sorted(self.managers[rm_id]):
             partition = self.managers[rm_id][name]
             self._refused[rm_id] += partition.out
@@ -123,7 +123,7 @@ class ReferenceCluster:
         return (UNLIMITED if limit is None else limit) - left
 
     def outputs(self) -> list[tuple[str, list[Output]]]:
-        """Take what is to be told, by resource manager."""
+        """Take the pending outputs, by resource manager."""
         found: list[tuple[str, list[Output]]] = []
         for rm_id in sorted(self.managers):
             said, self._refused[rm_id] = self._refused[rm_id], []

@@ -1,6 +1,6 @@
-"""Random clusters and what happens to them: from one seed always the same configurations and the same steps.
+"""Random clusters and their histories: from one seed always the same configurations and the same steps.
 
-Steps are drawn with the reference at hand, so that most of them are about something that is there: an allocation to be
+Steps are drawn with the reference at hand, so that most of them are about something that exists: an allocation to be
 released, a node to be drained. Amounts are small, clocks irregular.
 """
 
@@ -314,7 +314,7 @@ class Scenario:
         return [self._release(manager, partition, subject, Termination.STOPPED_BY_RM) for subject in chosen]
 
     def _confirmations(self, manager: Manager, partition: Partition) -> list[Input]:
-        """What the scheduler wants ended has ended."""
+        """Confirm ends that the scheduler has asked for."""
         found: list[Input] = []
         for alloc in partition.allocations():
             if alloc.preempted:
@@ -410,7 +410,7 @@ class Scenario:
         ]
 
     def _existing(self, manager: Manager, partition: Partition) -> list[Input]:
-        """Something runs already: new to the scheduler, or an ask of his that was placed by somebody else."""
+        """Report a running allocation: new to the scheduler, or an ask of its own that was placed from outside."""
         rng = self.rng
         if not partition.apps or not partition.nodes:
             return []

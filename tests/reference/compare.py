@@ -1,6 +1,6 @@
-"""One scenario through the product and the reference, step by step; what they say must be the same.
+"""Runs one scenario through the product and the reference, step by step; their messages must be the same.
 
-Run as a program, `python -m reference.compare SEED [COUNT]`, it compares that scenario, or so many from there on.
+Run as a program, `python -m reference.compare SEED [COUNT]`, it compares that scenario, or COUNT of them from there on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _load = lru_cache(maxsize=4096)(load)
 
 
 class DisagreementError(AssertionError):
-    """The product and the reference do not say the same; the text tells how to see it again."""
+    """The product and the reference differ; the text has the command that shows it again."""
 
 
 class Product:
@@ -58,7 +58,7 @@ class Product:
         self.cluster.submit(rm_id, inputs)
 
     def said(self) -> Said:
-        """What was said since the last time."""
+        """The messages since the last call."""
         return [(rm, output) for rm, outputs in self.cluster.outputs() for output in outputs]
 
     def reservations(self) -> dict[str, list[str]]:
@@ -72,7 +72,7 @@ class Product:
 
 
 def verdict(mood: int, key: str, node: str, *, allocate: bool) -> bool:
-    """What the predicate of a scenario's resource manager answers in this mood, for an allocation or a reservation."""
+    """Answer the predicate of a scenario's resource manager in this mood, for an allocation or a reservation."""
     number = sum(map(ord, key + node))
     return mood not in (2, 3) if not allocate else mood not in (1, 2) or number % 3 != mood
 
@@ -230,7 +230,7 @@ class Comparison:
 
 
 def shown(step: Step) -> str:
-    """A step as text: of messages, the fields that say something."""
+    """A step as text: of messages, the fields that are not at their defaults."""
     if step[0] != "submit":
         return " ".join(map(str, step))
     return "\n    ".join([f"submit {step[1]}:", *map(_shown_message, step[2])])
@@ -248,7 +248,7 @@ def _fields(message: Any) -> dict[str, Any]:
 
 
 def comparable(output: Output) -> tuple[Any, ...]:
-    """What must agree: everything but the texts of refusals and releases, and what an ask is echoed with."""
+    """The parts that must agree: everything but the texts of refusals and releases, and the echoed fields of an ask."""
     match output:
         case messages.NewAllocation():
             o = output
@@ -285,7 +285,7 @@ def run(seed: int, situations: Situations, *, parking_off: bool = False, kind: t
 
 
 def main(first: int, count: int) -> int:
-    """Run scenarios and say what differs: all of it for a single one, else a line for each."""
+    """Run scenarios and print the differences: all of them for a single scenario, else a line for each."""
     situations = Situations()
     differ = 0
     for seed in range(first, first + count):

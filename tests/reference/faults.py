@@ -37,7 +37,7 @@ ENOUGH = 400
 
 
 class Fault(NamedTuple):
-    """What is broken, and how: `broken` gets the sound function and gives the other one. `kind`: in which scenarios."""
+    """A fault to plant: `broken` gets the sound function and returns the broken one. `kind` names the scenarios that show it."""
 
     where: Any
     name: str
@@ -173,7 +173,7 @@ def _without_delay(sound: Any) -> Any:
 
 
 def _distances(queue: Any) -> dict[int, int]:
-    """What the original counts: also what a queue has not got of its guarantee."""
+    """The amounts that the original counts, including those that a queue lacks of its guarantee."""
     most = quota_cut.used(queue)
     if not queue.guaranteed_config:
         return dict(enumerate(most))

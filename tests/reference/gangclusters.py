@@ -1,4 +1,4 @@
-"""What scenarios do with gangs: every second one has some, drawn from a generator of their own."""
+"""Gangs in scenarios: every second scenario has some, drawn from a generator of their own."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class GangSteps:
         return found
 
     def _confirmations(self, manager: Manager, partition: Partition) -> list[Input]:
-        """What was to end has ended, mostly as it was wanted."""
+        """Confirm ends that the scheduler asked for, mostly with the type that it asked for."""
         found: list[Input] = []
         for alloc in partition.allocations():
             if not (alloc.released or alloc.preempted) or self.rng.random() < 0.2:

@@ -1,4 +1,4 @@
-"""Gangs without placeholders in random clusters, and what is held for them, as the comparison sees it."""
+"""Gangs without placeholders in random clusters, and the nodes held for them, as the comparison sees them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def latecomers(scenario: Scenario, manager: Manager, partition: Partition) -> li
 
 
 def busy(scenario: Scenario, manager: Manager, partition: Partition) -> list[Input]:
-    """Nodes become nearly full of work that ends at known times, then come a gang and small work behind it."""
+    """Fill nodes nearly with work that ends at known times, then add a gang, and small work after it."""
     rng = scenario.rng
     known = rng.random() < 0.8
     sums = Sums(partition)

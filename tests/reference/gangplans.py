@@ -1,4 +1,5 @@
-"""When a gang without placeholders may start in the reference, what it holds until then, and who may run in front of it."""
+"""When a gang without placeholders may start in the reference, the nodes that it holds until then, and the asks that may
+run in front of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gangs with placeholders, as docs/spec/scheduling.md words them in section 9, and in passing in sections 6.3 and 14.
+"""Gangs with placeholders, as in docs/spec/scheduling.md, section 9, and in passing sections 6.3 and 14.
 
 Nothing is counted: how many placeholders of a task group live is looked up among the application's asks and allocations.
 """
@@ -50,7 +50,7 @@ def admissible(queue: Queue, message: AddApplication) -> bool:
 
 
 def admit(partition: Partition, app: App, message: AddApplication) -> None:
-    """Note what the application says of its placeholders."""
+    """Note the placeholders that the application announces."""
     announced = {name: amount for name, amount in message.placeholder_ask.items() if amount}
     created = message.tags.get(CREATED)
     app.gang = Gang(announced=announced, created_ns=None if created is None else int(created) * SECOND_NS)
@@ -60,7 +60,7 @@ def admit(partition: Partition, app: App, message: AddApplication) -> None:
 
 
 def _set_timeout(partition: Partition, app: App, said_ns: int) -> None:
-    """What has passed since the tagged creation is taken off, down to a millisecond."""
+    """Set the timeout, less the time since the tagged creation, but at least a millisecond."""
     gang = app.gang
     gang.timeout_ns = said_ns if said_ns > 0 else DEFAULT_NS
     if gang.created_ns is not None:
@@ -123,7 +123,7 @@ def places(app: App, group: str) -> list[Ask]:
 
 
 def _own(partition: Partition, ask: Ask) -> tuple[Ask, bool] | None:
-    """The placeholder to take, and whether on its own node; those that are too small are given back on the way."""
+    """The placeholder to replace, and whether on its own node; those that are too small are released on the way."""
     first: Ask | None = None
     for place in places(ask.app, ask.task_group):
         if not fits(place.amounts, ask.amounts):

@@ -1,4 +1,4 @@
-"""What of gangs the scenarios must have met; counted in the reference's records and in what both have said."""
+"""The situations of gangs that the scenarios must have met, counted in the reference's records and in the messages of both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WANTED: Final = (
 
 
 def count(situations: Situations, reference: ReferenceCluster, said: Iterable[tuple[str, Output]]) -> None:
-    """What stands in the records now, and was said since the last time."""
+    """Count situations in the records now, and in the messages since the last call."""
     for partition in reference.partitions():
         for app in partition.apps.values():
             flying = app.gang.flying

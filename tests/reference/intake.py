@@ -2,7 +2,7 @@
 
 Source: docs/spec/scheduling.md, sections 12 and 14.
 
-What is refused is refused without a reason here; the product's texts have their own tests.
+Refusals have no reason here; the product's texts have their own tests.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _take(partition: Partition, message: Input) -> None:
 
 
 def add_application(partition: Partition, message: AddApplication) -> None:
-    """Place it in the queue that it names, which is created where it is missing; everybody may submit."""
+    """Place an application in the queue that it names, which is created where it is missing; every user may submit."""
     path = message.queue.lower()
     queue = find(partition.root, path)
     if message.application_id in partition.apps or atomic.refused(message, None):
@@ -235,7 +235,7 @@ def _placed_outside(
 
 
 def _release(partition: Partition, message: Release) -> None:
-    """Allocations end, then asks; what is unknown is ignored."""
+    """End allocations, then asks; unknown ones are ignored."""
     if not message.application_id and message.what == "both":
         for node in partition.nodes.values():
             if node.foreign.pop(message.key, None) is not None:

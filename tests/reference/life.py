@@ -1,4 +1,4 @@
-"""The life of an application: states, their timers, and what ends when (docs/spec/states.md, section 1)."""
+"""The life of an application: its states, their timers, and their ends (docs/spec/states.md, section 1)."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def clean(partition: Partition) -> None:
 
 
 def advance(partition: Partition, now_ns: int) -> None:
-    """Time passes: what is due happens, each at its own moment."""
+    """Let time pass: every deadline takes effect at its own moment."""
     while due := [deadline for deadline in partition.deadlines if deadline.due_ns <= now_ns]:
         first = min(due, key=lambda deadline: (deadline.due_ns, deadline.number))
         partition.deadlines.remove(first)

@@ -1,6 +1,6 @@
-"""The objects of the reference scheduler: plain records of what there is, and hardly a number that could be computed.
+"""The objects of the reference scheduler: plain records, and hardly a number that could be computed from them.
 
-What is allocated, pending, used, free or reserved anywhere is summed up from these records when it is asked for
+All allocated, pending, used, free or reserved amounts are summed up from these records when they are asked for
 (`reference.sums`). Sections are those of docs/spec/scheduling.md, a "difference" is a row of `docs/differences.md`.
 """
 
@@ -44,7 +44,7 @@ def minus(one: Amounts, other: Amounts) -> Amounts:
 
 
 def rest(limit: Amounts, used: Amounts) -> Amounts:
-    """What is left of a limit, for the types that it lists (SubOnlyExisting)."""
+    """The rest of a limit, for the types that it lists (SubOnlyExisting)."""
     return {name: amount - used.get(name, 0) for name, amount in limit.items()}
 
 
@@ -115,7 +115,7 @@ class Ask:
 
 @dataclass
 class Gang:
-    """What an application has to do with placeholders (`reference.gangs`). `flying`: decided, and not confirmed yet."""
+    """The placeholders of an application (`reference.gangs`). `flying`: replacements decided, and not confirmed yet."""
 
     hard: bool = False
     timeout_ns: int = 0  # 0: not a word of placeholders yet
@@ -156,7 +156,7 @@ class App:
 
 @dataclass(eq=False)
 class Node:
-    """A node. What is on it is found among the allocations."""
+    """A node. The allocations on it are found among those of the applications."""
 
     id: str
     attributes: dict[str, str]
@@ -190,7 +190,7 @@ class Queue:
         self.path = self.name if self.parent is None else f"{self.parent.path}.{self.name}"
 
     def set_properties(self, properties: dict[str, str]) -> None:
-        """Difference 15: what is gone has its default again."""
+        """Set the properties; one that is gone has its default again (difference 15)."""
         self.properties = properties
         self.settings = parse_properties(properties)
 
@@ -215,7 +215,7 @@ class Limit:
 
 @dataclass
 class QueueLimits:
-    """What a queue's configuration says of users and groups, in its order."""
+    """The limits of users and groups in a queue's configuration, in its order."""
 
     users: dict[str, Limit] = field(default_factory=dict)
     groups: dict[str, Limit] = field(default_factory=dict)

@@ -1,9 +1,9 @@
-"""Preemption as the specification words it, with both kinds tried by brute force.
+"""Preemption as in the specification, with both kinds tried by brute force.
 
 Source: docs/spec/preemption.md, sections 2 and 3.
 
-Sums are taken anew for every question. Of a set of victims all that can be reached is looked at, by number of bad ones
-and of members, so that the first that serve hold the best. "Law" means the laws of `docs/preemption.md`.
+Sums are taken anew for every question. All victim sets that can be reached are looked at, by number of bad members
+and of members, so that the best is among the first feasible ones. "Law" means the laws of `docs/preemption.md`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def total(asks: list[Ask]) -> Amounts:
 
 
 def triggered(partition: Partition) -> list[Ask]:
-    """Who has preempted and has a reservation."""
+    """The asks that have preempted and have a reservation."""
     return [a for app in partition.apps.values() for a in app.asks.values() if a.triggered and a.reservation]
 
 
@@ -89,7 +89,7 @@ def planned(partition: Partition, queue: Queue) -> Amounts:
 
 
 def room_on(sums: Sums, node: Node) -> Amounts:
-    """What is free, with what is going."""
+    """The free amount of a node, with that of allocations being evicted."""
     going = [a for a in sums.partition.allocations() if a.node is node and a.preempted]
     return plus(sums.free(node), total(going))
 
@@ -136,7 +136,7 @@ def best_set(
 
 
 def make_room(partition: Partition, ask: Ask, node: Node) -> None:
-    """The best set on the node that the ask requires; what is free and what is going counts first (difference 14)."""
+    """The best set on the node that the ask requires; free room and allocations being evicted count first (difference 14)."""
     if not meets(ask, node):
         return
     room = room_on(Sums(partition), node)
@@ -170,7 +170,7 @@ def evict(partition: Partition, victims: tuple[Ask, ...]) -> None:
 
 
 def evicted(partition: Partition) -> int:
-    """How often somebody has been."""
+    """The number of evictions so far."""
     return partition.numbers.get("evicted", 0)
 
 
@@ -182,7 +182,7 @@ def _class(alloc: Ask) -> int:
 
 
 def seen(partition: Partition) -> object:
-    """What a search in vain has seen: it is repeated only if this is another."""
+    """The state that a failed search has seen: the search is repeated only when this state has changed."""
     return (
         tuple(partition.numbers.get(name, 0) for name in ("placed", "reservation", "node", "configuration")),
         frozenset(a.id for a in partition.allocations()),
@@ -390,7 +390,7 @@ class NodeSearch:
         return [a for a in self.effective if set(a.amounts) & (over | (lacking if a.node is node else set()))]
 
     def _over(self, queue: Queue) -> Amounts:
-        """What the ask would be over the queue's maximum."""
+        """The amounts by which the ask would exceed the queue's maximum."""
         most = self._maximum(queue)
         wanted = plus(self.used[queue], self.ask.amounts)
         return {name: wanted[name] - most[name] for name in self.ask.amounts if name in most}

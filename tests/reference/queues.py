@@ -1,4 +1,4 @@
-"""The queues of a partition, and what a configuration makes of them (docs/spec/config.md, sections 6 to 9)."""
+"""The queues of a partition, as a configuration makes them (docs/spec/config.md, sections 6 to 9)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _apply(queue: Queue, config: QueueConfig) -> None:
 
 
 def _inherited(properties: dict[str, str]) -> dict[str, str]:
-    """What a configured child takes from its parent (docs/spec/config.md, section 7)."""
+    """The properties that a configured child takes from its parent (docs/spec/config.md, section 7)."""
     return {
         name: value
         for name, value in properties.items()
@@ -79,9 +79,9 @@ def _drain(queue: Queue) -> None:
 
 
 def create_dynamic(root: Queue, path: str) -> Queue | None:
-    """The leaf that an application names, with what is missing on the way; None where none can be created.
+    """Create the leaf that an application names, with the missing queues on the way; None where that cannot be done.
 
-    A dynamic leaf has what its parent's template says, a dynamic parent nothing; a template is handed down.
+    A dynamic leaf has the settings of its parent's template, a dynamic parent none; a template is handed down.
     """
     queue, missing = root, path.split(".")[1:]
     while missing and missing[0] in queue.children:

@@ -1,7 +1,7 @@
-"""Lowered quotas (docs/spec/preemption.md, section 4): when they are enforced, and who has to go.
+"""Lowered quotas (docs/spec/preemption.md, section 4): when they are enforced, and which allocations are evicted.
 
 A start time is forgotten here at the moment at which its queue is within its max: `settle` is called after everything
-that may end an allocation. Who has to go is found by trying all sets that differ in more than which of equals they take.
+that may end an allocation. Victims are found by trying all sets that differ in more than which of equals they take.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _look_at(partition: Partition, queue: Queue) -> None:
 
 
 def _used(partition: Partition, queue: Queue) -> Amounts:
-    """What is used and will stay."""
+    """The usage that will stay."""
     found: Amounts = {}
     for alloc in partition.allocations():
         if queue in alloc.app.queue.lineage() and not alloc.preempted:
@@ -117,7 +117,7 @@ def _used(partition: Partition, queue: Queue) -> Amounts:
 
 
 def _above(partition: Partition, queue: Queue) -> Amounts:
-    """What is used above the guarantee, for the types that it names."""
+    """The usage above the guarantee, for the types that it names."""
     return minus({}, rest(queue.guaranteed, _used(partition, queue)))
 
 

@@ -1,4 +1,4 @@
-"""Configurations that have quotas enforced when they are lowered, and what is to be met of that."""
+"""Configurations that have quotas enforced when they are lowered, and the situations to be met with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decisions of a partition, as docs/spec/scheduling.md words them: all is sorted and tried again for each one.
+"""The decisions of a partition, as in docs/spec/scheduling.md: everything is sorted and tried again for each one.
 
 There is no parking, no index, no batch: a decision takes all sums anew (`reference.sums`), walks the sorted queues,
 applications, asks and nodes from the beginning, and ends with the first result (sections 3 to 7).
@@ -62,7 +62,7 @@ def schedule(partition: Partition, limit: int) -> int:
 
 
 class Pass:
-    """One pass, which comes to one result at most: first who has a reservation, then everybody."""
+    """One pass, which comes to one result at most: first the asks that have reservations, then all."""
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -83,7 +83,7 @@ class Pass:
         return self._regular_pass(root)
 
     def at_rest(self) -> None:
-        """Nothing can be placed: somebody may preempt, and after that others may be placed, or preempt."""
+        """Act when nothing can be placed: an ask may preempt, and after that others may be placed, or preempt."""
         leaves = self._leaves_in_order(self.partition.root)
         preempting.at_rest(self.partition, leaves, self._reserve)
 

@@ -127,7 +127,7 @@ class Situations:
         self.met[what] += times
 
     def missing(self) -> list[str]:
-        """What was never met."""
+        """The situations that were never met."""
         return [what for what in WANTED if not self.met[what]]
 
     def report(self) -> str:
@@ -326,7 +326,7 @@ class Situations:
     # -- outputs -----------------------------------------------------------------------------------------
 
     def said(self, reference: ReferenceCluster, said: list[tuple[str, Output]]) -> None:
-        """Both have said this."""
+        """Count the situations of a message that both have sent."""
         gangsituations.count(self, reference, said)
         for _, output in said:
             match output:
@@ -351,7 +351,7 @@ def _reserved(partitions: list[Partition]) -> Iterator[tuple[Ask, Node]]:
 
 
 def _on(partitions: list[Partition], node: Node) -> list[Ask]:
-    """What is on the node, and who has reserved it."""
+    """The allocations on the node, and the asks that have reserved it."""
     return [a for p in partitions for a in p.allocations() if a.node is node] + node.reserved_by
 
 

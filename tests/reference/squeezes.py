@@ -1,4 +1,4 @@
-"""Steps that lower the quota of a queue on purpose, below what it uses, and let its delay pass."""
+"""Steps that lower the quota of a queue on purpose, below its usage, and let its delay pass."""
 
 from __future__ import annotations
 

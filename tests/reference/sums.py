@@ -1,6 +1,6 @@
 """All sums and orders of a partition, computed from its allocations and asks at one moment.
 
-The reference takes a new `Sums` for every decision. Nothing in here is kept from one to the next. Sections are those of
+The reference takes a new `Sums` for every decision. Nothing in here is kept for the next one. Sections are those of
 docs/spec/scheduling.md.
 """
 
@@ -33,7 +33,7 @@ from reference.model import (
 
 
 class Sums:
-    """What is allocated, pending, used and free in a partition now, and the orders that follow from it."""
+    """The allocated, pending, used and free amounts of a partition now, and the orders that follow from them."""
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -71,7 +71,7 @@ class Sums:
     # -- quotas and limits (sections 8.1, 10, 11) --------------------------------------------------------
 
     def queue_headroom(self, queue: Queue, *, more: dict[Queue | Key, Amounts] | None = None) -> Amounts:
-        """What the queue and its ancestors leave (section 8.1). With `more` in use, root's max does not count (13)."""
+        """The amounts that the queue and its ancestors leave (section 8.1). With `more` in use, root's max does not count (13)."""
         room: Amounts = {}
         for level in queue.lineage():
             if level.parent is not None:
@@ -82,7 +82,7 @@ class Sums:
         return room
 
     def user_headroom(self, app: App, *, more: dict[Queue | Key, Amounts] | None = None) -> Amounts:
-        """What the limits of the application's user and group leave (section 11.3)."""
+        """The amounts that the limits of the application's user and group leave (section 11.3)."""
         room: Amounts = {}
         for key in trackers(app):
             limit = limit_of(self.partition, key)
@@ -162,7 +162,7 @@ class Sums:
         return {name: amount for name, amount in self.cluster.items() if amount > 0}
 
     def priority(self, queue: Queue) -> int:
-        """What the queue shows to its parent (section 4.2; difference 5: of this moment)."""
+        """The priority that the queue shows to its parent (section 4.2; difference 5: of this moment)."""
         base = self.base(queue)
         if base == LOWEST:
             return LOWEST
@@ -219,7 +219,7 @@ class Sums:
         )
 
     def score(self, node: Node, free: Amounts) -> float:
-        """What orders it if so much is free."""
+        """The score of a node with the given free amount, by which nodes are ordered."""
         policy = self.partition.config.node_sort
         used = weighed = 0.0
         for name, weight in sorted(policy.weights.items()):
@@ -231,7 +231,7 @@ class Sums:
 
 
 def real(app: App) -> Amounts:
-    """What an application has allocated."""
+    """The sum of an application's real allocations."""
     total: Amounts = {}
     for alloc in app.allocations.values():
         total = plus(total, alloc.amounts)
@@ -247,7 +247,7 @@ def members(app: App) -> Amounts:
 
 
 def waiting(app: App) -> Amounts:
-    """What its asks want."""
+    """The sum of an application's pending asks."""
     total: Amounts = {}
     for ask in app.asks.values():
         total = plus(total, ask.amounts, ask.repeats)

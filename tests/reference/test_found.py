@@ -1,4 +1,4 @@
-"""What the comparison has found in the product, each as small as it goes; the reference says what is right."""
+"""Faults that the comparison has found in the product, each as small as possible; the reference shows what is right."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Both:
         self.reference.reload("rm", _configuration(**queue))
 
     def schedule(self) -> tuple[list[str], list[str]]:
-        """What the product has placed where, and the reference."""
+        """Decide, and return the placements of the product and of the reference."""
         product, reference = self.decide()
         return _placed(product), _placed(reference)
 
     def decide(self) -> tuple[list[Output], list[Output]]:
-        """What the product says, and the reference."""
+        """Decide, and return the messages of the product and of the reference."""
         self.product.schedule(UNLIMITED)
         self.reference.schedule()
         return _outputs(list(self.product.outputs())), _outputs(self.reference.outputs())
@@ -181,9 +181,9 @@ def test_an_application_is_woken_by_a_placeholder_that_was_placed_elsewhere() ->
 
 
 def test_matching_an_ask_with_a_placeholder_is_no_attempt() -> None:
-    """Scenarios 653 and 1077: a real ask waits again, for its placeholder was ended. It did not have its turn since.
+    """Scenarios 653 and 1077: a real ask waits again, since its placeholder was ended. It has not had its turn since then.
 
-    The application is left alone after one ask that fits no node, and that is another ask, which comes first.
+    Back-off leaves the application alone after one ask that fits no node; here that is another ask, which comes first.
     """
     both = Both({"reservation.enabled": "false"})
     both.reload(properties={"application.unschedasks.backoff": "1"})
@@ -210,7 +210,7 @@ def test_matching_an_ask_with_a_placeholder_is_no_attempt() -> None:
 
 
 def test_a_guarantee_that_a_tag_brings_may_be_preempted_for() -> None:
-    """Scenario 2128: the configuration guarantees nothing to anybody. Who waits already in the queue may preempt too."""
+    """Scenario 2128: the configuration has no guarantee. Asks that wait already in the queue may preempt too."""
     both = Both({"reservation.enabled": "false"})
     both.submit(_node("n", 2), _app("rich", "root.b"), _app("poor", "root.team"))
     both.submit(*(_ask(key, "rich", 1, allow_preempt_self=True) for key in ("old", "new")))
@@ -247,7 +247,7 @@ def test_a_gang_that_became_smaller_is_tried() -> None:
 
 
 def test_a_gang_that_gives_nodes_up_leaves_them_to_the_next_gang_of_the_call() -> None:
-    """Scenario 14113: what ran in front of the gang took the only slot of its queue; no event would have come later."""
+    """Scenario 14113: work in front of the gang took the only slot of its queue; no event would have come later."""
     both = Both({})
     both.reload(maxapplications=1)
     both.submit(_node("n", 11), _app("other", "root.b"), _gang("first", "root.a"), _gang("second", "root.b"))
@@ -261,7 +261,7 @@ def test_a_gang_that_gives_nodes_up_leaves_them_to_the_next_gang_of_the_call() -
 
 
 def test_an_ask_that_requires_a_node_uses_room_that_another_evicted_there() -> None:
-    """Scenario 19837: what goes for the second daemon is more than it wants; the first one had found too few before."""
+    """Scenario 19837: the victims for the second daemon free more than it wants; the first one had found too few before."""
     both = Both({})
     both.submit(_node("n", 4), _node("other", 4), *map(_app, ("apps", "first", "second")))
     both.submit(_ask("wide", "apps", 3, priority=5, node_id="n"), _ask("thin", "apps", 1, node_id="n"))

@@ -1,7 +1,7 @@
 """The product against a plain reference scheduler: random clusters with everything switched on, decision by decision.
 
 By default the same scenarios each time, as many as LICORNE_REFERENCE_SCENARIOS says, from the seed
-LICORNE_REFERENCE_SEED on. A disagreement prints its seed, every step, and what each of them said.
+LICORNE_REFERENCE_SEED on. A disagreement prints its seed, every step, and the messages of each of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_the_product_decides_as_the_reference_for_thousands_more_seeds(first: in
 
 
 def _compare(first: int, count: int) -> Situations:
-    """All of so many scenarios, from a seed on, must agree."""
+    """Compare a number of scenarios, from a seed on; all must agree."""
     situations = Situations()
     differ: list[str] = []
     for seed in range(first, first + count):

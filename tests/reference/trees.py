@@ -1,6 +1,6 @@
-"""Queue configurations: drawn from a seed, and each with another that may follow it.
+"""Queue configurations drawn from a seed, each with another that may follow it.
 
-Everything that a configuration can say to the scheduler is said somewhere: maxima, guarantees, limits of users and
+Every part of a configuration that concerns the scheduler occurs somewhere: maxima, guarantees, limits of users and
 groups with wildcards, maximum applications, sort policies, priorities, fences, offsets, back-off, templates.
 """
 

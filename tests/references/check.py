@@ -1,6 +1,6 @@
-"""Does what a text refers to exist? Sections of the specification, files, names of the code, links; and what is not said.
+"""Checks that references lead somewhere: sections of the specification, files, names of the code, links; and banned texts.
 
-A reference to the specification names its file and what is meant in it:
+A reference to the specification names its file and the place in it:
 
     docs/spec/scheduling.md, section 7.1        also `sections 2, 4 and 8`, `sections 5 to 7`
     docs/spec/design.md, rule 4                 a point of the list of rules there
@@ -90,7 +90,7 @@ class Checker:
         }
 
     def faults(self, passage: Passage) -> list[str]:
-        """What is wrong with the references of a passage, as `path:line: what`."""
+        """The faults of the references of a passage, as `path:line: what`."""
         found = [*self._forbidden(passage), *self._paths(passage)]
         if passage.kind != "raw":
             found += [*self._sections(passage), *self._rows(passage)]

@@ -124,7 +124,7 @@ class Names:
         return any(member in self.members[one] for one in seen)
 
     def fault(self, text: str) -> str:
-        """What is wrong with a name that stands in backticks; empty if it is found, or does not look like one of ours."""
+        """The fault of a name that stands in backticks; empty if it is found, or does not look like a name of this project."""
         if match := TEST.fullmatch(text):
             path = self._file(match[1])
             return "" if path and match[2] in self.functions.get(path, ()) else "no such test"
@@ -166,7 +166,7 @@ class Names:
 
 
 def _chain(node: ast.Attribute) -> list[str]:
-    """The names of `a.b.c`; what is no name, as in `f().b`, is left out."""
+    """The names of `a.b.c`; a part that is no name, as in `f().b`, is left out."""
     parts: list[str] = []
     inner: ast.expr = node
     while isinstance(inner, ast.Attribute):

@@ -1,4 +1,4 @@
-"""The checker of references finds what leads nowhere, and only that: each of its rules on a repository of six files."""
+"""The checker finds references that lead nowhere, and only those: each of its rules on a repository of six files."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _of_page(path: str, text: str) -> Iterator[Passage]:
-    """Paragraphs, headings, items of lists and rows of tables. What stands in fences is an example and is raw."""
+    """Paragraphs, headings, items of lists and rows of tables. Text within fences is an example and is raw."""
     block: list[str] = []
     first, fenced = 0, False
     for number, line in enumerate([*text.splitlines(), ""], 1):
