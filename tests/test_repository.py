@@ -1,4 +1,5 @@
-"""The house rules that no other tool checks: short files, short functions, argued modules, nothing of one machine."""
+"""The project's rules that no other tool checks: short files, short functions, modules with docstrings, no path of one
+machine."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def victims(b: Bench, *, after: float = 0) -> list[str]:
 
 
 def confirm(b: Bench, *keys: str) -> None:
-    """The victims have ended."""
+    """Confirm that these victims have ended."""
     for app in list(b.partition.applications.values()):
         for key in keys:
             if key in app.allocations:

@@ -230,7 +230,7 @@ class Comparison:
 
 
 def shown(step: Step) -> str:
-    """A step as text: of messages, the fields that are not at their defaults."""
+    """A step as text: of messages, the fields that are neither empty nor default."""
     if step[0] != "submit":
         return " ".join(map(str, step))
     return "\n    ".join([f"submit {step[1]}:", *map(_shown_message, step[2])])

@@ -1,6 +1,6 @@
 """Metrics and the usage of applications while much happens: gangs, preemption, nodes that come and go.
 
-LICORNE_METRICS_STORIES sets how many stories are told, LICORNE_METRICS_SEED where they begin.
+LICORNE_METRICS_STORIES sets the number of stories, LICORNE_METRICS_SEED the first seed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Sums = dict[str, dict[str, Counter[str]]]  # by kind, instance type and resource
 
 
 class Story:
-    """A resource manager at work, and its own books."""
+    """A resource manager at work, with its own records."""
 
     def __init__(self, seed: int) -> None:
         self.lines = io.StringIO()
@@ -96,7 +96,7 @@ class Story:
         self.world.schedule(self.random.choice((0.1, 0.7, 2.0)))
 
     def confirm(self) -> None:
-        """What the scheduler has asked for is done."""
+        """Confirm the ends that the scheduler has asked for."""
         ends = [o for o in self.world.outputs if type(o) is Released and o.termination is not Termination.STOPPED_BY_RM]
         for end in ends:
             for app in self.partition.applications.values():
@@ -194,7 +194,7 @@ class Story:
         return found
 
     def check_usage(self) -> int:
-        """Compare the lines about applications that have ended with the books; how many there are."""
+        """Compare the lines about applications that have ended with the records; return their number."""
         told = [json.loads(line) for line in self.lines.getvalue().splitlines()]
         assert {line["logger"] for line in told} <= {"core.scheduler.application.usage"}
         states = [(o.application_id, o.state) for o in self.world.outputs if type(o) is UpdatedApplication]

@@ -1,4 +1,4 @@
-"""The running configuration, whether another one would be taken, and how it is changed."""
+"""The running configuration, the check of another one, and the change to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that say nothing, take nothing, or say what is no HTTP: they end, and nobody else notices; the log is quiet."""
+"""Connections that are silent, do not read, or do not speak HTTP: they end without effect on others, and the log is quiet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service tells of its own process."""
+"""The endpoints about the service's own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: a batch from an ID on, and streams that are cut when they are too slow.
+"""Events: a batch from an ID on, and streams that are cut when their readers are too slow.
 
 Source: docs/spec/events.md, section 4; docs/spec/rest-api.md, "Stream".
 """

@@ -1,4 +1,4 @@
-"""No field is empty without cause: in a cluster where much goes on, each field of each object is filled somewhere."""
+"""No field is empty without cause: in a busy cluster each field of each object is filled somewhere."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _look(world: World, seen: Seen) -> None:
 
 
 class Crowd(World):
-    """A cluster where much goes on; what is seen after each step is noted."""
+    """A busy cluster; the fields that are filled after each step are noted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class Crowd(World):
         self.register(text=CROWDED)
 
     def step(self, seconds: float = 1.0) -> None:
-        """Time passes, decisions are made, somebody looks."""
+        """Let time pass, make decisions, and look at all objects."""
         self.schedule(seconds)
         self.monitor.tick()
         _look(self, self.seen)

@@ -1,4 +1,4 @@
-"""The health checks: names and texts of the original, and that each of them bites, and heals.
+"""The health checks: names and texts of the original; each of them finds a planted fault, and recovers.
 
 Source: docs/spec/rest-api.md, "Health".
 """

@@ -1,4 +1,4 @@
-"""Requests as bytes: an answer leaves with its head, one after the other, and what is no HTTP is refused."""
+"""Requests as bytes: an answer leaves with its head, answers come in order, and bytes that are no HTTP are refused."""
 
 from __future__ import annotations
 

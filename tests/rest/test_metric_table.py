@@ -1,4 +1,4 @@
-"""Every metric there is, written out: name, type, labels with their values, bounds of buckets.
+"""Every metric, written out: name, type, labels with their values, bounds of buckets.
 
 Source: docs/spec/metrics.md, sections 1 to 3.
 """

@@ -250,7 +250,7 @@ def test_metrics_that_the_original_lacks() -> None:
 
 
 def test_the_scheduler_goes_on_while_metrics_are_read() -> None:
-    """What must agree is read at one moment: counters of a queue never fall, whatever happens between two steps."""
+    """Figures that must agree are read at one moment: counters of a queue never fall, whatever happens between two steps."""
     world = busy()
     for number in range(30):
         world.node(f"m{number}", vcore=1000)

@@ -1,4 +1,4 @@
-"""Each object as the original sends it: exact names, units, order of fields, and what is left out.
+"""Each object as the original sends it: exact names, units, order of fields, and fields that are left out.
 
 Source: docs/spec/rest-api.md, section 3.
 """

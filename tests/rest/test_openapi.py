@@ -1,4 +1,4 @@
-"""The OpenAPI document: it is complete, its types are those that are sent, and any request it allows is answered."""
+"""The OpenAPI document: it is complete, its types are those of the answers, and any request that it allows is answered."""
 
 from __future__ import annotations
 

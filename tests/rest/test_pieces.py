@@ -1,4 +1,4 @@
-"""Pieces of a list that are kept are those that would be made now, whatever has happened to what they show."""
+"""Kept pieces of a list equal those that would be made now, whatever has happened to the objects that they show."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_kept_pieces_show_the_current_state(steps: list[tuple[str, int]]) -> Non
 
 
 def act(world: World, steps: list[tuple[str, int]]) -> Iterator[None]:
-    """Do one after the other; what cannot be done changes nothing."""
+    """Do the steps one after the other; a step that cannot be done changes nothing."""
     home = next(iter(world.backend.partitions()))
     for count, (what, number) in enumerate(steps):
         app = next(iter(home.applications.values()), None)

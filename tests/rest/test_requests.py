@@ -1,4 +1,4 @@
-"""What every request has in common: methods, redirects, headers, errors, escapes, compression.
+"""Rules for every request: methods, redirects, headers, errors, escapes, compression.
 
 Source: docs/spec/rest-api.md, section 1.
 """

@@ -1,7 +1,7 @@
 """Schemathesis against `licorne serve` in a process of its own: requests made from the OpenAPI document, all of it.
 
 LICORNE_SCHEMATHESIS sets the number of requests: `LICORNE_SCHEMATHESIS=20000 pytest tests/rest/test_schemathesis.py`.
-Half of them are as the document allows, half are not; of the names in paths half are of things that there are.
+Half of them are as the document allows, half are not; half of the names in paths are those of existing objects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""REST beside gRPC in one process: what resource managers do shows at once; over TCP, unix sockets and TLS."""
+"""REST beside gRPC in one process: changes by resource managers show at once; over TCP, unix sockets and TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that took long to make are given again for a while; what is made quickly is always new."""
+"""Answers that took long to make are reused for a while; those that are made quickly are always new."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What REST tells of gangs, preemption, other schedulers and the past: fields that only a busy scheduler fills."""
+"""REST's fields of gangs, preemption, other schedulers and the past, which only a busy scheduler fills."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def application(world: World, name: str, queue: str = "root.a") -> Any:
 
 
 def waits(world: World, name: str, key: str, queue: str = "root.a", *, listed: bool = False) -> list[str]:
-    """What the log of an ask says, of a single application or in the list of all."""
+    """The reasons in the log of an ask, from a single application or from the list of all."""
     apps = world.get(f"{P}/queue/{queue}/applications") if listed else [application(world, name, queue)]
     (app,) = (app for app in apps if app["applicationID"] == name)
     (found,) = (one for one in app["requests"] if one["allocationKey"] == key)

@@ -1,4 +1,4 @@
-"""What went wrong in other schedulers must not here: one scenario for each of these stories that the core can meet."""
+"""Faults that other schedulers had must not occur here: one scenario for each that the core can meet."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_running_scheduler_accepts_the_same_configurations_as_a_new_one(number
 
 
 def test_unusable_placement_rules_are_the_one_difference() -> None:
-    """A new scheduler takes them, and places nobody; a running one keeps the rules it has.
+    """A new scheduler accepts unusable rules, and places no application; a running one keeps its rules.
 
     Source: docs/spec/config.md, section 5.
     """

@@ -1,8 +1,8 @@
-"""A resource manager that keeps its own books, and says what contradicts them.
+"""A resource manager that keeps its own records, and reports contradictions to them.
 
-Beside its books stands a twin: a scheduler in this process that has never stopped, and is told the same, and each
-allocation as it becomes known. After any fault the scheduler must know what a new one knows that is told what the books
-say, and that must be what the twin knows.
+Beside its records it has a twin: a scheduler in this process that has never stopped, and gets the same messages, and each
+allocation as it becomes known. After any fault the scheduler must have the state of a new one to which the records are
+reported, and that must be the state of the twin.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Manager(ResourceManagerCallback):
         with self.lock:
             self.faults += [f"rejected: {item}" for item in response.rejected]
 
-    # -- what it says: the books first, then the word
+    # -- messages: first the record, then the call
 
     def add_node(self, client: SchedulerClient, node_id: str, amount: int) -> None:
         with self.lock:
@@ -135,7 +135,7 @@ class Manager(ResourceManagerCallback):
         client.update_allocation(request)
 
     def report(self, client: SchedulerClient | SchedulerAPI) -> None:
-        """Everything, from the books."""
+        """Report everything, from the records."""
         with self.lock:
             nodes = [self._node(node_id) for node_id in self.capacity]
             applications = [_application(application_id) for application_id in self.applications]
@@ -159,7 +159,7 @@ class Manager(ResourceManagerCallback):
             return all(amount > room for _, amount in self.waiting.values())
 
     def books(self) -> dict[str, Any]:
-        """What the scheduler should know: what one in this process knows, when it is told everything at once."""
+        """The state that the scheduler should have: that of one in this process to which everything is reported at once."""
         fresh = SchedulerAPI()
         fresh.register_resource_manager(self._registration())
         with self.lock:
@@ -199,9 +199,9 @@ def facts(api: SchedulerAPI, rm_id: str = "rm") -> dict[str, Any]:
 
 
 def _usage(found: dict[str, list[Any]]) -> dict[tuple[str, str], tuple[dict[int, int], list[str]]]:
-    """What users, or groups, use, by name and path of the queue.
+    """The usage of users, or of groups, by name and path of the queue.
 
-    That an application has run before, and counts as running though it has nothing now, is part of what is forgotten.
+    It is forgotten that an application has run before, and so counts as running though it has nothing now.
     """
     return {
         (name, tracker.path): (used, sorted(app.id for app in tracker.apps if app.allocations))

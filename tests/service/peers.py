@@ -1,4 +1,4 @@
-"""Resource managers as a stranger would write them: plain gRPC over bytes, in either dialect."""
+"""Resource managers written without this project's client: plain gRPC over bytes, in either dialect."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def service(*addresses: str, **given: Any) -> AsyncIterator[Service]:
 
 
 class Peer:
-    """A resource manager that says what it is told to say."""
+    """A resource manager that sends the messages that a test gives."""
 
     def __init__(self, address: str, rm_id: str = "rm", *, metadata: tuple[tuple[str, str], ...] = ()) -> None:
         self.rm_id = rm_id

@@ -43,7 +43,7 @@ class Serving:
         self._told.set()
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What was logged under this name."""
+        """The log entries of this name."""
         return [
             event for line in list(self.lines) if line.startswith("{") and (event := json.loads(line))["event"] == name
         ]
@@ -70,7 +70,7 @@ class Serving:
 
 
 def resident_kb(pid: int) -> int:
-    """What a process holds in memory; 0 where the system does not say."""
+    """The resident memory of a process; 0 where the system does not show it."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:

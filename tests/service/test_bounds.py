@@ -1,4 +1,4 @@
-"""What is bounded, and what meets a bound: slow readers, long messages, many streams, bad addresses, tokens."""
+"""Bounds and those who meet them: slow readers, long messages, many streams, bad addresses, tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG = "k" * 2000
 
 
 async def flood(peer: Peer, count: int) -> None:
-    """Ask for so many pods, with long names."""
+    """Ask for many pods, with long names."""
     for at in range(0, count, 500):
         asks = [
             v19.Allocation(allocation_key=f"{at + i}{LONG}", application_id="app", resource_per_alloc={"vcore": 1})

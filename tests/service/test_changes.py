@@ -1,4 +1,4 @@
-"""Files that change while the service runs: what takes effect, what is refused, who keeps what is its own."""
+"""Files that change while the service runs: changes that take effect, refusals, settings of resource managers that stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations are checked where that can be ended: when it takes too long, when nobody waits, when the service ends."""
+"""Configurations are checked in processes that can be ended: when a check takes too long, is not awaited, or the service ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`licorne.client`: the same face as in process; connections that break, schedulers that forget."""
+"""`licorne.client`: the same interface as in process; connections that break, schedulers that forget."""
 
 from __future__ import annotations
 

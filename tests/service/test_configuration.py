@@ -1,4 +1,4 @@
-"""Settings of all sources: which counts, what is refused, and how they are shown."""
+"""Settings of all sources: their precedence, refusals, and how they are shown."""
 
 from __future__ import annotations
 

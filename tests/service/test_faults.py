@@ -1,6 +1,6 @@
 """Faults between a resource manager and the scheduler, by schedules from a seed; the law is in `service.manager`.
 
-`LICORNE_FAULTS=300 pytest tests/service/test_faults.py` runs so many schedules; LICORNE_FAULTS_SEED says where they begin.
+`LICORNE_FAULTS=300 pytest tests/service/test_faults.py` runs 300 schedules; LICORNE_FAULTS_SEED is the first seed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def connected(address: str, manager: Manager) -> SchedulerClient:
 
 
 def takes_over(here: Site, manager: Manager, first: SchedulerClient) -> SchedulerClient:
-    """A second instance of the same resource manager comes; who is left of the two.
+    """Start a second instance of the same resource manager; return the one of the two that is left.
 
     If the first one is about to connect again, it may be the one that stays.
     """
@@ -125,7 +125,7 @@ def schedule_of_faults(number: int) -> Counter[str]:
 
 
 def agree(here: Site, manager: Manager, what: str = "") -> None:
-    """Wait until the scheduler knows what the books say, nothing else, and has placed all that fits."""
+    """Wait until the scheduler's state is that of the records, and it has placed all that fits."""
 
     def settled() -> bool:
         known = here.look(lambda s: facts(s.api) if not s.engine.slice() else {})
@@ -172,7 +172,7 @@ def test_a_cut_at_every_step() -> None:
 
 
 def test_the_comparison_finds_planted_differences() -> None:
-    """Planted: a report that leaves out a pod, one that says it runs elsewhere, and a user who is another."""
+    """Planted: a report that leaves out a pod, one that has it on another node, and one with another user."""
     with site() as here:
         manager = Manager()
         client = connected(here.wire.address, manager)
@@ -198,7 +198,7 @@ def test_the_comparison_finds_planted_differences() -> None:
 
 
 def rest_facts(running: Serving) -> dict[str, Any]:
-    """What REST says of nodes, applications and users."""
+    """The nodes, applications and users that REST shows."""
     base = f"http://{running.events('listening for REST')[0]['addresses'][0]}/ws/v1/partition/default"
 
     def get(path: str) -> Any:
@@ -222,7 +222,7 @@ def rest_facts(running: Serving) -> dict[str, Any]:
 
 
 def book_facts(manager: Manager) -> dict[str, Any]:
-    """What the books say of them."""
+    """The same facts from the manager's records: nodes, applications and users."""
     with manager.lock:
         known = manager.books()
         running, waiting = manager.running, manager.waiting

@@ -1,6 +1,6 @@
-"""Bytes as no honest peer sends them: each gets an answer, nothing of a bad message is taken, the service lives on.
+"""Bytes as no honest peer sends them: each gets an answer, no part of a bad message is accepted, the service goes on.
 
-LICORNE_FUZZ sets the number of messages, LICORNE_FUZZ_SEED where they begin: `LICORNE_FUZZ=50000 pytest
+LICORNE_FUZZ sets the number of messages, LICORNE_FUZZ_SEED the first seed: `LICORNE_FUZZ=50000 pytest
 tests/service/test_fuzz.py`. In the end memory must hold about what it held after the first tenth.
 """
 
@@ -45,7 +45,7 @@ GROWTH_MAX = 10_000, 60_000
 
 
 class Held:
-    """What this process holds in memory: as soon as it is warm, and in the end."""
+    """The memory of this process: as soon as it is warm, and in the end."""
 
     def __init__(self) -> None:
         self._first: tuple[int, int] | None = None
@@ -68,7 +68,7 @@ class Held:
 
 
 def report(capsys: pytest.CaptureFixture[str], what: str, answers: Counter[str], held: Held) -> None:
-    """Say how much was tried, and check what memory holds."""
+    """Print the number of messages tried, and check the memory."""
     objects, kb = held.growth()
     with capsys.disabled():
         sys.stdout.write(

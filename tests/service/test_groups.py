@@ -1,4 +1,4 @@
-"""Groups of users where messages name none: the operating system, a table, what is remembered, what hangs."""
+"""Groups of users where messages name none: the operating system, a table, remembered answers, lookups that hang."""
 
 from __future__ import annotations
 

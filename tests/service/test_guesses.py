@@ -1,4 +1,4 @@
-"""Who is refused stands in the log, once a second; who guesses tokens has few of them in a second."""
+"""Refused peers are logged, once a second; a peer that guesses tokens has few attempts in a second."""
 
 from __future__ import annotations
 

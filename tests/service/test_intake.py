@@ -1,4 +1,4 @@
-"""Long requests: read and taken in a little at a time, and yet whole."""
+"""Long requests: read and accepted in small parts, and yet as one."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def in_steps(kind: Kind, data: bytes) -> tuple[str, Translation]:
 
 
 def outcome(read: Any, kind: Kind, data: bytes) -> Any:
-    """What is read, or which error."""
+    """The messages that are read, or the error."""
     try:
         rm_id, found = read(kind, data)
     except WireError as error:

@@ -1,4 +1,4 @@
-"""What one item may hold, how many queues a configuration may have, how long a call may take; levels of the log."""
+"""Limits of the contents of an item, of queues in a configuration, of the duration of a call; levels of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the loop, and decisions, are kept waiting."""
+"""The measured delays of the event loop and of decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log shows of an error, and what it keeps to itself."""
+"""The log of an error: the parts that are shown, and those that are not."""
 
 from __future__ import annotations
 

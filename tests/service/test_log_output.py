@@ -1,4 +1,4 @@
-"""A log that cannot be written, or that nobody reads, stops nothing; what libraries say is structured too."""
+"""A log that cannot be written, or is not read, stops nothing; records of libraries are structured too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The collector: the scheduler leaves nothing to it, and what a resource manager had is freed when it is gone."""
+"""The garbage collector: the scheduler leaves nothing to it, and all of a resource manager is freed when it is gone."""
 
 from __future__ import annotations
 

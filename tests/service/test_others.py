@@ -1,4 +1,4 @@
-"""Programs that are not ours, and the example that is: a Go client with the official stubs, `examples/`."""
+"""Programs of others, and the project's example: a Go client with the official stubs, `examples/`."""
 
 from __future__ import annotations
 

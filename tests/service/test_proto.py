@@ -1,4 +1,4 @@
-"""The proto files say what the tables of `licorne.si` say, and the generated modules are those of the proto files."""
+"""The proto files agree with the tables of `licorne.si`, and the generated modules with the proto files."""
 
 from __future__ import annotations
 

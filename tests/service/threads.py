@@ -1,4 +1,4 @@
-"""A service in a thread of this process, so that its state can be looked at, and a wire to it that can be cut."""
+"""A service in a thread of this process, so that its state can be inspected, and a connection to it that can be cut."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Site:
         self.start()
 
     def cut(self, after_bytes: int = 0) -> None:
-        """Break all connections, now or after so many bytes."""
+        """Break all connections, now or after a number of bytes."""
 
         async def run() -> None:
             if after_bytes:

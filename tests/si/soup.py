@@ -37,7 +37,7 @@ class Soup:
         self.random = random.Random(seed)
 
     def message(self, of: type[Message], depth: int = 0) -> bytes:
-        """What stands for a message: mostly fields that it has."""
+        """Draw the bytes of a message: mostly of fields that it has."""
         known = fields(of)
         out = bytearray()
         for _ in range(self.random.choice((0, 1, 2, 3, 6))):

@@ -1,4 +1,4 @@
-"""A scheduler that is driven by bytes decides as one that is driven by objects, and says the same, in both dialects."""
+"""A scheduler that is driven by bytes decides and answers as one that is driven by objects, in both dialects."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_refused_bytes_change_nothing(method: str) -> None:
 
 
 def test_one_bad_ask_refuses_the_whole_request_in_bytes() -> None:
-    """On the wire a fault is the sender's encoder's, and what follows cannot be trusted either."""
+    """On the wire a fault is one of the sender's encoder, and the bytes after it cannot be trusted either."""
     scheduler = SchedulerAPI()
     scheduler.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm"))
     good = encode(v19.AllocationRequest(rm_id="rm", allocations=[v19.Allocation(allocation_key="k")]))

@@ -1,4 +1,4 @@
-"""Which plugins a resource manager offers, and what happens if it offers none; and the spelling of the constants."""
+"""The plugins that a resource manager offers, the behaviour if it offers none, and the spelling of the constants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Inherits(WithPredicates):
 
 class Duck:
     def predicates(self, args: object) -> None:
-        """Says yes to everything."""
+        """Allow every ask on every node."""
 
 
 def on_the_instance() -> ResourceManagerCallback:

@@ -1,4 +1,4 @@
-"""The first interface: the order in which a request takes effect, what its parts mean, what is refused, and answers."""
+"""The first interface: the order in which a request takes effect, the meaning of its parts, refusals, and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short ways of asks in and allocations out give what the long ways give, for objects and for bytes."""
+"""The fast paths of asks in and allocations out give the same as the slow paths, for objects and for bytes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def request_of(ask: type[Any], asks: list[Any]) -> Any:
 
 
 def by_object(adapter: ModuleType, request: Any) -> Translation:
-    """What an adapter makes of a request."""
+    """The inputs that an adapter makes of a request."""
     if adapter is adapt_v19:
         return adapt_v19.inputs_from_allocation_request(request)
     return adapt_first.inputs_from_update_request(request)

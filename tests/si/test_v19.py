@@ -1,4 +1,4 @@
-"""The 1.9 dialect: what requests mean, what is refused, and in which order answers travel."""
+"""The 1.9 dialect: the meaning of requests, refusals, and the order of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark measures what it says; how fast is no test's business."""
+"""The benchmark measures what it claims to measure; no speed is tested."""
 
 from __future__ import annotations
 

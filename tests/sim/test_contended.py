@@ -1,4 +1,4 @@
-"""The workloads of gangs and preemption, and what is measured of them; how fast is no test's business."""
+"""The workloads of gangs and preemption, and their measurements; no speed is tested."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_hash_seeds_and_compilation_make_no_difference(two_days: Path) -> None:
     [("t", Options()), ("a", Options(shape="unique", appsort="fair")), ("a", Options(demand=2)), ("e3", Options())],
 )
 def test_a_moment_of_a_timed_simulation_decides_as_version_1(case: str, options: Options) -> None:
-    """What arrives at one moment is decided as if time stood still; what waits then is not helped by time alone."""
+    """Asks that arrive at one moment are decided as if time stood still; time alone does not help those that wait then."""
     workload = benchmark(case, options)
     together = simulate(workload)
     timed = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Names in decision lines: whatever they hold, different decisions have different lines and a different digest."""
+"""Names in decision lines: whatever their characters, different decisions have different lines and a different digest."""
 
 from __future__ import annotations
 

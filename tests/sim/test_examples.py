@@ -1,4 +1,4 @@
-"""The examples: the files are those that their generator makes, the READMEs say what comes out, and it is what it should be."""
+"""The examples: the files are those of their generator, the READMEs show the results, and the results are as intended."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_gang_starts_as_a_whole_and_backfill_keeps_small_jobs_running() -> Non
 
 
 def test_a_gang_with_work_in_front_starts_as_planned() -> None:
-    """What runs when it comes is over 54 minutes later at the latest: nothing in front of it may take longer."""
+    """Work that runs when the gang comes ends within 54 minutes: nothing in front of the gang may take longer."""
     lines = read_workload(EXAMPLES / "big-gang/workload.jsonl").lines
     longest_s = max(line.timeout_ms for line in lines if isinstance(line, Ask)) / 1000
     assert longest_s == 54 * 60

@@ -1,4 +1,4 @@
-"""What the model of a resource manager does for gangs and with evictions; what the report says of them."""
+"""The model of a resource manager for gangs and evictions, and their parts of the report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def facts(result: Result) -> tuple[int, ...]:
 
 
 def test_an_evicted_pod_is_created_again_when_its_grace_is_over(tmp_path: Path) -> None:
-    """Told at 40, gone at 41: the daemon runs until 51; then the pod has its full 100 s again, until 151."""
+    """The release is requested at 40, the pod gone at 41: the daemon runs until 51; then the pod runs its full 100 s, until 151."""
     decisions = tmp_path / "decisions"
     result = simulate(evicting(), decisions=decisions)
     assert facts(result) == (4, 4, 1, 1, 3)
@@ -273,7 +273,7 @@ def test_a_refusal_names_the_field(line: dict[str, Any], meta: dict[str, Any], c
 
 
 def pair(*lines: dict[str, Any], reals: int = 2, duration_s: int = 20, **more: Any) -> Workload:
-    """A gang of two pods of 1,000 each that comes at 5, on a node of 2,000; what else there is comes before it."""
+    """A gang of two pods of 1,000 each that comes at 5, on a node of 2,000; the given lines come before it."""
     groups = [{"name": "worker", "min": 2, "res": {"vcore": 1000}}]
     app = {"t": "app", "id": "g", "queue": "root.a", "user": "u", "at": 5, "gang": groups, **more}
     asks = [ask(f"r{i}", 5, app="g", group="worker", duration_s=duration_s) for i in range(reals)]
@@ -327,7 +327,7 @@ def test_placeholders_that_nothing_replaces_end_by_their_timeout() -> None:
 
 
 def test_a_gang_without_room_waits_for_the_reasons_of_its_placeholders() -> None:
-    """Its placeholders' time runs from the first that is placed, and none ever is."""
+    """The timeout of placeholders runs from the first that is placed, and none ever is."""
     result = simulate(pair(ask("k", 0, vcore=2000)))
     assert (result.asks, result.placed, result.never_placed) == (3, 1, 2)
     assert [(row.asks, row.example) for row in result.reasons] == [(2, "r0")]

@@ -1,4 +1,4 @@
-"""What is observed over time: means, peaks, percentiles."""
+"""Observations over time: means, peaks, percentiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasons in words, and equal ones counted without looking at every ask."""
+"""Reasons as text, and equal ones counted without a look at every ask."""
 
 from __future__ import annotations
 

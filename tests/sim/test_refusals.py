@@ -1,4 +1,4 @@
-"""What the scheduler refuses of a workload: the reasons are whole sentences, counted together, with the line of an example."""
+"""Refusals by the scheduler in a workload: the reasons are whole sentences, counted together, with the line of an example."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_reason_is_put_together_from_its_parts(parts: list[str]) -> None:
 
 
 def test_each_refused_item_is_reported_with_its_line() -> None:
-    """The second of two equal names is what is refused; what is refused of a known application is its own fault."""
+    """Of two equal names the second is refused; a refused ask of a known application has a fault of its own."""
     lines = [
         NODE,
         NODE,

@@ -1,4 +1,4 @@
-"""Workload files: what is read, and what is refused with which words."""
+"""Workload files: the lines that are read, and the texts of refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one tenant may do that should cost the others nothing: each act takes a bench and a number of times.
+"""Acts of one tenant that should cost the others nothing: each takes a bench and a number of times.
 
 The tenant's queue is `root.a`, with a quota of 5; two hundred nodes, and more, hold the work of the others in `root.b`.
 """
@@ -46,7 +46,7 @@ def _asks(b: Bench, app: str, *asks: tuple[str, dict[str, int], dict[str, str]],
 
 
 def _applications(b: Bench, count: int, queue: str = "root.a", user: str = "u", namespace: str = "") -> None:
-    """So many, each with an ask that is too large for everything; `{}` is the number of each."""
+    """Submit applications, each with an ask that is larger than every node; `{}` is the number of each."""
     for i in range(count):
         tags = {"namespace": namespace.format(i)} if namespace else {}
         add = AddApplication(application_id=f"x{i}", queue=queue.format(i), user=user.format(i), tags=tags)

@@ -1,4 +1,4 @@
-"""What one tenant does costs the others no work: counted, not measured, so that it holds on every machine.
+"""The acts of one tenant cost the others no work: counted, not measured, so that it holds on every machine.
 
 `docs/limits.md` has a table of these acts.
 """
@@ -21,7 +21,7 @@ MORE = 4
 
 
 def work(b: Bench) -> dict[str, float]:
-    """What a cycle of another tenant costs, on average."""
+    """The counted work of a cycle of another tenant, on average."""
     before = b.partition.work()
     assert all(one_cycle(b, number) for number in range(CYCLES)), "the other tenant waits"
     return {name: (count - before[name]) / CYCLES for name, count in b.partition.work().items()}

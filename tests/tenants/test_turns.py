@@ -1,7 +1,7 @@
-"""A tenant that asks for what can never run changes nothing of what the others get, and when.
+"""A tenant whose asks can never run changes neither what the others get, nor when.
 
-The same things are done twice, with that tenant beside and without. The hostile tenant's queue is a top-level one; what
-it asks for has amounts that no node has, types that nobody knows, nodes and labels that are not there.
+The same steps are run twice, with that tenant and without. The hostile tenant's queue is a top-level one; its asks
+have amounts that no node has, unknown types, and nodes and labels that do not exist.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def hostile(rng: random.Random, step: int) -> Allocation | Release:
 
 
 def play(seed: int, *, beside: bool) -> list[str]:
-    """What the others are told, each line with its moment."""
+    """The messages to the others, each line with its moment."""
     rng, bad = random.Random(seed), random.Random(seed + 1)
     sort = rng.choice(["fifo", "fair"])
     policy = f"properties: {{application.sort.policy: {sort}}}"
@@ -118,7 +118,7 @@ def _line(output: Any) -> str:
 
 
 def differences(first: int, count: int) -> list[str]:
-    """The seeds in which others were told something else."""
+    """The seeds in which the others got other messages."""
     return [
         f"seed {seed}" for seed in range(first, first + count) if play(seed, beside=True) != play(seed, beside=False)
     ]
