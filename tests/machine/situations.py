@@ -49,7 +49,7 @@ WANTED = (
     "application timed out",
     "Starting left by time",
     "Completing left by time",
-    "waiting for resources told",
+    "waiting for resources reported",
     "recovered allocation",
     "pending ask placed outside",
     "ask changed",
@@ -104,7 +104,7 @@ class Situations:
                 self.met["made room on a required node"] += "daemon set ask" in output.message
                 self.met["made room for a guarantee"] += "to run ask" in output.message
         elif isinstance(output, messages.WaitingForResources):
-            self.count("waiting for resources told")
+            self.count("waiting for resources reported")
         elif isinstance(output, messages.UpdatedApplication):
             self.met["application timed out"] += output.message == "ExecutionTimeout"
             self.met["soft style resumes"] += output.state == "Resuming"

@@ -74,17 +74,17 @@ def _a_block_forgets_who_waits(sound: Any) -> Any:
 
 FAULTS: dict[str, Fault] = {
     "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application),
-    "quotas and limits wake nobody": Fault(SleepingApplications, "wake_blocked", _blocked_are_forgotten),
-    "age wakes nobody": Fault(Parking, "aged", _nothing, first=50),
-    "what fitted no node never does": Fault(Parking, "_forget_failures_within", _nothing),
-    "what failed is never revived": Fault(Parking, "_revive_fitting", _nothing),
-    "candidates wake nobody": Fault(Parking, "_wake_for_freed_nodes", _nothing),
-    "candidates go unseen": Fault(
+    "quotas and limits wake no application": Fault(SleepingApplications, "wake_blocked", _blocked_are_forgotten),
+    "age wakes no application": Fault(Parking, "aged", _nothing, first=50),
+    "a shape that fitted no node never does": Fault(Parking, "_forget_failures_within", _nothing),
+    "a failed shape is never revived": Fault(Parking, "_revive_fitting", _nothing),
+    "freed nodes wake no application": Fault(Parking, "_wake_for_freed_nodes", _nothing),
+    "freed nodes go unseen": Fault(
         Parking, "release_freed_nodes", lambda _: lambda self: self.freed_nodes.clear(), first=30
     ),
-    "who cannot be tried keeps its candidates": Fault(Parking, "revive_fitting", _nothing, first=125),
+    "an application that cannot be tried keeps its freed nodes": Fault(Parking, "revive_fitting", _nothing, first=125),
     "gangs hear of no node": Fault(Parking, "apply_node_changes", _a_gang_hears_of_no_node, first=95),
-    "a block forgets who waits": Fault(AskBlock, "recount", _a_block_forgets_who_waits),
+    "a block forgets which asks wait": Fault(AskBlock, "recount", _a_block_forgets_who_waits),
 }
 
 

@@ -57,7 +57,7 @@ class Kind:
         for name, met in {
             "reservations on" if self.reservations else "reservations off": True,
             "many applications" if self.apps > 4 else "a few applications": True,
-            "more nodes than candidates": self.nodes > 16,
+            "more nodes than freed nodes are kept": self.nodes > 16,
             "node constraints": bool(self.constraints),
             "reloads": bool(self.reloads),
             "predicates": self.predicates,

@@ -10,7 +10,7 @@ WANTED = (
     "reservations on",
     "a few applications",
     "many applications",
-    "more nodes than candidates",
+    "more nodes than freed nodes are kept",
     "node constraints",
     "placeholders",
     "a gang as a whole has started",

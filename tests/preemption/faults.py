@@ -21,7 +21,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         lambda _: lambda self, _app, ask: self.headroom_left.covers(ask.shape.amounts),
     ),
     "nodes are not claimed": (Claims, "fits_node", lambda _: lambda *_arguments: True),
-    "nobody gives up": (Claims, "_review", lambda _: lambda *_arguments: None),
+    "no ask gives up": (Claims, "_review", lambda _: lambda *_arguments: None),
 }
 
 

@@ -67,7 +67,7 @@ CHOICES = {
     "an originator and one that refuses are the same": (["1 0 o", "1 5 r"], 1, ["p-0"]),
     "both may have to go": (["1 0 o", "1 5 r"], 0, []),  # a max of nothing is no max, see section 4.1
     "never below the new max": (["2", "2", "2"], 3, ["p-2"]),
-    "nobody is small enough": (["5", "5"], 8, []),
+    "no pod is small enough": (["5", "5"], 8, []),
     "few victims, though others would fill the share": (["4", "3", "3"], 4, ["p-0"]),
     "required nodes are left alone": (["1 0 d", "1", "1 0 d"], 1, ["p-1"]),
 }

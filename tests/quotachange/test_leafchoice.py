@@ -87,7 +87,7 @@ def test_a_victim_set_of_any_size_is_feasible(seed: int) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        pytest.param({"is_reluctant": lambda _alloc: False}, id="who is to be spared is forgotten"),
+        pytest.param({"is_reluctant": lambda _alloc: False}, id="pods to be spared are forgotten"),
         pytest.param({"_first_to_go": lambda alloc: (-alloc.priority, alloc.seq)}, id="high priorities first"),
         pytest.param({"_first_to_go": lambda alloc: (alloc.priority, alloc.created, alloc.seq)}, id="oldest first"),
     ],

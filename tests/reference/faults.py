@@ -212,9 +212,9 @@ def _no_guarantee(sound: Any) -> Any:
 
 FAULTS: dict[str, Fault] = {
     "a wake-up is skipped": Fault(Parking, "wake_blocked", lambda _: lambda _self, blocked: blocked.clear()),
-    "a freed node wakes nobody": Fault(Parking, "node_freed", _nothing),
-    "a node that opens wakes nobody": Fault(Parking, "node_opened", _nothing),
-    "age wakes nobody": Fault(Parking, "aged", _nothing),
+    "a freed node wakes no application": Fault(Parking, "node_freed", _nothing),
+    "a node that opens wakes no application": Fault(Parking, "node_opened", _nothing),
+    "age wakes no application": Fault(Parking, "aged", _nothing),
     "a back-off never ends": Fault(deadlines, "due", _back_off_never_ends),
     "a reservation never ends": Fault(Reservations, "too_old", _nothing),
     "no limit at middle levels": Fault(Descent, "headroom", _no_limit_at_middle_levels),
@@ -229,12 +229,14 @@ FAULTS: dict[str, Fault] = {
     "scores without foreign allocations": Fault(ScorePolicy, "score", _score_without_others),
     "drained nodes are used": Fault(Reservations, "mend_open", _drained_nodes_reserved),
     "slots count at the leaf alone": Fault(Descent, "accept", _slots_of_the_leaf_alone),
-    "who ends leaves two places": Fault(Lifecycle, "_count_running", _two_places_for_one),
+    "an ended application leaves two slots": Fault(Lifecycle, "_count_running", _two_places_for_one),
     "a running application may be another": Fault(Lifecycle, "_leave_accepted", _nothing),
     "a lowered quota counts at once": Fault(QuotaChanges, "_start_after", _without_delay),
-    "who refuses goes first": Fault(leaf_victims, "is_reluctant", lambda sound: lambda alloc: not sound(alloc)),
+    "candidates that refuse go first": Fault(
+        leaf_victims, "is_reluctant", lambda sound: lambda alloc: not sound(alloc)
+    ),
     "a lowered quota breaks guarantees": Fault(quota_cut, "_spare", lambda _: lambda _queue: {}),
-    "what lacks counts as above": Fault(quota_cut, "_surplus", lambda _: _distances),
+    "lacking amounts count as above": Fault(quota_cut, "_surplus", lambda _: _distances),
     "forced usage starts no clock": Fault(QuotaChanges, "usage_forced", _nothing),
     "any placeholder will do": Fault(Replacement, "_place_for", _any_placeholder_will_do),
     "a quota splits a gang": Fault(AtomicGang, "members", _as_many_as_the_quota_holds),

@@ -101,7 +101,7 @@ WANTED: Final = (
     "time: application timed out",
     "application completed",
     "application failed",
-    "waiting for resources told",
+    "waiting for resources reported",
     *QUOTAS,
     "deadline followed",
     "slept until a deadline",
@@ -341,7 +341,7 @@ class Situations:
                 case UpdatedApplication(message="ExecutionTimeout"):
                     self.count("time: application timed out")
                 case WaitingForResources():
-                    self.count("waiting for resources told")
+                    self.count("waiting for resources reported")
 
 
 def _reserved(partitions: list[Partition]) -> Iterator[tuple[Ask, Node]]:
