@@ -102,7 +102,7 @@ def test_5_a_recovered_application_runs_past_the_maximum() -> None:
 # pending of a, b, c as (vcore, memory): a partial order, settled by a stable insertion sort from name order
 PARTIAL = [
     ([(1, 2), (2, 1), (2, 2)], "c"),  # c is larger than both
-    ([(1, 2), (2, 1), (1, 3)], "a"),  # c and b are not comparable: c stays behind b, though it is larger than a
+    ([(1, 2), (2, 1), (1, 3)], "a"),  # c and b are not comparable: c stays after b, though it is larger than a
     ([(1, 1), (1, 1), (1, 1)], "a"),
 ]
 

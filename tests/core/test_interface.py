@@ -283,7 +283,7 @@ def test_priority_classes_follow_an_update_of_the_configuration() -> None:
     assert b.queues() == ["root", "root.a", "root.b"]
     update(b, config("a", "b"), **{"priority.class.high": "5"})
     assert ask_of_class(b, "k4", "low") == ["rejected k4 of x: priorityClassName: 'low': no such priority class is set"]
-    assert b.application("x").asks["k1"].priority == 100  # what was asked keeps its number
+    assert b.application("x").asks["k1"].priority == 100  # existing asks keep their priority
 
 
 # -- independent asks (first interface) ------------------------------------------------------------------------------------

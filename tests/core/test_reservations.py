@@ -264,7 +264,7 @@ def test_a_required_node_is_served_before_a_higher_priority_that_came_late() -> 
     assert b.run() == "low@n1 high@n1"
 
 
-# who is evicted for a daemon of priority 0 that wants 3 of a full node of 10; each: (vcore, priority, willing, originator)
+# victims for a daemon of priority 0 that wants 3 of a full node of 10; each: (vcore, priority, willing, originator)
 VICTIMS = [
     ([(5, 0, True, False), (5, 0, True, False)], "b"),  # the newest
     ([(5, -1, True, False), (5, 0, True, False)], "a"),  # the lower priority

@@ -37,7 +37,7 @@ class Played(ResourceManagerCallback):
         self.register()
 
     def register(self) -> None:
-        """As `run` does; again: everything is forgotten."""
+        """Register as `run` does; a second time everything is forgotten."""
         request = v19.RegisterResourceManagerRequest(rm_id=RM_ID, config=CONFIGURATION, extra_config=SETTINGS)
         self.api.register_resource_manager(request, self)
 

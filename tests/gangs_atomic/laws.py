@@ -150,7 +150,7 @@ def start_of_gang(
             b.seconds += 1
         b.api.schedule()
         seen = 0
-        while seen < len(b.outputs):  # what has to end ends at once
+        while seen < len(b.outputs):  # allocations that have to end do so at once
             for output in b.outputs[seen:]:
                 seen += 1
                 if isinstance(output, Released) and output.application_id in b.partition.applications:

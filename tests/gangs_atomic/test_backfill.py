@@ -48,7 +48,7 @@ def test_a_gang_holds_the_nodes_on_which_it_starts_first(
         assert (reason.start_ns is None) == held.endswith("?")
 
 
-# One node of 10 with 5 used for 30 s more; a gang of 6. Asks behind it: (vcore, seconds it may run) -> does it run?
+# One node of 10 with 5 used for 30 s more; a gang of 6. Asks after it: (vcore, seconds it may run) -> does it run?
 BEHIND = [
     (4, 30, True),  # gone when the gang starts
     (4, 31, True),  # beside the gang: 10 - 6

@@ -49,12 +49,12 @@ def arrive(world: World, at: int, queue: int, user: int, count: int, size: int) 
 
 
 def holds(partition: Any) -> bool:
-    """Are nodes held for a gang?"""
+    """Tell whether nodes are held for a gang."""
     return partition.atomic.backfill.hold is not None
 
 
 def held(ledger: Ledger, node_id: str) -> bool:
-    """Is the node held for a gang?"""
+    """Tell whether the node is held for a gang."""
     partition: Any = ledger.partition
     return bool(partition.atomic.backfill.holds(partition.nodes[node_id]))
 

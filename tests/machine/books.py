@@ -21,7 +21,7 @@ CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termin
 
 
 class Books:
-    """One partition."""
+    """The records of one partition."""
 
     def __init__(
         self, *, first_interface: bool, starting: bool, classes: dict[str, int], whereabouts: flights.Whereabouts

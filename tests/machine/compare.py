@@ -20,7 +20,7 @@ def compare(books: Books, partition: Any) -> None:
     _same(set(books.apps), set(partition.applications), "applications")
     for id_, app in books.apps.items():
         core = partition.applications[id_]
-        if not app.independent:  # whose state nobody is told
+        if not app.independent:  # its state is never reported
             _same(app.state, str(core.state), f"invariant 8: state of {id_}")
         _same(
             {key: (ask.left, ask.resource, ask.priority, ask.created, ask.required) for key, ask in app.asks.items()},

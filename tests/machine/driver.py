@@ -99,7 +99,7 @@ class Driver:
         """`alone`: without the second scheduler, to see what the other checks find."""
         self.situations = situations
         self.first = Scheduler({})
-        self.events = EventBooks()  # of the first one alone: who listens changes nothing that is decided
+        self.events = EventBooks()  # of the first one alone: a listener changes no decision
         self.versions = Versions()
         self.first.api.cluster.recorder = self.events.record
         self.second = self.first if alone else Scheduler({"scheduler.parking": "false"})
@@ -181,7 +181,7 @@ class Driver:
         self.quiet = False
 
     def _unknown(self, message: Any, answers: list[Output]) -> None:
-        """A partition that there is not: the message is refused where there is a refusal, and that is all."""
+        """Send to an unknown partition: the message is refused where there is a refusal, and changes nothing."""
         if isinstance(message, messages.Allocation):
             assert any(isinstance(a, messages.RejectedAllocation) and a.key == message.key for a in answers)
         if isinstance(message, messages.AddApplication):
@@ -304,7 +304,7 @@ class Driver:
             partition = self.partition(rm_id, name)
             for app in books.apps.values():
                 if app.independent:
-                    app.state = str(partition.applications[app.id].state)  # which nobody is told
+                    app.state = str(partition.applications[app.id].state)  # this is never reported
             ledger = work.Ledger(books, partition, self.queues[rm_id, name])
             for app in books.apps.values():
                 for ask in app.asks.values():

@@ -51,7 +51,7 @@ class EventBooks:
         self.events += len(made)
 
     def forget(self, rm_id: str) -> None:
-        """It registers: all that it had is forgotten."""
+        """Forget all objects of a resource manager that registers."""
         self.balances.pop(rm_id, None)
 
     def _enter(self, balance: Balance, event: Event) -> None:

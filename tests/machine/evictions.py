@@ -77,7 +77,7 @@ def needed(partition: Partition, new: list[Eviction]) -> bool:
 
 
 def _holds(partition: Partition, queue: Any, victim: Any, wanted: Mapping[str, int]) -> bool:
-    """Would the queue be within its max (root: the cluster) if the victim stayed?"""
+    """Tell whether the queue would be within its max (root: the cluster) if the victim stayed."""
     planned = _planned(partition, queue)
     if queue in victim.app.queue.lineage():
         planned = plus(planned, victim.shape.resource)

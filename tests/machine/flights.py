@@ -62,7 +62,7 @@ def live(app: App, group: str) -> bool:
 
 
 def waits(app: App, ask: Ask) -> bool:
-    """Does it wait for a placeholder?"""
+    """Tell whether the ask waits for a placeholder."""
     return bool(ask.group) and not ask.placeholder and app.gang is not None and live(app, ask.group)
 
 
@@ -120,7 +120,7 @@ def dropped(books: Books, app: App, output: messages.Released) -> None:
 
 
 def failing(books: Books, app: App, message: str) -> None:
-    """It is going to fail: nothing of it is pending or in flight any longer."""
+    """Record that the application is going to fail: no ask of it is pending or in flight any longer."""
     if message == OVER:
         keys = dict.fromkeys([*app.asks, *(flight.ask.key for flight in app.flights.values())])
         books.untold += [(app.id, key) for key in keys]
@@ -165,7 +165,7 @@ def node_lost(books: Books, app: App, node: str) -> None:
 
 
 def resized(books: Books, app: App, key: str, resource: Amounts) -> bool:
-    """Is the ask of this name in flight? Then it has another size from now on."""
+    """Give an ask another size, if it is in flight; tell whether it is."""
     for flight in app.flights.values():
         if flight.id == key:
             _use(books, flight, -1)
@@ -186,7 +186,7 @@ def placed_outside(books: Books, app: App, key: str) -> Ask | None:
 
 
 def abandon(books: Books, app: App) -> None:
-    """Nothing is in flight any longer."""
+    """Drop all asks in flight."""
     for flight in app.flights.values():
         _use(books, flight, -1)
     app.flights.clear()

@@ -50,7 +50,7 @@ def _rank(ask: Ask) -> tuple[int, int, int]:
 
 
 def _ahead(partition: Any, rival: App, app: App, settings: Any, guaranteed: dict[str, int]) -> bool:
-    """Does the rival come before the application (docs/spec/scheduling.md, section 5.1)?"""
+    """Tell whether the rival comes before the application (docs/spec/scheduling.md, section 5.1)."""
     ours, theirs = partition.applications[app.id], partition.applications[rival.id]
     by_priority = (-_top(rival), -_top(app))
     if settings.sort_policy == "fair":

@@ -332,7 +332,7 @@ class Machine(Quotas, Squeezes, Placeholders):
 
     @rule(at=small, kind=st.integers(0, bad.KINDS - 1), which=small, then=small)
     def bad_input(self, at: int, kind: int, which: int, then: int) -> None:
-        """It is refused, or ignored where there is no refusal; the comparison that follows shows that nothing changed."""
+        """Send bad input: refused, or ignored where there is no refusal; the next comparison shows that nothing changed."""
         rm_id, name, books = self.where(at)
         self.driver.submit(rm_id, [bad.message(kind, name, books, which)])
         self.situations.count("bad input refused")

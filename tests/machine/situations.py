@@ -126,13 +126,13 @@ class Situations:
             self.count("independent ask")
 
     def before_time(self, driver: Driver) -> None:
-        """Time is about to pass."""
+        """Note the state before time passes."""
         self._states = {(*key, app.id): app.state for key, books in driver.books.items() for app in books.apps.values()}
         self._reserved = {key: driver.reservations(*key) for key in driver.books}
         self._queues = {key: _queues(driver, key) for key in driver.books}
 
     def after_time(self, driver: Driver) -> None:
-        """It has."""
+        """Count the situations after time has passed."""
         for key, books in driver.books.items():
             for app in books.apps.values():
                 if self._states.get((*key, app.id)) == "Starting" and app.state == "Running":
@@ -157,7 +157,7 @@ class Situations:
         }
 
     def after_schedule(self, driver: Driver, reserved: dict[tuple[str, str], dict[str, list[str]]]) -> None:
-        """They were made."""
+        """Count the situations after decisions were made."""
         for key, books in driver.books.items():
             partition = driver.partition(*key)
             now = driver.reservations(*key)

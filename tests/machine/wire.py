@@ -10,7 +10,7 @@ NODE_PARTITION = "si/node-partition"
 
 
 def can_say(message: Any, *, first_interface: bool) -> bool:
-    """Does the dialect have words for this message?"""
+    """Tell whether the dialect can express this message."""
     if isinstance(message, messages.NodeUpdate):
         return not message.existing and (message.action is not messages.NodeAction.CREATE_DRAIN or not first_interface)
     return not (

@@ -43,7 +43,7 @@ class Ledger:
                 self.entered[*owner, path] = self.entered.get((*owner, path), 0) + self.has_entered(app)
 
     def has_entered(self, app: App) -> bool:
-        """Does it count among the applications of its user, because it has run, or has evicted others?"""
+        """Tell whether an application counts for its user, because it has run, or has evicted others."""
         core = self.partition.applications[app.id]
         return app.entered or any(core in tracker.apps for tracker in core.trackers)
 
@@ -53,7 +53,7 @@ class Ledger:
         return [("user", app.user), *([("group", group)] if group is not None else [])]
 
     def allocated(self, app: App, resource: Amounts) -> None:
-        """One more allocation."""
+        """Add an allocation to the usage."""
         for path in paths(app.queue):
             self.by_queue[path] = plus(self.by_queue.get(path, {}), resource)
             for owner in self.owners(app):

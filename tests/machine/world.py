@@ -135,7 +135,7 @@ class World(RuleBasedStateMachine):
 
     @staticmethod
     def one_of(found: dict[str, Any], number: int) -> Any:
-        """One of what is there, None if there is nothing."""
+        """One of the existing objects, None if there is none."""
         return list(found.values())[number % len(found)] if found else None
 
     def key(self, kind: str) -> str:
@@ -144,7 +144,7 @@ class World(RuleBasedStateMachine):
         return f"{kind}{self.keys}"
 
     def send(self, rm_id: str, inputs: list[Any], how: int = 0) -> None:
-        """As internal messages, or now and then in the words of the dialect."""
+        """Send internal messages, or now and then those of the dialect."""
         sender = None
         if how >= 6 and all(wire.can_say(message, first_interface=rm_id == "s") for message in inputs):
             sender = wire.send_first if rm_id == "s" else wire.send_v19

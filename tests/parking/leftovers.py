@@ -50,7 +50,7 @@ def _application_waits(partition: Any, app: Any) -> bool:
 
 
 def _whole_fits(partition: Any, app: Any) -> bool:
-    """All members of a gang are there, and one node has room for all of them."""
+    """Tell whether all members of a gang exist, and one node has room for all of them."""
     total: Amounts = {}
     for ask in app.asks.values():
         for name, amount in _sized(ask).items():

@@ -304,7 +304,7 @@ class Scenario:
         return [self.release(name, output.application_id, output, output.termination) for name, output in chosen]
 
     def confirm_all(self) -> list[Input]:
-        """All that was to end has ended."""
+        """Confirm all ends that the scheduler has asked for."""
         chosen, self.ending = self.ending, []
         return [self.release(name, output.application_id, output, output.termination) for name, output in chosen]
 

@@ -80,7 +80,7 @@ class Play:
         raise AssertionError("it does not end")
 
     def resubmit(self) -> None:
-        """All victims come again, at once."""
+        """Submit all victims again, at once."""
         gone, self.gone = self.gone, []
         self.cluster.submit("one", [pod for pod in gone if pod.application_id in self.partition.applications])
 

@@ -29,7 +29,7 @@ class Pod:
 
 
 def fits(pods: Iterable[Pod], room: Mapping[str, int]) -> bool:
-    """Do they fit together, where a type that is not listed is without limit?"""
+    """Tell whether pods fit together, where a type that is not listed is without limit."""
     pods = list(pods)
     return all(
         sum(pod.of(name) for pod in pods) <= left for name, left in room.items() if any(pod.of(name) for pod in pods)
@@ -37,7 +37,7 @@ def fits(pods: Iterable[Pod], room: Mapping[str, int]) -> bool:
 
 
 def serves(chosen: Sequence[Pod], pods: Sequence[Pod], room: Mapping[str, int]) -> bool:
-    """They fit, and nothing more does."""
+    """Tell whether a set of pods fits, and no further pod would."""
     others = [pod for pod in pods if pod not in chosen]
     return fits(chosen, room) and not any(fits([*chosen, other], room) for other in others)
 

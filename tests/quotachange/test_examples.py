@@ -58,7 +58,7 @@ def test_candidates_that_refuse_preemption_are_the_last() -> None:
     assert victims(bench) == ["p-4", "p-3", "p-2"]
 
 
-# what each of p-0 ... is (vcore, priority, r: refuses, o: originator), the max after, the victims
+# each of p-0 ... (vcore, priority, r: refuses, o: originator), the max afterwards, the victims
 CHOICES = {
     "the newest of equals": (["1", "1", "1"], 2, ["p-2"]),
     "low priority first": (["1 5", "1 -2", "1 5"], 2, ["p-1"]),

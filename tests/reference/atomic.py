@@ -60,7 +60,7 @@ class Gangs:
 
 
 def refused(message: AddApplication, queue: Queue | None) -> bool:
-    """Does it ask for what cannot be (before a queue is known), or for more than its queues can hold?"""
+    """Tell whether a gang is impossible (before a queue is known), or larger than its queues can hold."""
     text, how = message.tags.get(GROUPS_TAG), parse_gang_scheduling(message.tags.get("gang.scheduling", ""))
     if queue is None:
         return bool(how) and (text is None or any(message.placeholder_ask.values()) or not _readable(text))
@@ -130,7 +130,7 @@ def begin(partition: Partition) -> None:
 
 
 def holds(partition: Partition, node: Node) -> bool:
-    """Is the node held?"""
+    """Tell whether the node is held."""
     return partition.atomic.hold is not None and node in partition.atomic.hold.nodes
 
 
@@ -152,7 +152,7 @@ def members(app: App) -> list[Ask] | None:
 
 
 def visit(turn: Pass, app: App) -> Placing | None:
-    """Its turn: where its members are to go (none at all for a gang that runs already); None: it waits."""
+    """Visit a gang in its turn: the nodes of its members (none at all for a gang that runs already); None if it waits."""
     gang = app.atomic
     assert gang is not None
     asks = members(app)
@@ -180,7 +180,7 @@ def visit(turn: Pass, app: App) -> Placing | None:
 
 
 def give_up(partition: Partition, gang: Gang | None) -> None:
-    """It holds nothing any longer: another one may, in this call."""
+    """End the hold of a gang: another gang may hold nodes in this call."""
     partition.atomic.planned = False
     if partition.atomic.hold is not None and partition.atomic.hold.gang is gang:
         partition.atomic.hold = None

@@ -71,7 +71,7 @@ def of(partition: Partition) -> list[Ask]:
 
 
 def outranks(queue: Queue, priority: int, claim: Claim) -> bool:
-    """Is an ask of this priority, in this leaf, of higher order than the claim, where both are below?"""
+    """Tell whether an ask of this priority, in this leaf, has a higher order than the claim in the lowest queue above both."""
     for level in queue.lineage():
         if level in claim.tops:
             return priority > claim.tops[level]
@@ -90,24 +90,24 @@ def _precedes(one: Ask, other: Ask) -> bool:
 
 
 def leave(sums: Sums, app: App, priority: int, amounts: Amounts, *, but: Ask | None = None) -> bool:
-    """Do queues, user and group leave room beside what is claimed, as far as that holds against this priority?"""
+    """Tell whether queues, user and group leave room beside the claims that hold against this priority."""
     partition = sums.partition
     asks = [a for a in of(partition) if a is not but and not outranks(app.queue, priority, a.claim)]
     return _beside(sums, app, amounts, asks, _levels(app))
 
 
 def leave_user(sums: Sums, app: App, amounts: Amounts) -> bool:
-    """The same for user and group alone, beside all claims."""
+    """Tell whether user and group leave room beside all claims."""
     return _beside(sums, app, amounts, of(sums.partition), trackers(app))
 
 
 def has_headroom(sums: Sums, app: App, ask: Ask) -> bool:
-    """Does the ask fit now, and beside what others claim? Who claims has asked already."""
+    """Tell whether the ask fits now, and beside the claims of others. An ask with a claim was checked before."""
     return sums.has_headroom(app, ask) and (ask.claim is not None or leave(sums, app, ask.priority, ask.amounts))
 
 
 def leave_node(sums: Sums, ask: Ask, node: Node) -> bool:
-    """Is there room beside what others claim who require the node?"""
+    """Tell whether the node has room beside the claims of others that require it."""
     if ask.claim is not None or not node.reserved_by:
         return True
     others = [a for a in of(sums.partition) if not outranks(ask.app.queue, ask.priority, a.claim)]

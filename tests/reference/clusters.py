@@ -393,7 +393,7 @@ class Scenario:
     # -- what changes ------------------------------------------------------------------------------------
 
     def _change(self, manager: Manager, partition: Partition) -> list[Input]:
-        """Another size for an ask or an allocation."""
+        """Change the size of an ask or an allocation."""
         rng = self.rng
         subjects = list(partition.allocations()) + [a for app in partition.apps.values() for a in app.asks.values()]
         return [

@@ -130,12 +130,12 @@ class Contest(Scenario):
         return found
 
     def do_again(self, partition: Partition) -> list[Input]:
-        """All victims are submitted again."""
+        """Submit all victims again."""
         gone, self.gone = self.gone, []
         return [pod for pod in gone if pod.application_id in partition.apps]
 
     def do_release(self, partition: Partition) -> list[Input]:
-        """One that runs ends."""
+        """End a running allocation."""
         allocs = list(partition.allocations())
         chosen = self.rng.sample(allocs, min(len(allocs), 1))
         return [self._release(self.managers[0], partition, alloc, Termination.STOPPED_BY_RM) for alloc in chosen]

@@ -35,7 +35,7 @@ def end_of(alloc: Ask) -> End:
 
 
 def _handed_over(alloc: Ask) -> bool:
-    """Will a real ask have its room, or is it that real ask?"""
+    """Tell whether a real ask will replace this allocation, or it is that real ask."""
     flying = alloc.app.gang.flying
     return any(real is alloc or (real.place is alloc and real.node is alloc.node) for real in flying)
 

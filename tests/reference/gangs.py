@@ -198,7 +198,7 @@ def ended(partition: Partition, alloc: Ask, termination: Termination, *, echo: b
 
 
 def confirm(partition: Partition, place: Ask, real: Ask) -> None:
-    """The placeholder has ended: the real one is there."""
+    """Place the real ask, whose placeholder has ended."""
     app, gang = real.app, real.app.gang
     first = all(a.placeholder for a in app.allocations.values())
     gang.flying.remove(real)
@@ -239,7 +239,7 @@ def resize(partition: Partition, real: Ask, amounts: Amounts) -> None:
 
 
 def unlink(real: Ask) -> None:
-    """It is pending again."""
+    """Make the real ask pending again."""
     app = real.app
     app.gang.flying.remove(real)
     known = app.asks.get(real.key)
@@ -252,7 +252,7 @@ def unlink(real: Ask) -> None:
 
 
 def node_lost(partition: Partition, node: Node) -> None:
-    """With all that is there, in the order in which it came (section 14)."""
+    """End all allocations of a lost node, in the order in which they came (section 14)."""
     here = [a for a in partition.allocations() if a.node is node]
     flying = [real for app in partition.apps.values() for real in app.gang.flying if real.node is node]
     here += [real for real in flying if real.place is not None and real.place.node is not node]
@@ -272,7 +272,7 @@ def node_lost(partition: Partition, node: Node) -> None:
 
 
 def placed(partition: Partition, alloc: Ask) -> None:
-    """A placeholder is there."""
+    """Record that a placeholder was placed."""
     app, gang = alloc.app, alloc.app.gang
     alloc.since = partition.number("since")
     start_clock(partition, app)
@@ -356,7 +356,7 @@ def _fail(partition: Partition, app: App) -> None:
 
 
 def release_places(partition: Partition, app: App) -> bool:
-    """Give back all placeholders that are left; are there any?"""
+    """Release all placeholders that are left; tell whether there are any."""
     mine = [alloc for alloc in app.allocations.values() if alloc.placeholder]
     for alloc in mine:
         life.time_out(partition, alloc)

@@ -46,7 +46,7 @@ CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termin
 
 
 def take(partition: Partition, message: Input) -> None:
-    """One message."""
+    """Apply one message."""
     _take(partition, message)
     claims.review(partition)
     atomic.watch(partition)
@@ -197,7 +197,7 @@ def _new_ask(partition: Partition, app: App, message: Allocation) -> Ask:
 
 
 def _resize(partition: Partition, alloc: Ask, message: Allocation) -> None:
-    """It uses something else now; no limit is asked (section 8.2)."""
+    """Change the size of an allocation; no limit is checked (section 8.2)."""
     amounts = pruned(message.resource)
     if amounts != alloc.amounts:
         old, alloc.amounts = alloc.amounts, amounts
@@ -298,7 +298,7 @@ def _node(partition: Partition, message: NodeUpdate) -> None:
 
 
 def _remove_node(partition: Partition, node: Node) -> None:
-    """With what runs there, and other schedulers' allocations (difference 41)."""
+    """Remove a node with its allocations, and those of other schedulers (difference 41)."""
     for ask in list(node.reserved_by):
         unreserve(ask)
     del partition.nodes[node.id]

@@ -119,7 +119,7 @@ def time_out(partition: Partition, alloc: Ask) -> None:
 
 
 def watch_timeout(partition: Partition, alloc: Ask) -> None:
-    """Its execution timeout runs."""
+    """Start the execution timeout of an allocation."""
     app = alloc.app
 
     def over() -> None:
@@ -135,7 +135,7 @@ def notify_released(partition: Partition, alloc: Ask, termination: Termination) 
 
 
 def drop_ask(ask: Ask) -> None:
-    """It is no longer pending, and its reservation is gone."""
+    """Drop a pending ask, with its reservation."""
     unreserve(ask, gives_up=False)
     del ask.app.asks[ask.key]
     if ask.app.atomic is not None:
@@ -143,7 +143,7 @@ def drop_ask(ask: Ask) -> None:
 
 
 def unreserve(ask: Ask, *, gives_up: bool = True) -> None:
-    """Its reservation is gone, and what it claims with it; if it gives that up it may preempt again."""
+    """Drop the reservation of an ask, with its claims; if it gives those up it may preempt again."""
     if ask.reservation is not None:
         ask.reservation.node.reserved_by.remove(ask)
         ask.reservation = None

@@ -95,7 +95,7 @@ def room_on(sums: Sums, node: Node) -> Amounts:
 
 
 def refuses(alloc: Ask) -> bool:
-    """Is it to be evicted last?"""
+    """Tell whether the allocation is to be evicted last."""
     return alloc.originator or not alloc.allow_self
 
 
@@ -194,7 +194,7 @@ def seen(partition: Partition) -> object:
 
 
 def at_rest(partition: Partition, leaves: Iterator[Queue], reserve: Reserve) -> None:
-    """Nothing more can be placed."""
+    """Act when nothing more can be placed."""
     if not partition.config.preemption_enabled:
         return
     for leaf in leaves:

@@ -286,7 +286,7 @@ class Pass:
 
 
 def place(partition: Partition, alloc: Ask, node: Node) -> None:
-    """The allocation is there: it counts everywhere from now on, and states and timeouts follow."""
+    """Add an allocation: it counts everywhere from now on, and states and timeouts follow."""
     app = alloc.app
     alloc.node = node
     alloc.bound_ns = partition.now_ns

@@ -237,7 +237,7 @@ def test_no_odd_quantity_slips_past_a_quota(quantity: Any, known: str) -> None:
     if type(quantity) is int and -(1 << 63) <= quantity < 1 << 63:
         send(quantity)
         assert [type(output).__name__ for output in heard] == ["RejectedAllocation"]
-    else:  # what no peer could send is a mistake of the program
+    else:  # a message that no peer could send is a mistake of the program
         with pytest.raises(RequestError, match="resourcePerAlloc"):
             send(quantity)
         assert heard == []

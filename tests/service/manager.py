@@ -153,7 +153,7 @@ class Manager(ResourceManagerCallback):
     # -- comparing
 
     def nothing_fits(self) -> bool:
-        """Is there no pod that waits although a node has room?"""
+        """Tell whether no pod waits although a node has room."""
         with self.lock:
             room = max((self.capacity[node] - self.used[node] for node in self.capacity), default=0)
             return all(amount > room for _, amount in self.waiting.values())

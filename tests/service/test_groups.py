@@ -327,7 +327,7 @@ def test_a_table_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
     unknown = "groups of user 'bob' cannot be found: the user is not in the table"
     before = {"ann": ("dev", "ops"), "7": ("numbers",), "eve": ("eve",), "bob": unknown}
     assert groups() == before
-    file.write_text("ann: [dev\n")  # somebody is writing
+    file.write_text("ann: [dev\n")  # another process is writing
     clock.now += LOOK_S
     assert groups() == before
     file.write_text("bob: [dev, all, dev]\nann: [x]\n7: [x]\neve: [x]\n")

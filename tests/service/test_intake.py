@@ -222,7 +222,7 @@ def test_a_stream_that_breaks_during_intake_takes_nothing_back() -> None:
             app = serving.api.cluster.partition("rm").applications["app"]
             peer.calls.pop("allocation").cancel()
             await eventually(lambda: len(app.asks) + len(app.allocations) == COUNT, "it was not brought to its end")
-            # What follows on another stream of this kind comes behind it.
+            # Messages on another stream of this kind come after it.
             await peer.send("allocation", releases([f"k{n}" for n in range(COUNT)]))
             await eventually(
                 lambda: not app.asks and not app.allocations and not session.taking, "not all was released"

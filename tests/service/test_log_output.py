@@ -102,7 +102,7 @@ def test_a_line_that_was_cut_is_completed(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "write", write)
     writer = LogWriter(0, missing)
     writer.write("abc\n")
-    writer.write("defg\n")  # cut behind its third letter
+    writer.write("defg\n")  # cut after its third letter
     wait_for(lambda: bytes(written) == b"abc\ndef")
     room[0] = 10_000
     writer.write("h\n")

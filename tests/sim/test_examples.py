@@ -87,7 +87,7 @@ def test_the_returning_team_evicts_the_pods_of_the_other() -> None:
     (evictions,) = found.evictions
     assert (evictions.kind, evictions.queue, evictions.wanted_by) == ("guaranteed", "root.vision", "root.language")
     assert (evictions.pods, found.resubmitted, found.never_placed) == (16, 16, 0)
-    # Four pods each of the hours 2 to 5: all of them told to go at 6:01 or 30 s later, and gone 30 s after that.
+    # Four pods each of the hours 2 to 5: all of them evicted at 6:01 or 30 s later, and gone 30 s after that.
     hours = sum(4 * (6 - hour) for hour in (2, 3, 4, 5))
     assert evictions.lost["nvidia.com/gpu"] == hours * HOUR_S + 8 * 90 + 8 * 120
     assert waits(found, "root.language") == (90.0, 120.0)

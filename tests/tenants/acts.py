@@ -29,7 +29,7 @@ def world(nodes: int = 20) -> Bench:
 
 
 def one_cycle(b: Bench, number: int) -> bool:
-    """Another tenant's ask comes, runs, and ends; was it placed?"""
+    """Submit another tenant's ask, decide, and end it; tell whether it was placed."""
     b.api.submit("rm", [Allocation(key=f"y{number}", application_id="y", resource={"vcore": 1, "memory": 1})])
     made = b.api.schedule()
     b.api.submit("rm", [Release(application_id="y", key=f"y{number}")])
