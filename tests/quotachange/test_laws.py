@@ -116,8 +116,9 @@ def laws(case: Case) -> None:
             assert all(stays[name] >= amount for name, amount in least.items() if mine.get(name)), (
                 f"{victim.key}: {level.path} is below its guarantee"
             )
-    for name, most in case.max.items():
-        assert left[name] >= min(most, used.get(name, 0)), f"more was taken of {name} than was above the quota"
+    for name, most in case.max.items():  # a type that was within its max is not spared: a victim may hold some of it
+        if used.get(name, 0) > most:
+            assert left[name] >= most, f"more was taken of {name} than was above the quota"
 
 
 def nothing_more_happens(bench: Bench) -> None:

@@ -378,7 +378,8 @@ def registered_text(data: bytes) -> str:
 def pieces(adapter: Any, outputs: list[Output], rm_id: str, most: int) -> Iterator[tuple[Any, bytes]]:
     """Encode outputs as messages of at most `most` bytes each; the message of a single output may be longer.
 
-    Outputs whose message is too long are halved until it fits: the length is known only when they are encoded.
+    A list of outputs whose message is too long is split in two, repeatedly, down to one output; how long a message is can
+    be known only by encoding it.
     """
     made: list[tuple[Any, bytes]] = adapter.responses_as_bytes(outputs, rm_id)
     if len(outputs) > 1 and any(len(data) > most for _, data in made):

@@ -57,9 +57,9 @@ class ResourceManagerCallback:
     def update_container_scheduling_state(
         self, request: v19.UpdateContainerSchedulingStateRequest | first.UpdateContainerSchedulingStateRequest
     ) -> None:
-        """Learn that a pending ask fits its quotas but no node has room for it (state FAILED): a reason to add nodes.
+        """Learn that a pending ask fits its quotas and limits but no node has room for it: a reason to add nodes.
 
-        Called at most once for an ask, by a scan each second.
+        The state in the message is FAILED. Asks are looked through every second, and it is called at most once for an ask.
         """
 
     # -- plugins of 1.9

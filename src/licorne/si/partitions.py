@@ -77,7 +77,7 @@ class QualifiedPartitions(PartitionNames):
 
 @cython.cclass
 class NamesFor:
-    """The names of partitions for one resource manager, in both directions."""
+    """Translates names of partitions for one resource manager: `[rm]default` to `default` (`short`), and back."""
 
     rm_id: str
     short: ShortPartitions

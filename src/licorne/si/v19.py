@@ -218,7 +218,10 @@ class Allocation(Message, gc=False):
 
 
 class AllocationRelease(Message):
-    """The end of an ask or allocation, requested, reported or confirmed. Without a key: all of the application's."""
+    """The end of an ask or allocation, requested, reported or confirmed.
+
+    Without `allocation_key` it names all asks and allocations of the application.
+    """
 
     partition_name: Annotated[str, 1] = ""
     application_id: Annotated[str, 2] = ""

@@ -319,7 +319,7 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
         return
     more = amounts.clone()
     more.minus(alloc.shape.amounts)
-    _use(partition, app, alloc, partition.accounting.shape(amounts, message.resource, alloc.shape.need))
+    _change_shape(partition, app, alloc, partition.accounting.shape(amounts, message.resource, alloc.shape.need))
     if partition.accounting.watch is not None:
         partition.accounting.watch.resized(app, alloc)
     if partition.config.quota_preemption_enabled:
@@ -329,8 +329,11 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     partition.claims.review(Outcome.FORCED)
 
 
-def _use(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
-    """Count an allocation with the amounts of another shape, in all sums."""
+def _change_shape(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
+    """Give an allocation another shape: take its old amounts out of all sums and add the new ones.
+
+    Its deadline, and whether it is a victim, stay as they are.
+    """
     node = alloc.node
     assert node is not None, "an allocation has a node"
     preempted = alloc.preempted
@@ -361,7 +364,7 @@ def read_again(partition: Partition, app: Application, names: dict[str, None]) -
         if ask.block is not None:
             _ask_for(partition, app, ask, shape, ask.repeats)
         elif ask.id in app.allocations:
-            _use(partition, app, ask, shape)
+            _change_shape(partition, app, ask, shape)
         else:
             partition.replacement.resize(app, ask.key, shape.amounts, resource)
     if not names.keys().isdisjoint(app.placeholder_resource):

@@ -159,9 +159,10 @@ def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None
 
 
 def remove_node(partition: Partition, node: Node) -> None:
-    """Remove a node with all allocations on it, foreign ones too.
+    """Remove a node with its reservations and all allocations on it, foreign ones too.
 
-    Source: docs/spec/scheduling.md, section 16.4.
+    Source: docs/spec/scheduling.md, sections 16.4 and 16.7. What happens to the allocations of gangs is decided in
+    `Replacement.node_lost`.
     """
     node.schedulable = False  # or the end of its reservations would open it
     partition.reservations.mend_open(node)

@@ -20,7 +20,7 @@ from licorne.core.base.states import SECOND_NS, TIME_MAX_NS, ApplicationState
 from licorne.core.constants import AWAITS_NODE
 from licorne.core.queues.application import in_order
 
-from .guarantees import PlannedUsage, below_guarantee, user_room
+from .guarantees import PlannedUsage, has_any_guarantee, user_room
 from .node_search import NodeSearch
 from .required_node import evict
 from .retries import FailedSearch, LeafRetries
@@ -90,7 +90,7 @@ class Guaranteed:
         """Look at all applications of a leaf anew, after an application's tags have changed its quota or guarantee."""
         partition = self._partition
         if partition.descent.unplaced is None:
-            if not partition.config.preemption_enabled or not below_guarantee(leaf):
+            if not partition.config.preemption_enabled or not has_any_guarantee(leaf):
                 return
             partition.descent.unplaced = {}
         partition.index.generation += 1  # asks of other leaves that found no victims may find some now
@@ -153,7 +153,7 @@ class Guaranteed:
     def retry_after_giving_up(self, ask: Ask, tried_ns: int, why: str) -> None:
         """Let an ask that gave up its claim preempt again, from 15 seconds after its eviction (`tried_ns`) on."""
         leaf = ask.app.queue
-        if self._partition.descent.unplaced is not None and may_ever_preempt(ask) and below_guarantee(leaf):
+        if self._partition.descent.unplaced is not None and may_ever_preempt(ask) and has_any_guarantee(leaf):
             retry = self.retries.of(leaf)
             retry.failed_searches[ask] = FailedSearch(tried_ns, GAVE_UP, why)
             self._schedule(retry, max(ask.created + delay_ns(leaf), tried_ns + RETRY_NS))
@@ -165,7 +165,7 @@ class Guaranteed:
         partition.descent.unplaced = {}
         for app in unplaced:
             leaf = app.queue
-            if not leaf.is_leaf or not below_guarantee(leaf):
+            if not leaf.is_leaf or not has_any_guarantee(leaf):
                 continue
             if app in self._skipped:
                 del self._skipped[app]
@@ -226,7 +226,7 @@ class Guaranteed:
             return "victims are going" if claim.going() else "victims have gone", claim.node.id, None
         if partition.descent.unplaced is None or not ask.allow_other or ask.required or ask.parked > AWAITS_NODE:
             return None
-        if not below_guarantee(leaf):
+        if not has_any_guarantee(leaf):
             return None
         if ask.triggered:
             return "preempted once", "", None
@@ -398,7 +398,7 @@ class Guaranteed:
             rule,
         )
         for other in [a for a in node_group.node.reservations if a is not ask]:
-            partition.reservations.cancel(other)  # the reservation of an old ask of lower priority (section 2.7)
+            partition.reservations.cancel(other)  # the reservation of an old ask of lower priority
             partition.parking.retry(other)
         if ask.reserved is not node_group.node:
             partition.reservations.reserve(ask, node_group.node)

@@ -192,7 +192,7 @@ def over(limit: Vec, planned: Vec, more: Vec) -> cython.bint:
     return False
 
 
-def below_guarantee(leaf: Queue) -> bool:
+def has_any_guarantee(leaf: Queue) -> bool:
     """Is any type guaranteed to this leaf or to an ancestor of it?"""
     d: cython.Py_ssize_t
     queue: Queue | None = leaf

@@ -1,6 +1,6 @@
 """The node search: the best victim set over all nodes, for an ask whose queue is below its guarantee.
 
-Source: docs/spec/preemption.md, section 2.
+Source: docs/preemption.md, "The choice of victims"; docs/spec/preemption.md, section 2.
 
 Most asks need one victim. So candidates are sorted by how good they are as the only victim, and the first one that
 makes enough room is the best. For asks that need more, each node has bounds of what is possible there
@@ -50,7 +50,7 @@ OLD_NS = cython.declare(cython.longlong, 7_202_000_000_000)
 
 
 def blocked_by_reservation(node: Node, ask: Ask, now: int) -> bool:
-    """Do other asks' reservations of the node forbid that this ask preempts there (section 2.7, step 1)?"""
+    """Do other asks' reservations of the node forbid that this ask preempts there (docs/spec/preemption.md, section 2.7)?"""
     other: Ask
     for each in node.reservations:
         other = each

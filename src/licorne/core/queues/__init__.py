@@ -5,7 +5,7 @@ queue           a queue: its sums, share and priority, and its order among its s
 application     an application: its asks and allocations
 ask             an ask, which with a node is an allocation, and the shape of equal asks
 requests        in which order an application's asks are tried
-freed_nodes     nodes on which room was freed since an application's asks were tried
+freed_nodes     nodes on which room was freed since searches found none, in place of a search of all nodes
 priorities      the highest priority of what is pending
 limits          limits of users and groups: which applications count for whom; `usage`: one tracker
 cleaner         removes dynamic and draining queues once they are empty

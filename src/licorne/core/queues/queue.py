@@ -176,9 +176,10 @@ class Queue(Ranked):
         self.guaranteed = self.types.known(self.guaranteed_config, -1)
 
     def set_weights(self, fair_max: Vec) -> None:
-        """Recompute `weights` and shares here and below; `fair_max` is the parent's, -1 where it lists nothing.
+        """Recompute the weights and shares of this queue and its descendants.
 
-        fairMax(child) is fairMax(parent) with every type of the child's own max in its place (section 4.1).
+        The weight of a type is the guarantee, else the fair maximum, else -1. The fair maximum is the queue's own max, and
+        for types that this does not list `fair_max`, the parent's (docs/spec/scheduling.md, section 4.1).
         """
         own: Vec = fair_max.clone()
         child: Queue
@@ -281,10 +282,10 @@ class Queue(Ranked):
     def _break_tie(self, first: Queue) -> Queue:
         """Return the first awake child, in the order of turns, of those that tie with `first`.
 
-        The list of those that tie is kept while they take their turns: sorting after each turn would cost the square of
-        their number, or more. A child that only goes to sleep, or wakes up, keeps its position. One that ties no more
-        after its turn is skipped; the order of the others is still the one that sorting gives if that child was the
-        first of them, or if `precedes` is a total order of them (`any_two_compare`).
+        The list of those that tie, `tied`, is kept while they take their turns, because sorting them after each turn would
+        cost the square of their number. A child that only falls asleep or wakes up keeps its position. A child that
+        leaves the tie is skipped. The order of the others can then be another than sorting would give, because
+        `precedes` is a partial order; it is the same if that child was the first, or if any two of the others compare.
         """
         child: Queue
         i: cython.Py_ssize_t

@@ -71,7 +71,11 @@ class AskBlock:
 
     @cython.cfunc
     def count_in(self, ask: Ask) -> cython.void:
-        """Count an ask of this block: a live one lowers the bound, one that waits for a node joins the minima."""
+        """Add an ask to the counts of this block.
+
+        A live ask counts in `live`, and the bound `low` is lowered to it; one that is parked with NO_NODE joins the
+        minima; asks that are parked for another reason count nowhere.
+        """
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
         ask.block = self
@@ -231,7 +235,8 @@ class Requests:
     def next_fit(self, room: Vec, freed_nodes: FreedNodes) -> Ask | None:
         """Return the first ask that is live and fits in `room`, or that waits for a node and fits a freed node.
 
-        None if there is none. One that waits is returned even if it does not fit in `room`: see `Parking`.
+        None if there is none. One that waits for a node is returned even if it does not fit in `room`: the caller must learn
+        of it, because the freed node will be dropped before the headroom is back.
         """
         p: cython.Py_ssize_t
         i: cython.Py_ssize_t

@@ -7,14 +7,15 @@ decision would visit pending asks in vain. An application sleeps, which means th
 nothing of it can be placed now. Each of its asks then waits for one of these:
 
 * room under a quota or a user's or group's limit, or a slot for a running application: the application is in `blocked`
-  of the queues and trackers that may be the cause, and whatever gives something back there wakes it;
+  of the first queue or tracker that keeps out all of its asks, or else of each that may be the cause, and whatever
+  gives something back there wakes it;
 * a node: the ask is parked (`NO_NODE`), its shape has failed, and any ask with the same need that is no smaller fails
   without a search (`Need.failed`). When a node comes or opens, failed shapes that fit it are revived, with their
-  applications. A node on which room was only freed becomes a *freed node*: parked asks stay parked, and are tried on
-  the few freed nodes alone, in the usual order, until none of them fits any more;
+  applications. Where reservations are switched off, a node on which room was only freed becomes a *freed node*: parked
+  asks stay parked, and are tried on the few freed nodes alone, in the usual order, until none of them fits any more;
 * its own required node (`AWAITS_NODE`): any event on that node wakes it;
 * the age from which it may reserve a node: a timer wakes it;
-* a predicate (`REFUSED`): the next call tries it again.
+* a predicate (`REFUSED`): the next call tries it again, as does an event on a node.
 
 A wake-up too many costs one more visit; one too few would leave an ask pending that could run. In doubt, wake.
 """

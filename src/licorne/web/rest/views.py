@@ -206,9 +206,9 @@ def node(found: Node, home: Partition) -> objects.Node:
 
 
 def node_state(found: Node, home: Partition) -> tuple[object, ...]:
-    """Return everything variable that `node` reads: while it is equal for the same node, so is the result of `node`.
+    """Return all inputs of the function `node` that can change: equal tuples for a node mean equal results.
 
-    The free amounts follow from the others.
+    Free amounts are left out, because they are the capacity less the other amounts.
     """
     return (
         found.attributes,
