@@ -14,23 +14,26 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import grpc
 import httpx
 import msgspec
 
 from licorne import ResourceManagerCallback, SchedulerAPI
-from licorne.si import v19, wire
+from licorne.client import SchedulerClient
+from licorne.si import v19
 from licorne.si.messages import Released
 
 WAIT_S = 30.0
 TIMES = 3
 """How often each thing is done; a file counts if its functions ran each time."""
+LIMIT_S = 300.0
+"""Seconds that the service may take for everything."""
 APART_S = 4.5
 """Seconds between two of these: longer than an answer of REST may be cached, which is four."""
 HOOK = """
@@ -140,62 +143,67 @@ class _Watched:
         httpx.get(f"http://{self.addresses['listening for REST']}{path}", timeout=WAIT_S).raise_for_status()
 
 
-class _Peer:
+class _Manager(ResourceManagerCallback):
     """A resource manager with one node and one application."""
 
-    def __init__(self, address: str) -> None:
-        self._channel = grpc.insecure_channel(address)
-        self._outbox: list[bytes] = []
-        request = wire.encode(v19.RegisterResourceManagerRequest(rm_id="rm"))
-        register: Any = self._channel.unary_unary("/si.v1.Scheduler/RegisterResourceManager")
-        register(request, timeout=WAIT_S)
-        node = v19.NodeInfo("n", v19.ActionFromRM.CREATE, schedulable_resource={"vcore": 10**6})
-        self._once("UpdateNode", v19.NodeRequest(rm_id="rm", nodes=[node]))
-        app = v19.AddApplicationRequest("app", "root.a", ugi=v19.UserGroupInformation(user="u"))
-        self._once("UpdateApplication", v19.ApplicationRequest(rm_id="rm", new=[app]))
-        allocations: Any = self._channel.stream_stream("/si.v1.Scheduler/UpdateAllocation")
-        self._answers: Iterator[bytes] = allocations(self._sent())
+    def __init__(self, client: SchedulerClient) -> None:
+        self._client = client
+        self._accepted = threading.Semaphore(0)
+        self._allocated = threading.Semaphore(0)
         self._count = 0
+        client.register_resource_manager(v19.RegisterResourceManagerRequest(rm_id="rm"), self)
+        client.update_node(v19.NodeRequest(rm_id="rm", nodes=[_node(10**6)]))
+        client.update_application(v19.ApplicationRequest(rm_id="rm", new=[_application("a")]))
+        for _ in ("node", "application"):
+            _await(self._accepted, "accepted")
 
-    def _once(self, method: str, request: Any) -> None:
-        stream: Any = self._channel.stream_stream(f"/si.v1.Scheduler/{method}")
-        call = stream(_one_then_wait(wire.encode(request)), timeout=WAIT_S)
-        next(call)
-        call.cancel()
+    def update_node(self, response: v19.NodeResponse) -> None:
+        """Count each accepted node."""
+        for _ in response.accepted:
+            self._accepted.release()
 
-    def _sent(self) -> Iterator[bytes]:
-        while True:
-            while not self._outbox:
-                time.sleep(0.001)
-            if not (data := self._outbox.pop()):
-                return
-            yield data
+    def update_application(self, response: v19.ApplicationResponse) -> None:
+        """Count each accepted application."""
+        for _ in response.accepted:
+            self._accepted.release()
+
+    def update_allocation(self, response: v19.AllocationResponse) -> None:
+        """Count each allocation."""
+        for _ in response.new:
+            self._allocated.release()
 
     def ask(self) -> None:
         """Submit one ask and wait for its allocation."""
         self._count += 1
-        ask = v19.Allocation(f"k{self._count}", application_id="app", resource_per_alloc={"vcore": 1})
-        self._outbox.append(wire.encode(v19.AllocationRequest(rm_id="rm", allocations=[ask])))
-        answer = wire.decode(v19.AllocationResponse, next(self._answers))
-        assert [made.allocation_key for made in answer.new] == [f"k{self._count}"]
-
-    def close(self) -> None:
-        """End the stream and the connection."""
-        self._outbox.append(b"")
-        self._channel.close()
+        ask = v19.Allocation(f"k{self._count}", application_id="a", resource_per_alloc={"vcore": 1})
+        self._client.update_allocation(v19.AllocationRequest(rm_id="rm", allocations=[ask]))
+        _await(self._allocated, "allocated")
 
 
-def _one_then_wait(data: bytes) -> Iterator[bytes]:
-    yield data
-    time.sleep(1)
+def _await(event: threading.Semaphore, what: str) -> None:
+    if not event.acquire(timeout=WAIT_S):
+        raise TimeoutError(f"nothing was {what} within {WAIT_S:g} s")
+
+
+def _node(vcore: int) -> v19.NodeInfo:
+    """Return the only node, with so much of vcore, in milli."""
+    return v19.NodeInfo("n", v19.ActionFromRM.CREATE, schedulable_resource={"vcore": vcore})
+
+
+def _application(leaf: str) -> v19.AddApplicationRequest:
+    """Return the application of a leaf queue; it has the name of the queue."""
+    return v19.AddApplicationRequest(leaf, f"root.{leaf}", ugi=v19.UserGroupInformation(user="u"))
 
 
 @contextmanager
 def _watched(folder: Path) -> Iterator[_Watched]:
     made = _Watched(folder)
+    limit = threading.Timer(LIMIT_S, made.process.kill)  # a service that hangs ends, and so does the reading of its log
+    limit.start()
     try:
         yield made
     finally:
+        limit.cancel()
         made.process.kill()
         made.process.wait(WAIT_S)
         assert made.process.stderr is not None
@@ -203,8 +211,8 @@ def _watched(folder: Path) -> Iterator[_Watched]:
 
 
 def _of_the_service(folder: Path) -> Iterator[Walk]:
-    with _watched(folder) as watched:
-        peer = _Peer(watched.addresses["listening"])
+    with _watched(folder) as watched, SchedulerClient(watched.addresses["listening"]) as client:
+        manager = _Manager(client)
         queues = "/ws/v1/partition/default/queues"
         mosts = iter(range(11, 11 + TIMES))
 
@@ -213,14 +221,13 @@ def _of_the_service(folder: Path) -> Iterator[Walk]:
             watched.wait_for_reload()
 
         acts: dict[str, Callable[[], None]] = {
-            "an ask, from its bytes to the answer": peer.ask,
+            "an ask, from its bytes to the answer": manager.ask,
             "a GET of the queues, after one more allocation": lambda: watched.get(queues),
             "a reload of the queue configuration": reload,
         }
         for what, act in acts.items():
-            always = frozenset.intersection(*(watched.files_of(act, peer.ask) for _ in range(TIMES)))
+            always = frozenset.intersection(*(watched.files_of(act, manager.ask) for _ in range(TIMES)))
             yield Walk(what, tuple(sorted(always)))
-        peer.close()
 
 
 # -- in process --------------------------------------------------------------------------------------------
@@ -243,11 +250,8 @@ def preempt() -> None:
     api.register_resource_manager(
         v19.RegisterResourceManagerRequest(rm_id="rm", config=text), ResourceManagerCallback(), now_ns=0
     )
-    node = v19.NodeInfo("n", v19.ActionFromRM.CREATE, schedulable_resource={"vcore": 10_000})
-    api.update_node(v19.NodeRequest(rm_id="rm", nodes=[node]), now_ns=0)
-    user = v19.UserGroupInformation(user="u")
-    apps = [v19.AddApplicationRequest(name, f"root.{name}", ugi=user) for name in "ab"]
-    api.update_application(v19.ApplicationRequest(rm_id="rm", new=apps), now_ns=0)
+    api.update_node(v19.NodeRequest(rm_id="rm", nodes=[_node(10_000)]), now_ns=0)
+    api.update_application(v19.ApplicationRequest(rm_id="rm", new=[*map(_application, "ab")]), now_ns=0)
 
     def ask(app: str, count: int, now_ns: int, *, may_preempt: bool) -> None:
         policy = v19.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=may_preempt)

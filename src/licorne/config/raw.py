@@ -82,7 +82,7 @@ class RawTemplate(Item):
 
 @dataclass(slots=True, kw_only=True)
 class RawQueue(Item):
-    """A queue and its children."""
+    """A queue of a configuration and the queues below it, as they are written, before they are checked."""
 
     name: str = ""
     parent: bool = False

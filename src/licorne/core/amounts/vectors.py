@@ -413,7 +413,7 @@ class Vec:
             self.v[d] &= ~bit
 
     def clone(self) -> Vec:
-        """Return a copy."""
+        """Return another vector with the same amounts and the same fill."""
         new: Vec = Vec(self.n, self.fill)
         new.copy_from(self)
         return new

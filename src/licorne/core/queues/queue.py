@@ -249,7 +249,7 @@ class Queue(Ranked):
     @cython.cfunc
     @cython.exceptval(check=False)
     def exported(self) -> cython.longlong:
-        """Return the priority that the parent sees (section 4.2)."""
+        """Return the priority that the parent sees, with the offset; of a fence, its offset (section 4.2)."""
         if self.bag.top == PRIORITY_LOWEST:
             return PRIORITY_LOWEST
         if self.fence:
@@ -312,7 +312,8 @@ class Queue(Ranked):
                     self.next_turn, self.last_turn, self.last_changed = i, child, False
                     return child
                 self.skipped_sleeping = True
-        raise AssertionError(f"{self.path}: {first.name} is not among the children that tie with it")
+        self.last_turn = None
+        return first
 
     @cython.ccall
     def still_tied(self) -> list[Any]:

@@ -41,7 +41,7 @@ class Waits(Histogram):
 
 
 class LoopLag:
-    """A timer that ticks while it is `running`; `waits` is the histogram of how late the ticks were."""
+    """Measures how late a timer of the event loop fires while it is `running`; `waits` is the histogram of the delays."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.waits = Waits()

@@ -25,7 +25,7 @@ def by_name(amounts: Mapping[str, int]) -> dict[str, int]:
 
 @lru_cache(maxsize=1_000)
 def _reordered(names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the names sorted; None if they are already. The cache hits, as few combinations of resource types exist."""
+    """Return the names of resource types in order; None if they are in order. Few combinations exist, so the cache serves most."""
     order = tuple(sorted(names))
     return None if order == names else order
 
