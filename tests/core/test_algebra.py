@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from licorne import core
-from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec
 from licorne.core.constants import SUM_MAX, UNLIMITED
 from licorne.core.queues.application import Application
 from licorne.core.queues.queue import Queue

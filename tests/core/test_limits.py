@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.config.model import LimitConfig, QueueConfig
-from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec
 from licorne.core.queues.application import Application
 from licorne.core.queues.limits import Limits
 from licorne.core.queues.tree import Tree

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.bench import Bench, config
-from licorne.core.amounts.sums import Sum
-from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.nodes.constraints import NodeLabels
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.node import Node, ScorePolicy, first_need
@@ -30,7 +30,7 @@ def node(id: str, **capacity: int) -> Node:
 
 
 def use(made: Node, **amounts: int) -> None:
-    made.allocated = Sum()
+    made.allocated = new_sum()
     made.allocated.plus(TYPES.vector(amounts))
     made.refree()
 

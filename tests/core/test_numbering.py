@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.bench import SECOND_NS, Bench, config
 from licorne.config import ConfigError, load
-from licorne.core.amounts.vectors import OTHER_TYPES
+from licorne.core.amounts.types import OTHER_TYPES
 from licorne.core.inputs import numbering
 from licorne.core.inputs.numbering import ASKED_MAX, NODE_TYPES_MAX, OWN_MAX, ROOM, SWEEP_NS
 from licorne.core.inspection.validate import InvariantError

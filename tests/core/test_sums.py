@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.bench import Bench, config
-from licorne.core.amounts.sums import Sum
-from licorne.core.amounts.vectors import Types
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import new_sum
 from licorne.core.constants import SUM_MAX
 from licorne.core.inspection.validate import InvariantError
 from licorne.si import messages
@@ -30,7 +30,7 @@ def shown(value: int) -> int:
 
 @given(st.lists(st.tuples(AMOUNTS, st.sampled_from([1, -1, 2, 7, -3, (1 << 31) - 1])), max_size=12), st.randoms())
 def test_a_sum_is_exact_and_gives_everything_back(parts: list[tuple[dict[str, int], int]], rng: random.Random) -> None:
-    total, exact = Sum(), dict.fromkeys("abcde", 0)
+    total, exact = new_sum(), dict.fromkeys("abcde", 0)
 
     def add(amounts: dict[str, int], times: int) -> None:
         vec = TYPES.vector(amounts)
@@ -39,7 +39,7 @@ def test_a_sum_is_exact_and_gives_everything_back(parts: list[tuple[dict[str, in
         elif times == -1:
             total.minus(vec)
         else:
-            one = Sum()
+            one = new_sum()
             one.plus(vec)
             total.add_sum(one, times)
         for name, amount in amounts.items():

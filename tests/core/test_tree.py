@@ -13,7 +13,7 @@ import pytest
 from core.tree_bench import PROPERTIES, Bench, queue, root
 from licorne.config.model import QueueConfig, TemplateConfig
 from licorne.config.properties import QueueProperties
-from licorne.core.amounts.vectors import Types
+from licorne.core.amounts.types import Types
 from licorne.core.constants import NO_PRIORITY, UNLIMITED
 from licorne.core.placement.rules import RECOVERY_PATH
 from licorne.core.queues.tree import Tree

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.tree_bench import PROPERTIES, Bench, facts, queue, root
 from licorne.config.model import QueueConfig, TemplateConfig
-from licorne.core.amounts.vectors import Types
+from licorne.core.amounts.types import Types
 from licorne.core.queues.tree import Tree
 
 # -- reload ------------------------------------------------------------------------------------------------

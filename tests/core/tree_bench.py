@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from licorne.config.model import QueueConfig
-from licorne.core.amounts.vectors import Types
+from licorne.core.amounts.types import Types
 from licorne.core.base.timers import Timers
 from licorne.core.constants import UNLIMITED
 from licorne.core.nodes.index import NodeIndex

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from licorne.core.amounts.vectors import Types
+from licorne.core.amounts.types import Types
 from licorne.core.nodes.index import NodeIndex
 from licorne.core.nodes.needs import Needs
 from licorne.core.nodes.node import ScorePolicy

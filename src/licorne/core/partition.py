@@ -33,8 +33,8 @@ from collections.abc import Callable, Iterator
 import cython
 
 from licorne.config.model import PartitionConfig
-from licorne.core.amounts.sums import Sum
-from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.base.rejections import REJECTED_MAX, Rejection
 from licorne.core.base.settings import Settings
 from licorne.core.base.states import TIME_MAX_NS, ObjectState
@@ -110,7 +110,7 @@ class Partition:
     rejected: deque[Rejection]
     nodes: dict[str, Node]
     foreign: dict[str, Foreign]
-    total: Sum
+    total: Vec
     events: PartitionEvents | None  # None if there is no listener
     limits: Limits
     timers: Timers
@@ -162,7 +162,7 @@ class Partition:
         self.rejected = deque(maxlen=REJECTED_MAX)
         self.nodes = {}
         self.foreign = {}
-        self.total = Sum()
+        self.total = new_sum()
         self.events = None
         self.limits = Limits(self.types)
         self.timers = Timers()

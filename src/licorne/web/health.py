@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from licorne.core.amounts.sums import Sum
-from licorne.core.amounts.vectors import Vec
+from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.inspection import validate
 
 from .backend import Backend, full_name
@@ -80,7 +79,7 @@ def _partition(partition: Partition, found: _Found) -> None:
     amounts = (*partition.total.values(), *partition.tree.root.allocated.values())
     if min(amounts, default=0) < 0:
         found.negative_partitions.append(name)
-    total = Sum()
+    total = new_sum()
     for node in partition.nodes.values():
         total.plus(node.capacity)
     if not partition.total.agrees(total):
@@ -94,7 +93,7 @@ def _nodes(partition: Partition, found: _Found) -> Iterator[None]:
         amounts = (*node.capacity.values(), *node.allocated.values(), *node.occupied.values(), *node.free.values())
         if min(amounts, default=0) < 0 and not _shrunk(node.capacity, node.free, node.allocated, node.occupied):
             found.negative_nodes.append(node.id)
-        together = Sum()
+        together = new_sum()
         for part in (node.allocated, node.occupied, node.free):
             together.add_sum(part, 1)
         if not together.same(node.capacity):

@@ -1,12 +1,20 @@
 """Vectors: how amounts of resources are held, added and compared (docs/spec/scheduling.md, section 1).
 
 A resource is a sparse map from type to int64. The core holds it as a `Vec`: one number for each resource type known to
-the partition, in the order in which the types were numbered (`Types`). A vector may be shorter than the list of types;
-the types that it does not hold have its `fill` value: 0 for amounts, `UNLIMITED` for limits and headroom, where "not
-listed" means "without limit". So a new resource type costs nothing for the vectors that exist.
+the partition, in the order in which the types were numbered (`licorne.core.amounts.types`). A vector may be shorter than
+the list of types; the types that it does not hold have its `fill` value: 0 for amounts, `UNLIMITED` for limits and
+headroom, where "not listed" means "without limit". So a new resource type costs nothing for the vectors that exist.
 
 An amount in a message is at most `SUM_MAX`. Additions saturate there, so that no sum and no difference of sums
-overflows; what is counted and taken back again is a `Sum` (`licorne.core.amounts.sums`), which keeps what lies beyond.
+overflows. What is pending, allocated, occupied or free is the sum of many tenants' amounts, and must be right again when
+a large amount is taken back. Such a vector is made by `new_sum`: it *shows* at most `SUM_MAX` and at least `-SUM_MAX`,
+and keeps what lies beyond, exactly, in a map that is empty as long as amounts are ordinary. Whatever reads a sum (rules,
+REST, metrics) reads the value that it shows. Rejected: refusing what would raise a sum above its bound (one tenant's ask
+would then stop all others); leaving large asks out of the sums (which are left out would depend on the order of
+arrival); sums of 128 bits (every addition pays).
+
+Sums are no class of their own: compiled, a method that a subclass may override is looked up before each call, which
+doubles the cost of a comparison of vectors.
 
 Compiled, `v` is a C array: inside the object for up to four types, as is common, else allocated apart; interpreted, a
 list.
@@ -14,160 +22,21 @@ list.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import cython
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
     from cython.cimports.libc.string import memcpy
-    from cython.cimports.licorne.core.constants import (
-        NEGATIVE,
-        NEW_TYPES,
-        NOTHING_IN_IT,
-        READ,
-        SUM_MAX,
-        TOO_LARGE,
-        UNLIMITED,
-    )
+    from cython.cimports.licorne.core.constants import SUM_MAX, UNLIMITED
 else:
-    from licorne.core.constants import NEGATIVE, NEW_TYPES, NOTHING_IN_IT, READ, SUM_MAX, TOO_LARGE, UNLIMITED
+    from licorne.core.constants import SUM_MAX, UNLIMITED
 
-OTHER_TYPES: str = "licorne/other-types"  # the name under which the shared number is shown
+if TYPE_CHECKING:
+    from .types import Types
 
 INSIDE = cython.declare(cython.Py_ssize_t, 4)  # amounts that a vector holds without a separate allocation
-
-
-@cython.cclass
-class Types:
-    """The resource types of a partition, each with its number, which is its index in every vector.
-
-    Which types get a number is decided in `licorne.core.inputs.numbering`. `free` are the numbers of forgotten types,
-    the smallest last. `other` is the number shared by all types without one of their own; -1 while there is none. `met`
-    are the names in the last map that was read, in its order, `met_at` their numbers, and `met_most` the length of its
-    vector: the next map mostly has the same names, and the very same objects, so that they need not be looked up.
-    """
-
-    names: list[str]
-    index: dict[str, int]
-    free: list[int]
-    other: cython.Py_ssize_t
-    met: list[Any]
-    met_at: Annotated[list[int], cython.Py_ssize_t[8]]
-    met_most: cython.Py_ssize_t  # comes last: if a C array did, bounds checks would fail
-
-    def __init__(self) -> None:
-        self.names = []
-        self.index = {}
-        self.free = []
-        self.other = -1
-        self.met = [None] * 8
-        self.met_most = 0
-        if not cython.compiled:
-            self.met_at = [0] * 8
-
-    def slot(self, name: str) -> int:
-        """Return the number of a type; a type without one gets the smallest that is free."""
-        if name not in self.index:
-            if not self.free:
-                self.free.append(len(self.names))
-                self.names.append("")
-            self.index[name] = self.free.pop()
-            self.names[self.index[name]] = name
-        return self.index[name]
-
-    def forget(self, name: str) -> int:
-        """Take a type's number away and return it; it is free for another type only after `set_free`."""
-        at = self.index.pop(name)
-        self.names[at] = ""
-        self.met = [None] * 8
-        return at
-
-    def set_free(self, numbers: list[int]) -> None:
-        """Free these numbers, which were forgotten and are no longer used in any vector."""
-        self.free = sorted([*self.free, *numbers], reverse=True)
-
-    def shared(self) -> int:
-        """Return the number shared by types without one of their own."""
-        if self.other < 0:
-            self.other = self.slot(OTHER_TYPES)
-            del self.index[OTHER_TYPES]
-        return self.other
-
-    @cython.ccall
-    def amounts(self, resource: dict[str, int]) -> Vec:
-        """Return the vector of a map of amounts, without zeros; types without a number count under the shared one."""
-        vec: Vec = new_vec(0, 0)
-        d: cython.Py_ssize_t
-        for name, value in resource.items():
-            if value:
-                d = self.index[name] if name in self.index else self.shared()
-                vec.grow(d + 1)
-                vec.v[d] = min(SUM_MAX, int(vec.v[d]) + value)
-        return vec
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def read(self, resource: dict[Any, Any], vec: Vec) -> cython.int:
-        """Set `vec` to an ask's map of amounts, as `amounts` makes it; returns READ, or what is wrong with the map.
-
-        NEW_TYPES means that it holds types not known yet, and that no amount is negative or too large.
-        """
-        d: cython.Py_ssize_t
-        i: cython.Py_ssize_t = 0
-        amount: cython.longlong
-        unknown: cython.bint = False
-        most: cython.Py_ssize_t = 0
-        vec.cut(0)
-        vec.grow(self.met_most)
-        try:
-            for name, value in resource.items():
-                amount = value
-                if not 0 < amount <= SUM_MAX:
-                    if amount == 0:
-                        continue
-                    return NEGATIVE if amount < 0 else TOO_LARGE
-                if i < 8 and self.met[i] is name:
-                    d = self.met_at[i]
-                else:
-                    at = self.index.get(name)
-                    if at is None:
-                        unknown = True
-                        continue
-                    d = at
-                    if i < 8:
-                        self.met[i] = name
-                        self.met_at[i] = d
-                i += 1
-                if d >= most:
-                    most = d + 1
-                    if d >= vec.n:
-                        vec.grow(most)
-                vec.v[d] = amount
-        except OverflowError:  # compiled only: the value is too large for a C integer
-            return NEGATIVE if value < 0 else TOO_LARGE
-        vec.cut(most)
-        self.met_most = most
-        return NEW_TYPES if unknown else READ if most else NOTHING_IN_IT
-
-    def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
-        """Return the vector of a sparse map, numbering all its types; types not in it have the value `fill`."""
-        for name in amounts or {}:
-            self.slot(name)
-        return self.known(amounts, fill)
-
-    def known(self, amounts: dict[str, int] | None, fill: int) -> Vec:
-        """Return the vector of a sparse map, leaving out types without a number.
-
-        Types that are not in the map have the value `fill`.
-        """
-        vec: Vec = Vec(0, fill)
-        for name, value in (amounts or {}).items():
-            if name in self.index:
-                at = self.index[name]
-                vec.grow(at + 1)
-                vec.v[at] = value
-        return vec
 
 
 @cython.cfunc
@@ -178,15 +47,29 @@ def new_vec(n: cython.Py_ssize_t, fill: cython.longlong) -> Vec:
     return vec
 
 
+@cython.ccall
+def new_sum() -> Vec:
+    """Return an empty sum: a vector from which all that was added can be taken back."""
+    vec: Vec = new_vec(0, 0)
+    vec.is_sum = True
+    return vec
+
+
+@cython.no_gc  # a map of integers can be part of no reference cycle
 @cython.cclass
 class Vec:
-    """A vector of int64 amounts, one for each resource type; types from `n` on have the value `fill`."""
+    """A vector of int64 amounts, one for each resource type; types from `n` on have the value `fill`.
+
+    `beyond`: what a sum does not show, by the number of the type; None while it shows everything.
+    """
 
     v: cython.p_longlong
     n: cython.int
     allocated_length: cython.int
     inside: Annotated[list[int], cython.longlong[4]]
     fill: cython.longlong
+    is_sum: cython.bint
+    beyond: dict[int, int] | None
 
     def __init__(self, n: cython.Py_ssize_t = 0, fill: cython.longlong = 0) -> None:
         self.initialise(n, fill)
@@ -197,6 +80,8 @@ class Vec:
         d: cython.Py_ssize_t
         self.n = n
         self.fill = fill
+        self.is_sum = False
+        self.beyond = None
         if cython.compiled:
             self.allocated_length = max(n, INSIDE)
             if n <= INSIDE:
@@ -259,27 +144,64 @@ class Vec:
 
     @cython.ccall
     def plus(self, other: Vec) -> cython.void:
-        """Add in place, saturating; the vector grows to the types of the other."""
+        """Add in place, saturating; the vector grows to the types of the other. Another sum is added by `add_sum`."""
         d: cython.Py_ssize_t
+        out: cython.bint = False
+        if self.beyond is not None:
+            self._exact(other, 1)
+            return
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
+        w: cython.p_longlong = other.v
         for d in range(other.n):
-            v[d] += other.v[d]
+            v[d] += w[d]
             if not -SUM_MAX <= v[d] <= SUM_MAX:
-                v[d] = SUM_MAX if v[d] > 0 else -SUM_MAX
+                out = True
+        if out:
+            self._set_aside()
 
     @cython.ccall
     def minus(self, other: Vec) -> cython.void:
-        """Subtract in place, saturating; the result may be negative."""
+        """Subtract in place, saturating, or take back what was added to a sum; the result may be negative."""
         d: cython.Py_ssize_t
+        out: cython.bint = False
+        if self.beyond is not None:
+            self._exact(other, -1)
+            return
+        if self.n < other.n:
+            self.grow(other.n)
+        v: cython.p_longlong = self.v
+        w: cython.p_longlong = other.v
+        for d in range(other.n):
+            v[d] -= w[d]
+            if not -SUM_MAX <= v[d] <= SUM_MAX:
+                out = True
+        if out:
+            self._set_aside()
+
+    @cython.cfunc
+    def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
+        """Add to a sum `times` times; a negative number takes back."""
+        d: cython.Py_ssize_t
+        out: cython.bint = self.beyond is not None
+        # Amounts up to `bound` can be multiplied and added without overflow of an int64.
+        bound: cython.longlong = SUM_MAX // (times if times > 0 else -times) if times else SUM_MAX
+        for d in range(other.n):
+            if other.v[d] > bound or other.v[d] < -bound:
+                out = True
+        if out:
+            self._exact(other, times)
+            return
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
         for d in range(other.n):
-            v[d] -= other.v[d]
+            v[d] += other.v[d] * times
             if not -SUM_MAX <= v[d] <= SUM_MAX:
-                v[d] = SUM_MAX if v[d] > 0 else -SUM_MAX
+                out = True
+        if out:
+            self._set_aside()
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -428,3 +350,49 @@ class Vec:
         d: cython.Py_ssize_t
         found = {types.names[d]: self.v[d] for d in range(self.n) if self.v[d] != self.fill}
         return dict(sorted(found.items()))
+
+    # -- sums: what they show, and what lies beyond ---------------------------------------------------------------
+
+    def add_sum(self, other: Vec, times: int) -> None:
+        """Add another sum `times` times, including what lies beyond it."""
+        for d in range(other.n):
+            self._put(d, self.exact(d) + other.exact(d) * times)
+
+    def exact(self, d: int) -> int:
+        """Return the exact sum of the type with this number."""
+        return int(self.at(d)) + (0 if self.beyond is None else self.beyond.get(d, 0))
+
+    def agrees(self, other: Vec) -> bool:
+        """Return whether both sums are equal, including what lies beyond them."""
+        return self.same(other) and (self.beyond or {}) == (other.beyond or {})
+
+    @cython.cfunc
+    def _set_aside(self) -> cython.void:
+        """Bring what is outside the bounds, by at most one amount for each type, back to them; a sum keeps it in `beyond`."""
+        d: cython.Py_ssize_t
+        for d in range(self.n):
+            if self.v[d] > SUM_MAX or self.v[d] < -SUM_MAX:
+                self._put(d, int(self.v[d]))
+
+    def _exact(self, other: Vec, times: int) -> None:
+        """Add amounts `times` times, however large the result is."""
+        d: cython.Py_ssize_t
+        for d in range(other.n):
+            if other.v[d] != 0:
+                self._put(d, self.exact(d) + int(other.v[d]) * times)
+
+    def _put(self, d: int, value: int) -> None:
+        """Set the exact sum of this type to `value`."""
+        shown: int = max(-SUM_MAX, min(SUM_MAX, value))
+        self.grow(d + 1)
+        self.v[d] = shown
+        if not self.is_sum:
+            return
+        if value != shown:
+            if self.beyond is None:
+                self.beyond = {}
+            self.beyond[d] = value - shown
+        elif self.beyond is not None:
+            self.beyond.pop(d, None)
+            if not self.beyond:
+                self.beyond = None

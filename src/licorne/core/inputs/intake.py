@@ -24,7 +24,8 @@ from .admission import add_application, timeout_ns
 from .node_changes import full_name, set_foreign
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Types, Vec, new_vec
+    from cython.cimports.licorne.core.amounts.types import Types
+    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
     from cython.cimports.licorne.core.constants import (
         NEGATIVE,
         NEW_TYPES,
@@ -44,7 +45,8 @@ if cython.compiled:
     from cython.cimports.prefetch import item, prefetch
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
-    from licorne.core.amounts.vectors import Types, Vec, new_vec
+    from licorne.core.amounts.types import Types
+    from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import (
         NEGATIVE,
         NEW_TYPES,

@@ -40,7 +40,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from licorne.config.model import PartitionConfig, resource_types
-from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec
 from licorne.core.base.states import MINUTE_NS
 from licorne.core.constants import SUM_MAX, UNLIMITED
 

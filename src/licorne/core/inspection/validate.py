@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from licorne.core.amounts.sums import Sum
+from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.base.states import ApplicationState, ObjectState
 from licorne.core.gangs import check_placeholders
 from licorne.core.gangs.check_atomic import validate_gangs
@@ -97,8 +97,8 @@ def check_partition(partition: Partition) -> Iterator[None]:
         raise InvariantError(f"partition {partition.name}: {error}") from error
 
 
-def _sum(asks: Iterable[Ask]) -> Sum:
-    total = Sum()
+def _sum(asks: Iterable[Ask]) -> Vec:
+    total = new_sum()
     for ask in asks:
         total.plus(ask.shape.amounts)
     return total
@@ -111,12 +111,12 @@ def _expect(ok: bool, number: int, what: str) -> None:
 
 def _node(partition: Partition, node: Node) -> None:
     _expect(node.allocated.agrees(_sum(node.allocations)), 1, f"allocated on node {node.id}")
-    occupied = Sum()
+    occupied = new_sum()
     occupied.plus(node.base_occupied)
     for amounts in node.foreign.values():
         occupied.plus(amounts)
     _expect(node.occupied.agrees(occupied), 1, f"occupied on node {node.id}")
-    free = Sum()
+    free = new_sum()
     free.plus(node.capacity)
     free.add_sum(occupied, -1)
     free.add_sum(node.allocated, -1)
@@ -133,7 +133,7 @@ def _node(partition: Partition, node: Node) -> None:
 
 
 def _total(partition: Partition) -> None:
-    total = Sum()
+    total = new_sum()
     for node in partition.nodes.values():
         total.plus(node.capacity)
     _expect(partition.total.agrees(total), 2, "total of the partition")
@@ -150,10 +150,10 @@ def _application(partition: Partition, app: Application) -> None:
     _expect(app.allocated.agrees(_sum(real)), 3, f"allocated of application {app.id}")
     _expect(app.placeholders.agrees(_sum(held)), 3, f"placeholders of application {app.id}")
     _expect(app.asks_pending == len(app.asks), 7, f"pending asks of application {app.id}")
-    pending = Sum()
+    pending = new_sum()
     for key, ask in app.asks.items():
         _expect(ask.key == key and ask.app is app and ask.repeats > 0, 7, f"ask {key}")
-        one = Sum()
+        one = new_sum()
         one.plus(ask.shape.amounts)
         pending.add_sum(one, ask.repeats)
         for d, amount in enumerate(ask.shape.amounts.values()):
@@ -211,8 +211,8 @@ def _queue(partition: Partition, queue: Queue) -> None:
     _expect(queue.state in tuple(ObjectState), 8, f"state of {queue.path}")
 
 
-def _sum_of(queue: Queue, *names: str) -> Sum:
-    total = Sum()
+def _sum_of(queue: Queue, *names: str) -> Vec:
+    total = new_sum()
     for app in queue.apps.values():
         for name in names:
             total.add_sum(getattr(app, name), 1)

@@ -18,13 +18,11 @@ from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels
 if cython.compiled:
     from cython.cimports.libc.stdlib import calloc, free
     from cython.cimports.licorne.core.amounts.minima import Minima
-    from cython.cimports.licorne.core.amounts.sums import Sum
-    from cython.cimports.licorne.core.amounts.vectors import Vec
+    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
     from cython.cimports.prefetch import prefetch, prefetch_entries
 else:
     from licorne.core.amounts.minima import Minima
-    from licorne.core.amounts.sums import Sum
-    from licorne.core.amounts.vectors import Vec
+    from licorne.core.amounts.vectors import Vec, new_sum
 
 if TYPE_CHECKING:  # for the type checker alone: the modules that define them import this one
     from licorne.core.queues.ask import Ask
@@ -92,7 +90,7 @@ class Node:
     """
 
     # The fields are laid out in memory in this order: those that decisions read come first.
-    free: Sum
+    free: Vec
     constraint_bitmap: Vec  # one bit for each need that is met; shared by all nodes with the same labels
     open: cython.bint  # schedulable and not reserved: asks in general may use it
     schedulable: cython.bint
@@ -100,11 +98,11 @@ class Node:
     score: cython.double
     rank: cython.longlong
     capacity: Vec
-    allocated: Sum
+    allocated: Vec
     allocations: dict[Ask, None]
     id: str
 
-    occupied: Sum
+    occupied: Vec
     attributes: dict[str, str]
     labels: NodeLabels
     reservations: dict[Ask, None]
@@ -117,9 +115,9 @@ class Node:
         self.attributes = attributes
         self.labels = labels
         self.capacity = capacity
-        self.occupied = Sum()
+        self.occupied = new_sum()
         self.base_occupied = Vec()
-        self.allocated = Sum()
+        self.allocated = new_sum()
         self.refree()
         self.schedulable = True
         self.open = False
@@ -172,7 +170,7 @@ class Node:
 
     def refree(self) -> None:
         """Recompute `free` after `capacity` or `occupied` has changed."""
-        self.free = Sum()
+        self.free = new_sum()
         self.free.plus(self.capacity)
         self.free.add_sum(self.occupied, -1)
         self.free.add_sum(self.allocated, -1)

@@ -248,12 +248,7 @@ class NodeSearch(PreemptionSnapshot):
         self._set_target(best)
         for each in self.node_groups:
             node_group = each
-            if (
-                not node_group.reserved
-                and self._may_be_better(node_group, ask)
-                and self._could_run(node_group, ask)
-                and node_group not in refused
-            ):
+            if self._may_be_better(node_group, ask) and self._could_run(node_group, ask) and node_group not in refused:
                 self._target_bound()  # the last node that beats the bounds before it has the best one
                 first = node_group
         self._set_target(best)
@@ -263,7 +258,7 @@ class NodeSearch(PreemptionSnapshot):
         self._set_target(best)
         for each in self.node_groups:
             node_group = each
-            if node_group is first or node_group.reserved or not self._may_be_better(node_group, ask):
+            if node_group is first or not self._may_be_better(node_group, ask):
                 continue
             if best is not None and self.search.steps - start > EFFORT_MAX:
                 break

@@ -50,7 +50,7 @@ class PreemptionSnapshot:
     has_guarantee: cython.bint  # the leaf has a guarantee of its own
     wanted: list[int]  # indices of the types that the ask requests
     leaf_groups: list[LeafCandidates]
-    node_groups: list[NodeCandidates]  # in node order
+    node_groups: dict[NodeCandidates, None]  # in node order, without those that are `reserved`
     by_node: dict[Node | None, NodeCandidates]
     by_rank: list[Candidate]  # all candidates, the best victim set of one first
     reachable_by_rank: list[Candidate]  # `by_rank` without most of those that were evicted, or whose node is reserved
@@ -88,7 +88,7 @@ class PreemptionSnapshot:
             queue = queue.parent
         self.path = [self.budget(queue) for queue in self.ancestors]
         self.guarded_ancestors = [budget for budget in self.path if budget.guarded]
-        self.node_groups = [NodeCandidates(node, place) for place, node in enumerate(nodes)]
+        self.node_groups = {NodeCandidates(node, place): None for place, node in enumerate(nodes)}
         self.by_node = {}
         for node_group in self.node_groups:
             self._add_leaving(node_group)
@@ -222,8 +222,9 @@ class PreemptionSnapshot:
                 budget = found
                 budget.recompute(empty if self.slack_size is None else self.slack_size)
         node_group = self.by_node.get(reserved_node)
-        if node_group is not None:
+        if node_group is not None and not node_group.reserved:
             node_group.reserved = True
+            del self.node_groups[node_group]
         for victim in victims:
             node_group = self.by_node.get(victim.node)
             if node_group is not None:

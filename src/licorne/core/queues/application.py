@@ -18,8 +18,7 @@ from licorne.core.base.states import ApplicationState, ApplicationTable
 from licorne.core.base.timers import Timer
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.sums import Sum
-    from cython.cimports.licorne.core.amounts.vectors import Vec
+    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
     from cython.cimports.licorne.core.base.order import Ranked
     from cython.cimports.licorne.core.queues.ask import Ask, Shape
     from cython.cimports.licorne.core.queues.priorities import PriorityBag
@@ -29,8 +28,7 @@ if cython.compiled:
     from cython.cimports.prefetch import prefetch, prefetch_entries
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
-    from licorne.core.amounts.sums import Sum
-    from licorne.core.amounts.vectors import Vec
+    from licorne.core.amounts.vectors import Vec, new_sum
     from licorne.core.base.order import Ranked
 
     from .ask import Ask, Shape
@@ -64,11 +62,11 @@ class Application(Ranked):
     requests: Requests
     trackers: list[Tracker]
     asks: dict[str, Ask]
-    pending: Sum
+    pending: Vec
     asks_pending: cython.longlong
     bag: PriorityBag
     allocations: dict[str, Ask]
-    allocated: Sum
+    allocated: Vec
     id: str
     group_chosen: cython.bint
     active: cython.bint  # awake, and woken by something other than a freed node
@@ -79,7 +77,7 @@ class Application(Ranked):
     groups: tuple[str, ...]
     tags: dict[str, str]
     state_log: list[tuple[int, str]]
-    placeholders: Sum
+    placeholders: Vec
     high: Vec
     usage: list[float]
     last_shape: Shape | None  # of the ask that was added last
@@ -114,9 +112,9 @@ class Application(Ranked):
         self.tags = {}
         self.state = ApplicationState.NEW
         self.state_log = []
-        self.allocated = Sum()
-        self.placeholders = Sum()
-        self.pending = Sum()
+        self.allocated = new_sum()
+        self.placeholders = new_sum()
+        self.pending = new_sum()
         self.high = Vec()
         self.usage = []
         self.requests = Requests()

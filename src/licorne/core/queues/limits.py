@@ -30,15 +30,15 @@ from licorne.config.model import LimitConfig, QueueConfig
 from licorne.core.base.states import TERMINATED_STATES
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.sums import Sum
-    from cython.cimports.licorne.core.amounts.vectors import Types, Vec
+    from cython.cimports.licorne.core.amounts.types import Types
+    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
     from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.queues.application import Application
     from cython.cimports.licorne.core.queues.queue import Queue
     from cython.cimports.licorne.core.queues.usage import Tracker
 else:
-    from licorne.core.amounts.sums import Sum
-    from licorne.core.amounts.vectors import Types, Vec
+    from licorne.core.amounts.types import Types
+    from licorne.core.amounts.vectors import Vec, new_sum
     from licorne.core.constants import UNLIMITED
 
     from .application import Application
@@ -360,7 +360,7 @@ class Limits:
 
     def validate(self, apps: Iterable[Application]) -> None:
         """Prove that each tracker counts what its applications use and nothing else; raises AssertionError."""
-        used: dict[Tracker, Sum] = {tracker: Sum() for tracker in self._each()}
+        used: dict[Tracker, Vec] = {tracker: new_sum() for tracker in self._each()}
         holders: dict[Tracker, int] = dict.fromkeys(used, 0)
         running: dict[Tracker, set[Application]] = {tracker: set() for tracker in used}
         for app in apps:
@@ -382,7 +382,7 @@ class Limits:
             assert _same(tracker.limit, limit.resources), f"{name}: limit on resources"
             assert (tracker.max_apps, tracker.wildcard) == (limit.max_apps, limit.wildcard), f"{name}: limit"
 
-    def _validate_trackers(self, app: Application, uses: Sum) -> None:
+    def _validate_trackers(self, app: Application, uses: Vec) -> None:
         if not app.group_chosen:
             assert not app.trackers and app.group is None, f"{app.id}: trackers before its group was chosen"
             assert uses.zero(), f"{app.id}: uses {uses.values()}, which no tracker counts"
@@ -406,9 +406,9 @@ def _paths(app: Application) -> list[str]:
     return [queue.path for queue in app.queue.lineage()]
 
 
-def _uses(app: Application) -> Sum:
+def _uses(app: Application) -> Vec:
     """Return all that the application has allocated, placeholders and real allocations (11.1)."""
-    uses = Sum()
+    uses = new_sum()
     uses.add_sum(app.allocated, 1)
     uses.add_sum(app.placeholders, 1)
     return uses

@@ -19,15 +19,15 @@ from licorne.core.base.states import ObjectState
 from licorne.core.placement.rules import RECOVERY_PATH
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.sums import Sum
-    from cython.cimports.licorne.core.amounts.vectors import Types, Vec
+    from cython.cimports.licorne.core.amounts.types import Types
+    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
     from cython.cimports.licorne.core.base.order import Order, Ranked, any_two_compare, sorted_by_insertion
     from cython.cimports.licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
     from cython.cimports.licorne.core.queues.priorities import PriorityBag
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
-    from licorne.core.amounts.sums import Sum
-    from licorne.core.amounts.vectors import Types, Vec
+    from licorne.core.amounts.types import Types
+    from licorne.core.amounts.vectors import Vec, new_sum
     from licorne.core.base.order import Order, Ranked, any_two_compare, sorted_by_insertion
     from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
 
@@ -54,10 +54,10 @@ class Queue(Ranked):
     priority: cython.longlong
     share: cython.double
     parent: Queue | None
-    allocated: Sum
+    allocated: Vec
     weights: Vec
     limit: Vec
-    pending: Sum
+    pending: Vec
     order: Order
     asks_pending: cython.longlong
     awake_count: cython.longlong
@@ -82,7 +82,7 @@ class Queue(Ranked):
     reachable: cython.bint  # decisions reach its applications: it is a leaf, and no ancestor is one
     managed: cython.bint
     state: ObjectState
-    preempting: Sum
+    preempting: Vec
     guaranteed: Vec
     max_config: dict[str, int] | None
     guaranteed_config: dict[str, int] | None
@@ -116,9 +116,9 @@ class Queue(Ranked):
         self.types = types
         self.children = {}
         self.apps = {}
-        self.allocated = Sum()
-        self.pending = Sum()
-        self.preempting = Sum()
+        self.allocated = new_sum()
+        self.pending = new_sum()
+        self.preempting = new_sum()
         self.limit = Vec(0, UNLIMITED)
         self.guaranteed = Vec(0, -1)
         self.weights = Vec(0, -1)

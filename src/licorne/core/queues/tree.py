@@ -27,8 +27,8 @@ from collections.abc import Mapping
 from licorne.config.acl import ACL
 from licorne.config.model import QueueConfig, TemplateConfig, queue_types
 from licorne.config.properties import inherit_properties
-from licorne.core.amounts.sums import Sum
-from licorne.core.amounts.vectors import Types, Vec
+from licorne.core.amounts.types import Types
+from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.base.order import any_two_compare
 from licorne.core.base.states import OBJECT, ObjectEvent, ObjectState, next_state
 from licorne.core.base.tags import quota_of_tags
@@ -360,7 +360,7 @@ def _validate_place(queue: Queue) -> None:
 
 def _validate_sums(queue: Queue) -> None:
     path = queue.path
-    allocated, pending, preempting = Sum(), Sum(), Sum()
+    allocated, pending, preempting = new_sum(), new_sum(), new_sum()
     asks_pending = with_pending = 0
     for child in queue.children.values():
         allocated.add_sum(child.allocated, 1)

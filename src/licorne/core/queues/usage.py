@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import cython
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.sums import Sum
-    from cython.cimports.licorne.core.amounts.vectors import Vec
+    from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
 else:
-    from licorne.core.amounts.sums import Sum
-    from licorne.core.amounts.vectors import Vec
+    from licorne.core.amounts.vectors import Vec, new_sum
 
 if TYPE_CHECKING:  # for the type checker alone: the module of applications imports this one
     from .application import Application
@@ -33,7 +31,7 @@ class Tracker:
     kind: str  # "user" or "group"
     name: str
     path: str
-    used: Sum
+    used: Vec
     limit: Vec | None
     max_apps: cython.longlong
     wildcard: cython.bint  # the limit is the one of `*`
@@ -45,7 +43,7 @@ class Tracker:
         self.kind = kind
         self.name = name
         self.path = path
-        self.used = Sum()
+        self.used = new_sum()
         self.limit = None
         self.max_apps = 0
         self.wildcard = False

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import cython
 
 if cython.compiled:
-    from cython.cimports.licorne.core.amounts.vectors import Types, Vec
+    from cython.cimports.licorne.core.amounts.types import Types
+    from cython.cimports.licorne.core.amounts.vectors import Vec
     from cython.cimports.licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
     from cython.cimports.licorne.core.nodes.index import NodeIndex
     from cython.cimports.licorne.core.nodes.node import Need, Node
@@ -24,7 +25,8 @@ if cython.compiled:
     from cython.cimports.licorne.core.waiting.parking import Parking
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
-    from licorne.core.amounts.vectors import Types, Vec
+    from licorne.core.amounts.types import Types
+    from licorne.core.amounts.vectors import Vec
     from licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
     from licorne.core.nodes.index import NodeIndex
     from licorne.core.nodes.node import Need, Node

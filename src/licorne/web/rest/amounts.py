@@ -10,7 +10,8 @@ from licorne.core.constants import UNLIMITED
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from licorne.core.amounts.vectors import Types, Vec
+    from licorne.core.amounts.types import Types
+    from licorne.core.amounts.vectors import Vec
     from licorne.core.queues.queue import Queue
 
 _UNITS = ((3600 * 10**9, "h"), (60 * 10**9, "m"))
