@@ -16,6 +16,8 @@ arrival); sums of 128 bits (every addition pays).
 Sums are no class of their own: compiled, a method that a subclass may override is looked up before each call, which
 doubles the cost of a comparison of vectors.
 
+`plus` and `minus` return 0, as nothing, because a C function without a result is asked for errors after each call.
+
 Compiled, `v` is a C array: inside the object for up to four types, as is common, else allocated apart; interpreted, a
 list.
 """
@@ -63,13 +65,14 @@ class Vec:
     `beyond`: what a sum does not show, by the number of the type; None while it shows everything.
     """
 
+    # The fields are laid out in memory in this order: what an addition reads comes first.
     v: cython.p_longlong
     n: cython.int
     allocated_length: cython.int
+    beyond: dict[int, int] | None
     inside: Annotated[list[int], cython.longlong[4]]
     fill: cython.longlong
     is_sum: cython.bint
-    beyond: dict[int, int] | None
 
     def __init__(self, n: cython.Py_ssize_t = 0, fill: cython.longlong = 0) -> None:
         self.initialise(n, fill)
@@ -143,13 +146,14 @@ class Vec:
         return self.v[d] if d < self.n else self.fill
 
     @cython.ccall
-    def plus(self, other: Vec) -> cython.void:
+    @cython.exceptval(-1)
+    def plus(self, other: Vec) -> cython.int:
         """Add in place, saturating; the vector grows to the types of the other. Another sum is added by `add_sum`."""
         d: cython.Py_ssize_t
         out: cython.bint = False
         if self.beyond is not None:
             self._exact(other, 1)
-            return
+            return 0
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
@@ -160,15 +164,17 @@ class Vec:
                 out = True
         if out:
             self._set_aside()
+        return 0
 
     @cython.ccall
-    def minus(self, other: Vec) -> cython.void:
+    @cython.exceptval(-1)
+    def minus(self, other: Vec) -> cython.int:
         """Subtract in place, saturating, or take back what was added to a sum; the result may be negative."""
         d: cython.Py_ssize_t
         out: cython.bint = False
         if self.beyond is not None:
             self._exact(other, -1)
-            return
+            return 0
         if self.n < other.n:
             self.grow(other.n)
         v: cython.p_longlong = self.v
@@ -179,6 +185,7 @@ class Vec:
                 out = True
         if out:
             self._set_aside()
+        return 0
 
     @cython.cfunc
     def add_times(self, other: Vec, times: cython.longlong) -> cython.void:

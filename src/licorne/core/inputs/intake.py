@@ -166,25 +166,25 @@ class Intake:
         app: Application | None = self.applications.get(message.application_id)
         made: Application | None = None
         need: Need = self.plain
-        fault: Fault = self._fault(app, message)
-        if not fault and tags and TAG_NODE_CONSTRAINTS in tags:
+        fault: Fault | None = self._fault(app, message)
+        if fault is None and tags and TAG_NODE_CONSTRAINTS in tags:
             try:
                 need = self.partition.needs.of_text(tags[TAG_NODE_CONSTRAINTS])
             except ConstraintError as error:
                 fault = str(error)
-        if not fault and app is None:
+        if fault is None and app is None:
             made, fault = _independent(self.partition, message)
             app = made
-        if not fault:
+        if fault is None:
             fault = self._known_or_new(app, message, need)
-        if fault:
+        if fault is not None:
             if made is not None:
                 self.partition.remove_application(made)
             self.partition.out.append(refused_allocation(message, fault))
 
     @cython.cfunc
-    def _fault(self, app: Application | None, message: Allocation) -> Fault:
-        """Return why the message is refused, be it for a new or a known ask; empty if it is accepted.
+    def _fault(self, app: Application | None, message: Allocation) -> Fault | None:
+        """Return why the message is refused, be it for a new or a known ask; None if it is accepted.
 
         Source: order of docs/spec/scheduler-interface.md, section 7.3.
 
@@ -219,10 +219,10 @@ class Intake:
             return f"priority: {message.priority}: must be an integer of 32 bits"
         if found == NEW_TYPES:  # only an accepted message may take numbers for its types
             self.amounts = self.partition.numbering.of_ask(message.resource, message.application_id)
-        return ""
+        return None
 
     @cython.cfunc
-    def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> Fault:
+    def _known_or_new(self, app: Application | None, message: Allocation, need: Need) -> Fault | None:
         assert app is not None
         pending: Ask | None = app.asks.get(message.key)
         alloc: Ask | None = None
@@ -245,7 +245,7 @@ class Intake:
             if app.state is NEW or app.state is COMPLETING:
                 self.partition.lifecycle.ask_added(app)
             self.accounting.pend(app, ask)
-        return ""
+        return None
 
     @cython.cfunc
     def submitted_with(self, app: Application, ask: Ask) -> cython.void:
@@ -375,12 +375,15 @@ def read_again(partition: Partition, app: Application, names: dict[str, None]) -
 
 def _placed_outside(
     intake: Intake, app: Application, message: Allocation, need: Need, pending: Ask | None, alloc: Ask | None
-) -> str:
-    """Take in an allocation that exists already (recovery, or placed by others), even above quota, and announce it."""
+) -> str | None:
+    """Take in an allocation that exists already (recovery, or placed by others), even above quota, and announce it.
+
+    Return why it is refused; None if it is accepted.
+    """
     partition: Partition = intake.partition
     if alloc is not None:
         _resize(partition, app, alloc, message)
-        return ""
+        return None
     node = partition.nodes.get(message.node_id)
     if node is None:
         return f"failed to find node {message.node_id}"
@@ -411,10 +414,10 @@ def _placed_outside(
     partition.parking.wake(app)  # limits on applications of its user and group count it as running now: it may run
     partition.descent.announce(app, new)
     partition.claims.review(Outcome.FORCED)
-    return ""
+    return None
 
 
-def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, Fault]:
+def _independent(partition: Partition, message: Allocation) -> tuple[Application | None, Fault | None]:
     """Make an application for an ask without one (first interface); return it, or why it was refused.
 
     Source: docs/spec/scheduler-interface.md, section 9.
@@ -430,4 +433,4 @@ def _independent(partition: Partition, message: Allocation) -> tuple[Application
     app.independent = True
     if partition.events is not None:
         partition.events.independent(app)
-    return app, ""
+    return app, None
