@@ -97,7 +97,7 @@ def facts(queue: Queue) -> tuple[Any, ...]:
         queue.max_apps,
         queue.settings,
         queue.properties,
-        (queue.offset, queue.fence, queue.by_priority, queue.fair, queue.stateaware, queue.backoff),
+        (queue.offset, queue.fence, queue.by_priority, queue.fair, queue.stateaware, queue.backoff_after),
         (queue.submit_acl, queue.admin_acl, queue.template, queue.inherited_template),
         queue.priority,
         queue.share,

@@ -77,12 +77,14 @@ FAULTS: dict[str, Fault] = {
     "quotas and limits wake no application": Fault(SleepingApplications, "wake_blocked", _blocked_are_forgotten),
     "age wakes no application": Fault(Parking, "aged", _nothing, first=50),
     "a shape that fitted no node never does": Fault(Parking, "_forget_failures_within", _nothing),
-    "a failed shape is never revived": Fault(Parking, "_revive_fitting", _nothing),
+    "a failed shape is never revived": Fault(Parking, "_revive_on_changed_nodes", _nothing),
     "freed nodes wake no application": Fault(Parking, "_wake_for_freed_nodes", _nothing),
     "freed nodes go unseen": Fault(
         Parking, "release_freed_nodes", lambda _: lambda self: self.freed_nodes.clear(), first=30
     ),
-    "an application that cannot be tried keeps its freed nodes": Fault(Parking, "revive_fitting", _nothing, first=125),
+    "an application that cannot be tried keeps its freed nodes": Fault(
+        Parking, "revive_on_freed_nodes", _nothing, first=125
+    ),
     "gangs hear of no node": Fault(Parking, "apply_node_changes", _a_gang_hears_of_no_node, first=95),
     "a block forgets which asks wait": Fault(AskBlock, "recount", _a_block_forgets_who_waits),
 }

@@ -264,7 +264,7 @@ class Partition:
         self.settle_size()
         self.parking.tree_changed(self.tree.root, self.applications.values())
         self.cleaner.watch()
-        self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.guarantees())
+        self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.has_guarantees())
         self.dirty = True
         self.generation += 1
 

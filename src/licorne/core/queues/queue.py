@@ -61,7 +61,7 @@ class Queue(Ranked):
     order: Order
     asks_pending: cython.longlong
     awake_count: cython.longlong
-    backoff: cython.longlong
+    backoff_after: cython.longlong  # after so many asks that fit no node an application is passed over; 0: never
     is_leaf: cython.bint
     by_priority: cython.bint
     fair: cython.bint
@@ -166,7 +166,7 @@ class Queue(Ranked):
         self.by_priority = settings.sort_by_priority
         self.fair = settings.sort_policy == "fair"
         self.stateaware = settings.sort_policy == "stateaware"
-        self.backoff = min(settings.backoff, UNLIMITED)
+        self.backoff_after = min(settings.backoff, UNLIMITED)
 
     def set_resources(self, maximum: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
         """Set max and guaranteed, None for "not set"; a type without a number is left out: nothing can use it."""

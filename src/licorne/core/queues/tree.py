@@ -198,7 +198,7 @@ class Tree:
             _reorder_applications(queue)
         return resources_changed or before[2] != queue.max_apps
 
-    def guarantees(self) -> bool:
+    def has_guarantees(self) -> bool:
         """Return whether anything is guaranteed to a queue, or by a template to one that may be created."""
         return any(q.guaranteed_config or (q.template and q.template.guaranteed) for q in self.queues())
 

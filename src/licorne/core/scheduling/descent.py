@@ -188,14 +188,14 @@ class Descent:
         if (app.state is not RUNNING and not self.partition.lifecycle.may_be_tried(app)) or (
             app.backoff_until > self.parking.now
         ):
-            self.parking.revive_fitting(app)  # the freed nodes will have been dropped when it may be tried
+            self.parking.revive_on_freed_nodes(app)  # the freed nodes will have been dropped when it may be tried
             self.parking.sleep(app)
             return NOTHING
         if app.atomic is not None:
             return cython.cast(cython.int, self.partition.atomic.visit(app))
         self.headroom(app)
-        if app.queue.backoff or not self.parking.enabled:
-            self.parking.revive_fitting(app)
+        if app.queue.backoff_after or not self.parking.enabled:
+            self.parking.revive_on_freed_nodes(app)
             result = self.visit_in_order(app)
         else:
             while result == NOTHING:
@@ -227,7 +227,7 @@ class Descent:
         result: cython.int
         ask: Ask
         for ask in app.requests.in_order():
-            if app.queue.backoff and unschedulable >= app.queue.backoff:
+            if app.queue.backoff_after and unschedulable >= app.queue.backoff_after:
                 self.partition.back_off(app)
                 return NOTHING
             if ask.parked >= AWAITS_PLACEHOLDER or not self.headroom_left.covers(ask.shape.amounts):

@@ -252,7 +252,7 @@ class Parking(SleepingApplications):
                     self.freed_nodes.add(node)
                 self._wake_for_freed_nodes()
             else:
-                self._revive_fitting()
+                self._revive_on_changed_nodes()
         else:
             for node in [*self.newly_freed, *self.newly_opened]:
                 self._forget_failures_within(node.free)
@@ -279,7 +279,7 @@ class Parking(SleepingApplications):
             ):
                 self.wake_for_freed_node(app)
                 if app.heap_index < 0:  # not woken, because the descent does not reach its queue
-                    self.revive_fitting(app)
+                    self.revive_on_freed_nodes(app)
             gone = gone or app.heap_index >= 0 or app.requests.waiting_count == 0
         if gone:
             self.waiting = {app: None for app in self.waiting if app.heap_index < 0 and app.requests.waiting_count}
@@ -294,10 +294,10 @@ class Parking(SleepingApplications):
         if self.freed_nodes.nodes:
             self.freed_nodes.measure()
             if self.waiting_minima.any_within(self.freed_nodes.most):
-                for app in self.woken_by_freed_node:
+                for app in self.maybe_inactive:
                     if app.requests.waiting_count and app.requests.waiting_minima.any_within(self.freed_nodes.most):
                         return False
-                self.failed_looks += len(self.woken_by_freed_node)
+                self.failed_looks += len(self.maybe_inactive)
                 self._tighten()
         return True
 
@@ -308,11 +308,11 @@ class Parking(SleepingApplications):
         No application is active now, so all that have waiting asks are in the two dicts.
         """
         app: Application
-        if self.failed_looks <= 16 * (len(self.waiting) + len(self.woken_by_freed_node)):
+        if self.failed_looks <= 16 * (len(self.waiting) + len(self.maybe_inactive)):
             return
         self.failed_looks = 0
         self.waiting_minima.clear()
-        for app in [*self.waiting, *self.woken_by_freed_node]:
+        for app in [*self.waiting, *self.maybe_inactive]:
             if app.requests.waiting_count:
                 self.waiting_minima.add_all(app.requests.waiting_minima)
 
@@ -335,7 +335,7 @@ class Parking(SleepingApplications):
             self.freed_nodes.clear()
 
     @cython.cfunc
-    def revive_fitting(self, app: Application) -> cython.void:
+    def revive_on_freed_nodes(self, app: Application) -> cython.void:
         """Revive the shapes of an application that fit a freed node, because the application cannot be tried now.
 
         Without that they would still count as failed, although a node has room, when the freed nodes are released.
@@ -374,14 +374,14 @@ class Parking(SleepingApplications):
         """Check that every waiting ask and application will be found by what is to wake it; raises AssertionError."""
         app: Application
         ask: Ask
-        for app in self.woken_by_freed_node:
+        for app in self.maybe_inactive:
             assert app.heap_index >= 0, f"application {app.id} is asleep, but counts as awake for a candidate"
         for app in apps:
             if app.requests.waiting_count:
                 if app.heap_index < 0:
                     assert app in self.waiting, f"application {app.id} sleeps"
                 else:
-                    assert app.active or app in self.woken_by_freed_node, f"application {app.id} is awake"
+                    assert app.active or app in self.maybe_inactive, f"application {app.id} is awake"
             for ask in app.requests.in_order():
                 if self.reserve_after_ns != NEVER:
                     pass  # with reservations there are no freed nodes
@@ -409,7 +409,7 @@ class Parking(SleepingApplications):
                 self.retry(ask)
 
     @cython.cfunc
-    def _revive_fitting(self) -> cython.void:
+    def _revive_on_changed_nodes(self) -> cython.void:
         """Revive every failed shape that fits on a node that changed."""
         most: Vec = Vec()
         nodes: list[Any] = [*self.newly_freed, *self.newly_opened]

@@ -38,7 +38,7 @@ class SleepingApplications:
 
     freed_nodes: FreedNodes
     active_count: cython.longlong
-    woken_by_freed_node: dict[Application, None]  # awake because of a freed node; some may be active by now
+    maybe_inactive: dict[Application, None]  # awake, since a freed node woke them; some are active by now
     waiting: dict[Application, None]  # asleep, with asks that wait for a node; some may no longer be
     waiting_for_claims: dict[Application, None]  # asleep, because claims of others take what they need
     newly_freed: dict[Node, None]  # nodes on which room was freed since the last `apply_node_changes`
@@ -49,7 +49,7 @@ class SleepingApplications:
     def __init__(self) -> None:
         self.freed_nodes = FreedNodes()
         self.active_count = 0
-        self.woken_by_freed_node = {}
+        self.maybe_inactive = {}
         self.waiting = {}
         self.waiting_for_claims = {}
         self.newly_freed = {}
@@ -76,7 +76,7 @@ class SleepingApplications:
         if app.heap_index >= 0 or app.asks_pending == 0 or not leaf.reachable:
             return
         self.wakeups += 1
-        self.woken_by_freed_node[app] = None
+        self.maybe_inactive[app] = None
         leaf.order.push(app)
         while queue is not None:
             queue.awake_count += 1
@@ -94,7 +94,7 @@ class SleepingApplications:
         if app.active:
             app.active = False
             self.active_count -= 1
-        self.woken_by_freed_node.pop(app, None)
+        self.maybe_inactive.pop(app, None)
         if app.requests.waiting_count:
             self.waiting[app] = None
         app.queue.order.drop(app)
@@ -107,7 +107,7 @@ class SleepingApplications:
     def forget(self, app: Application) -> None:
         """Forget an application that has left its queue."""
         self.waiting.pop(app, None)
-        self.woken_by_freed_node.pop(app, None)
+        self.maybe_inactive.pop(app, None)
         self.waiting_for_claims.pop(app, None)
 
     @cython.cfunc
@@ -128,7 +128,7 @@ class SleepingApplications:
         i: cython.Py_ssize_t
         least: Vec = new_vec(0, 0)
         self.sleep(app)
-        if not app.queue.backoff and not self.may_preempt:
+        if not app.queue.backoff_after and not self.may_preempt:
             if not app.requests.least_live(least):
                 return
             while queue is not None:
@@ -199,7 +199,7 @@ class SleepingApplications:
             app.active = app.active and app.heap_index >= 0
             self.active_count += app.active
             if app.heap_index < 0:  # the reload may have put it to sleep, where the descent no longer reaches its queue
-                self.woken_by_freed_node.pop(app, None)
+                self.maybe_inactive.pop(app, None)
                 if app.requests.waiting_count:
                     self.waiting[app] = None
         # Freed nodes count as freed only now: those awake for them may be others than should be.
