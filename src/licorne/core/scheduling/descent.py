@@ -222,7 +222,7 @@ class Descent:
 
     @cython.cfunc
     def visit_in_order(self, app: Application) -> cython.int:
-        """Try ask by ask; after `backoff` asks that fit no node, those with a required node not counted, back off."""
+        """Try ask by ask; after `backoff_after` asks that fit no node, those with a required node not counted, back off."""
         unschedulable: cython.longlong = 0
         result: cython.int
         ask: Ask
