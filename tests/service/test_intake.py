@@ -252,6 +252,35 @@ def test_a_resource_manager_that_registers_again_during_intake_starts_empty() ->
     asyncio.run(run())
 
 
+def test_a_request_that_waits_for_another_one_is_dropped_if_its_session_is_stopped() -> None:
+    async def run() -> None:
+        async with service() as serving, Peer(serving.addresses[0]) as peer:
+            await ready(peer)
+            session = serving.sessions.by_id["rm"]
+            failures: list[Any] = []
+            taking_in = intake.RequestIntake(
+                serving.api, lambda _: None, lambda session, kind: failures.append((session, kind))
+            )
+            ended = asyncio.Event()
+
+            async def earlier() -> None:
+                await ended.wait()
+                del session.taking["allocation"]
+
+            session.taking["allocation"] = asyncio.create_task(earlier())
+            ask = Allocation(key="k", application_id="app", resource={"vcore": 1})
+            later = asyncio.create_task(taking_in.take(session, "allocation", Translation(inputs=[ask])))
+            await asyncio.sleep(0)
+            before = session.messages_in
+            serving.sessions.stop(session, "a test")
+            ended.set()
+            await later
+            assert session.messages_in == before
+            assert failures == []
+
+    asyncio.run(run())
+
+
 def test_an_error_in_the_last_item_refuses_all() -> None:
     async def run() -> None:
         async with service() as serving, Peer(serving.addresses[0]) as peer:

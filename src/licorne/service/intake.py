@@ -4,6 +4,10 @@ First a request is read to its end. Reading changes nothing, and a malformed req
 its inputs are passed to the core. Once this has begun it goes on to the end, even if the stream breaks, unless the
 resource manager itself is stopped. Until the end nothing is decided for that resource manager, so a decision never sees
 half a request. Later requests of the same kind wait, also those of another stream.
+
+`licorne.service.sessions` calls the two in turn, `read` and `RequestIntake.take`, because other modules have work to do
+between them. The id of the resource manager is in the bytes, so a stream can be bound to its session only after a
+request was read; and limits on items, and lookups of groups, need the inputs before the first of them takes effect.
 """
 
 from __future__ import annotations
@@ -20,12 +24,12 @@ from licorne.si.adapt import Translation
 from licorne.si.messages import AddApplication, NodeUpdate
 from licorne.si.parts import ASKS, Part, UndividedError, moved, moved_text, parts
 
+from .session import Session, State
+
 if TYPE_CHECKING:
     from licorne.core.api import SchedulerAPI
     from licorne.si._schema import Message
     from licorne.si.rpc import Kind
-
-    from .session import Session
 
 WHOLE_BYTES: dict[Kind, int] = {"allocation": 192 << 10, "update": 128 << 10, "application": 32 << 10, "node": 32 << 10}
 """Bytes up to which a request is read in one step, which is faster: 1,000 asks are below it, or some hundred nodes."""
@@ -128,9 +132,11 @@ def _read_part(kind: Kind, request: str, part: Part) -> tuple[str, Translation]:
 class RequestIntake:
     """Passes the inputs of requests to the scheduler, one request of a kind at a time for each session.
 
+    A long request is passed by a task of its own, which may outlive the call of `take` that began it. So pauses and
+    failures are reported by callbacks, not by a result or an exception.
+
     Parameters:
         api: the scheduler.
-        current: whether a session is still that of its resource manager, and not stopped.
         settle: tells the scheduler whether to decide for a session.
         failed: called, while the exception is handled, when the scheduler failed on a request, which is a bug.
     """
@@ -138,22 +144,25 @@ class RequestIntake:
     def __init__(
         self,
         api: SchedulerAPI,
-        current: Callable[[Session], bool],
         settle: Callable[[Session], None],
         failed: Callable[[Session, Kind], None],
     ) -> None:
         self._api = api
-        self._current = current
         self._settle = settle
         self._failed = failed
 
-    async def turn(self, session: Session, kind: Kind) -> None:
-        """Wait until the scheduler has all earlier requests of the same kind."""
+    async def take(self, session: Session, kind: Kind, translation: Translation) -> None:
+        """Pass a request to the scheduler, after all earlier ones of its kind; drop it if the session was stopped.
+
+        Cancelling the caller ends the wait for earlier requests, but not the passing of this one.
+        """
         while kind in session.taking:
             await asyncio.shield(session.taking[kind])
-
-    async def take(self, session: Session, kind: Kind, translation: Translation) -> None:
-        """Pass a request to the scheduler. If the caller is cancelled, this goes on to the end all the same."""
+        if session.state is State.STOPPED:
+            return
+        session.messages_in += 1
+        if translation.ignored:
+            session.log.info("parts of a request ignored", kind=kind, parts=len(translation.ignored))
         if len(translation.inputs) <= INPUTS:
             self._step(session, kind, translation)
             return
@@ -171,7 +180,7 @@ class RequestIntake:
                     await asyncio.sleep(0)
                     now = time.perf_counter()
                     ends = now + SLICE_S
-                if not self._current(session) or not self._step(session, kind, step):
+                if session.state is State.STOPPED or not self._step(session, kind, step):
                     break
                 if (
                     time.perf_counter() - now < SLICE_S / 3
@@ -179,7 +188,7 @@ class RequestIntake:
                     size[0] = min(2 * size[0], INPUTS_MAX)
         finally:
             del session.taking[kind]
-            if self._current(session):
+            if session.state is not State.STOPPED:
                 self._settle(session)
 
     def _step(self, session: Session, kind: Kind, translation: Translation) -> bool:

@@ -55,7 +55,7 @@ class Sessions:
         """The sessions that got a message in the current slice; the engine clears it before each."""
         self.gone: Callable[[RegisteredManager], None] = lambda _: None
         """Called with the state of a resource manager when the service drops it."""
-        self._intake = RequestIntake(api, self._current, self._settle, self._failed)
+        self._intake = RequestIntake(api, self._settle, self._failed)
         self._count = 0
         self._epoch = time.time_ns()
 
@@ -232,12 +232,6 @@ class Sessions:
                 # While the groups were looked up the stream may have ended, or another one of its kind replaced it.
                 if stream.over or session.streams.get(stream.kind) is not stream:
                     return
-        await self._intake.turn(session, stream.kind)
-        if not self._current(session):
-            return
-        session.messages_in += 1
-        if translation.ignored:
-            session.log.info("parts of a request ignored", kind=stream.kind, parts=len(translation.ignored))
         await self._intake.take(session, stream.kind, translation)
         self.wake.set()
 
@@ -253,9 +247,6 @@ class Sessions:
             stream.end(End(grpc.StatusCode.INVALID_ARGUMENT, text))
             return None
         return session
-
-    def _current(self, session: Session) -> bool:
-        return session.state is not State.STOPPED and self.by_id.get(session.rm_id) is session
 
     def _failed(self, session: Session, kind: Kind) -> None:
         session.log.exception("a request failed", kind=kind)  # noqa: LOG004  the caller handles an exception
