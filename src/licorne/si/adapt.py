@@ -7,6 +7,12 @@ refusal (releases and removals) are left out, and noted in `ignored` for a log.
 
 Adapters check types alone. Whether a well-formed message makes sense is for the core to decide: unknown partitions,
 negative quantities, duplicates and empty names pass through here and are refused there.
+
+A request with asks that is given as bytes is read in two passes. `decode_apart` (`licorne.si.wire_read`) decodes
+everything but the asks, and notes where these are. It comes first because an ask cannot be read without the id of the
+resource manager, by which partitions are named, and that may stand after the asks. Then `licorne.si.wire_asks` reads
+the asks from the same bytes, without making an object of the dialect for each. Only an ask on which this fast path
+gives up goes back to the decoder, alone (`ask_slow_path_on_wire`).
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from licorne.si._check import Fault, Mistyped, items, plain, salvaged
 from licorne.si._schema import Message
 from licorne.si.constants import NODE_PARTITION
 from licorne.si.messages import Input, Output
-from licorne.si.partitions import ShortPartitions, qualified_partition, short_partition
+from licorne.si.partitions import qualified_partition, short_partition
 from licorne.si.wire_read import decode_part
 
 
@@ -101,20 +107,13 @@ def each(
                 translation.outputs.append(refuse(value, reason))
 
 
-def each_ask(
-    translation: Translation,
-    name: str,
-    values: object,
-    message: type[Message],
-    read_many: Callable[..., list[messages.Allocation]],
-    read_one: Callable[..., messages.Allocation],
-    partitions: ShortPartitions,
-) -> None:
-    """Read the asks in the repeated field `name`, which come in great numbers, on the fast path of `read_many`.
+def ask_slow_path(
+    translation: Translation, name: str, message: type[Message], read_one: Callable[..., messages.Allocation]
+) -> Callable[[int, object], messages.Allocation | None]:
+    """Return the slow path for asks in the repeated field `name`, given as objects, for `licorne.si.reading`.
 
-    `read_many` (`licorne.si.reading`) leaves items that are not as declared to the slow path, which checks one and
-    hands the values of its fields, in the order of their declaration and with exact types, to `read_one`. That returns
-    the input they mean or raises `Fault`; an item with a fault is refused.
+    It checks one ask and hands the values of its fields, in the order of their declaration and with exact types, to
+    `read_one`. That returns the input they mean or raises `Fault`; an ask with a fault is refused.
     """
 
     def slow_path(index: int, value: object) -> messages.Allocation | None:
@@ -125,38 +124,28 @@ def each_ask(
             translation.outputs.append(refused_allocation(value, reason))
             return None
 
-    translation.inputs += read_many(readable(translation, name, values), partitions, slow_path)
+    return slow_path
 
 
-def each_ask_on_wire(
+def ask_slow_path_on_wire(
     translation: Translation,
     request: str,
     name: str,
     data: bytes,
-    lengths: list[int],
     message: type[Message],
-    read_many: Callable[..., list[messages.Allocation]],
     read_one: Callable[..., messages.Allocation],
-    partitions: ShortPartitions,
-) -> None:
-    """Read the asks in `data` whose length prefixes are at `lengths`, on the fast path of `read_many`.
+) -> Callable[[int, int, int], messages.Allocation | None]:
+    """Return the slow path for asks in the repeated field `name` of a `request` in `data`, for `licorne.si.wire_asks`.
 
-    `read_many` (`licorne.si.wire_asks`) leaves irregular asks to the slow path, which decodes one and hands the values
-    of its fields to `read_one`. That returns the input they mean or raises `Fault`; an ask with a fault is refused.
-
-    Raises:
-        WireError: an ask is not such a message; the path begins with the name of the `request`.
+    It decodes one ask and then treats it like one given as an object. For bytes that are no such message it raises
+    `WireError`, with a path that begins with the name of the `request`.
     """
+    slow_path = ask_slow_path(translation, name, message, read_one)
 
-    def slow_path(index: int, start: int, end: int) -> messages.Allocation | None:
-        value = decode_part(message, data, start, end, f"{request}.{name}[{index}]")
-        try:
-            return read_one(*astuple(plain(value, message)))
-        except Fault as fault:
-            translation.outputs.append(refused_allocation(value, str(fault.inside(f"{name}[{index}]"))))
-            return None
+    def slow_path_on_wire(index: int, start: int, end: int) -> messages.Allocation | None:
+        return slow_path(index, decode_part(message, data, start, end, f"{request}.{name}[{index}]"))
 
-    translation.inputs += read_many(data, lengths, partitions, slow_path)
+    return slow_path_on_wire
 
 
 # -- in: messages that are alike in both dialects --------------------------------------------------------

@@ -29,11 +29,12 @@ from licorne.si.adapt import (
     accepted_application,
     accepted_node,
     application_input,
+    ask_slow_path,
+    ask_slow_path_on_wire,
     changed_attributes,
     each,
-    each_ask,
-    each_ask_on_wire,
     node_attributes,
+    readable,
     refused_application,
     refused_node,
     rejected_application,
@@ -86,7 +87,8 @@ def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
     partitions = names_for(rm_id).short
 
     def asks() -> None:
-        each_ask(result, "asks", req.asks, first.AllocationAsk, read_first, _ask_reader(partitions), partitions)
+        slow_path = ask_slow_path(result, "asks", first.AllocationAsk, _ask_reader(partitions))
+        result.inputs += read_first(readable(result, "asks", req.asks), partitions, slow_path)
 
     _inputs(result, req, rm_id, asks)
     return result
@@ -105,17 +107,10 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
     partitions = names_for(req.rm_id).short
 
     def asks() -> None:
-        each_ask_on_wire(
-            result,
-            "UpdateRequest",
-            "asks",
-            data,
-            lengths,
-            first.AllocationAsk,
-            wire_asks.read_first,
-            _ask_reader(partitions),
-            partitions,
+        slow_path = ask_slow_path_on_wire(
+            result, "UpdateRequest", "asks", data, first.AllocationAsk, _ask_reader(partitions)
         )
+        result.inputs += wire_asks.read_first(data, lengths, partitions, slow_path)
 
     _inputs(result, req, req.rm_id, asks)
     return req.rm_id, result

@@ -25,10 +25,10 @@ from licorne.si.adapt import (
     accepted_application,
     accepted_node,
     application_input,
+    ask_slow_path,
+    ask_slow_path_on_wire,
     changed_attributes,
     each,
-    each_ask,
-    each_ask_on_wire,
     node_attributes,
     readable,
     refused_application,
@@ -95,7 +95,8 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
     partitions = names_for(rm_id).short
     asks = req.allocations
     if asks or type(asks) is not list:  # a request with releases mostly has no asks
-        each_ask(result, "allocations", asks, v19.Allocation, read_v19, _ask_reader(partitions), partitions)
+        slow_path = ask_slow_path(result, "allocations", v19.Allocation, _ask_reader(partitions))
+        result.inputs += read_v19(readable(result, "allocations", asks), partitions, slow_path)
     if req.releases is not None:
         _releases(result, req.releases, partitions)
     return result
@@ -112,17 +113,10 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
     req, lengths = decode_apart(v19.AllocationRequest, data, "allocations")
     result = Translation()
     partitions = names_for(req.rm_id).short
-    each_ask_on_wire(
-        result,
-        "AllocationRequest",
-        "allocations",
-        data,
-        lengths,
-        v19.Allocation,
-        wire_asks.read_v19,
-        _ask_reader(partitions),
-        partitions,
+    slow_path = ask_slow_path_on_wire(
+        result, "AllocationRequest", "allocations", data, v19.Allocation, _ask_reader(partitions)
     )
+    result.inputs += wire_asks.read_v19(data, lengths, partitions, slow_path)
     if req.releases is not None:
         _releases(result, req.releases, partitions)
     return req.rm_id, result
