@@ -3,7 +3,8 @@
 This is where the lifecycle of a resource manager meets the scheduler: registration, the choice of its dialect, pause
 and stop, another instance that registers under the same id, and the status RESYNC, by which a resource manager learns
 that it must register again. Waiting for the network is left to `streams`. Only `Sessions.take` gives the loop back, in
-long requests and lookups of groups, and checks afterwards that stream and session are still in use.
+long requests and lookups of groups. After a lookup it checks that the stream is still in use, and the intake checks the
+session whenever it has waited.
 """
 
 from __future__ import annotations
