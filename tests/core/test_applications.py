@@ -109,3 +109,33 @@ def test_the_submission_time_is_a_tags_or_that_of_the_oldest_ask() -> None:
     b.ask("x3", "k", vcore=1, age_s=100)
     seconds = {app: b.application(app).submitted / 10**9 for app in ("x1", "x2", "x3")}
     assert seconds == pytest.approx({"x1": b.seconds, "x2": 1000, "x3": b.seconds - 100})
+
+
+def test_applications_of_one_moment_have_unique_times_unless_a_tag_makes_them_equal() -> None:
+    """Difference 7: in the original two applications may have the same creation time."""
+    b = Bench(TREE)
+    tag = {"yunikorn.apache.org/creationTime": "1000"}
+    for app, tags in (("x3", {}), ("x2", {}), ("x1", {}), ("y2", tag), ("y1", tag)):
+        b.app(app, "root.open", tags=tags)
+    times = [b.application(app).submitted for app in ("x3", "x2", "x1")]
+    assert times == sorted(set(times))
+    assert b.application("y1").submitted == b.application("y2").submitted
+    b.node("n1", vcore=10)
+    for app in ("x1", "x2", "x3", "y1", "y2"):
+        b.ask(app, app, vcore=1)
+    assert b.run() == "y2@n1 y1@n1 x3@n1 x2@n1 x1@n1"  # equal times: in the order of arrival
+
+
+def test_a_creation_time_in_the_future_outlives_the_first_ask() -> None:
+    """Difference 114: in the original the application becomes as old as its first ask."""
+    b = Bench(TREE)
+    future = int(b.seconds) + 100
+    b.app("late", "root.open", tags={"yunikorn.apache.org/creationTime": str(future)})
+    b.ask("late", "k1", vcore=1)
+    assert b.application("late").submitted == future * 10**9
+    b.app("early", "root.open")
+    b.ask("early", "k2", vcore=1)
+    b.node("n1", vcore=10)
+    assert b.run() == "k2@n1 k1@n1"
+    b.ask("late", "old", vcore=1, age_s=100)  # an ask whose creation time has passed makes it older
+    assert b.application("late").submitted == (b.seconds - 100) * 10**9

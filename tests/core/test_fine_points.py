@@ -294,6 +294,36 @@ def test_13_a_slot_of_an_accepted_application_is_left_at_all_levels(how: str) ->
     assert b.run() == "k2@n1"
 
 
+def test_an_application_completes_after_a_release_of_everything_at_once() -> None:
+    """Difference 33: in the original the timer is stopped, and it stays Completing."""
+    b = bench(config("a"), 10)
+    b.app("x")
+    b.ask("x", "k1", vcore=1)
+    b.ask("x", "k2", vcore=1)
+    b.run()
+    b.release("x")
+    assert b.state("x") == "Completing"
+    b.run(after=29)
+    assert b.state("x") == "Completing"
+    assert b.hear(after=1) == ["x Completed: completeApplication"]
+
+
+def test_an_application_that_runs_again_keeps_its_first_start_time() -> None:
+    """Difference 34: in the original Completing to Running sets the start time again."""
+    b = bench(config("a"), 10)
+    b.app("x")
+    b.ask("x", "k1", vcore=1)
+    b.run()
+    started_ns = b.application("x").started_ns
+    assert started_ns
+    b.release("x", "k1")
+    assert b.state("x") == "Completing"
+    b.seconds += 10
+    b.ask("x", "k2", vcore=1)
+    assert b.run() == "k2@n1"
+    assert (b.state("x"), b.application("x").started_ns) == ("Running", started_ns)
+
+
 # -- 12 of the spec: namespace tags ----------------------------------------------------------------------------
 
 

@@ -261,6 +261,45 @@ def test_a_queue_that_vanishes_drains_and_may_come_back() -> None:
     assert b.app("y") == ["accepted y"]
 
 
+@pytest.mark.parametrize("first_interface", [False, True])
+def test_a_draining_queue_that_is_configured_again_is_active_in_both_interfaces(first_interface: bool) -> None:
+    """Difference 118: by the text of the first interface it stays Draining and takes no application again."""
+    b = Bench(config("a", "b"), first_interface=first_interface)
+    b.app("x")
+    b.reload(config("b"))
+    assert b.app("y")[0].startswith("rejected y: ")
+    b.reload(config("a", "b"))
+    queue = b.partition.tree.find("root.a")
+    assert queue is not None
+    assert (str(queue.state), b.app("y")) == ("Active", ["accepted y"])
+
+
+def test_requests_of_all_kinds_are_handled_in_the_order_of_the_calls() -> None:
+    """Difference 8: in the original nodes, applications and configurations wait in queues without an order between."""
+    b = Bench(config("a"))
+    no_node = ["rejected k of x: failed to find node n1"]
+    assert b.app("x") == ["accepted x"]
+    assert b.ask("x", "k", node="n1", vcore=1) == no_node
+    assert b.node("n1", vcore=1) == ["accepted n1"]
+    assert b.ask("x", "k", node="n1", vcore=1) != no_node
+    assert b.app("y", "root.b")[0].startswith("rejected y: ")
+    b.reload(config("a", "b"))
+    assert b.app("y", "root.b") == ["accepted y"]
+    b.node("n1", NodeAction.DECOMISSION)
+    assert b.ask("x", "k2", node="n1", vcore=1) == ["rejected k2 of x: failed to find node n1"]
+
+
+def test_one_partition_after_the_other_is_decided_in_the_order_of_their_names() -> None:
+    """Difference 9: the original makes one decision for each partition in turn, so that they alternate."""
+    b = Bench(partitions(partition("gpu", "a"), partition("default", "a")))
+    for name in ("gpu", "default"):
+        b.node(f"n-{name}", partition=name, vcore=10)
+        b.app(f"x-{name}", partition=name)
+        for number in (1, 2):
+            b.ask(f"x-{name}", f"{name}{number}", partition=name, vcore=1)
+    assert b.run() == "default1@n-default default2@n-default gpu1@n-gpu gpu2@n-gpu"
+
+
 # -- settings --------------------------------------------------------------------------------------------------------------
 
 

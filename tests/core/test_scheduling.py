@@ -296,6 +296,23 @@ def test_backoff_leaves_the_application_alone_for_its_delay() -> None:
     assert b.run(after=0.5) == "k8@n2 late@n1"
 
 
+@pytest.mark.parametrize(("last", "placed"), [("allocated", "k8@n1 k7@n2"), ("pending", "")])
+def test_an_allocated_request_after_the_last_pending_one_starts_no_backoff(last: str, placed: str) -> None:
+    """Difference 53: in the original any request that is tried after the failures starts the back-off."""
+    b = bench(config(BACKOFF), 10, 10, reservation_enabled="false")
+    b.app("x")
+    for number in (1, 2):
+        b.ask("x", f"on-n{number}", node=f"n{number}", vcore=5, priority=-1)
+    for vcore in (8, 7):
+        b.ask("x", f"k{vcore}", vcore=vcore)
+    if last == "pending":
+        b.ask("x", "late", vcore=1, priority=-2)
+    assert b.run() == ""  # the two failures that are allowed
+    for number in (1, 2):
+        b.release("x", f"on-n{number}")
+    assert b.run(after=1) == placed
+
+
 def test_backoff_is_not_counted_for_asks_without_headroom() -> None:
     b = bench(config(BACKOFF, root=f"limits: [{limit('u', vcore=5)}]"), 10, reservation_enabled="false")
     b.app("x")

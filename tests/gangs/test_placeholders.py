@@ -214,6 +214,23 @@ def test_a_stuck_replacement_is_tried_again_when_another_node_has_room() -> None
     assert b.confirm("p1") == ["new r1@n2"]
 
 
+def test_every_real_ask_whose_node_refuses_is_tried_on_other_nodes_and_not_on_its_own() -> None:
+    """Difference 75: the original tries only r1 elsewhere, and also asks about n1 again, now with its room."""
+    asked: list[tuple[str, str, bool]] = []
+
+    def holds(key: str, node: str, allocate: bool) -> bool:
+        asked.append((key, node, allocate))
+        return key[0] == "p" or (key, node) == ("r2", "n2")
+
+    b = started(10, holds=holds)
+    b.node("n2", vcore=10)
+    b.members("r1 r2", 2)
+    asked.clear()
+    assert b.hear() == [TAKES.format("p1", "r2")]
+    assert b.confirm("p1") == ["new r2@n2"]
+    assert not any(node == "n1" and allocate for _, node, allocate in asked)
+
+
 def test_repeated_asks_replace_one_placeholder_each() -> None:
     b = Gangs(10, first_interface=True)
     b.gang(total=3)
