@@ -49,7 +49,8 @@ def _has(path: str, words: str) -> bool:
     """Tell whether the name of one test, or of a worked example, has all the words."""
     place = ROOT / "tests" / path
     text = "".join(file.read_text(encoding="utf-8") for file in ([place] if place.is_file() else place.glob("*.py")))
-    names = re.findall(r"^def (test_\w+)", text, re.MULTILINE) + re.findall(r'^    "([^"]+)":', text, re.MULTILINE)
+    names = re.findall(r"^def (test_\w+)", text, re.MULTILINE)
+    names += re.findall(r'^    \(?"([^"]+)"[:,]', text, re.MULTILINE)
     return any(set(words.lower().split()) <= set(re.split(r"\W|_", name.lower())) for name in names)
 
 
@@ -57,3 +58,24 @@ def test_every_difference_names_a_test_that_exists() -> None:
     found = rows((ROOT / PAGE).read_text(encoding="utf-8"))
     assert found
     assert {number: wrong for number, cell in found if (wrong := faults(cell))} == {}
+
+
+@pytest.mark.parametrize(
+    ("cell", "wrong"),
+    [
+        ("`core/test_sums.py`", []),
+        ("`core/test_sums.py` (exact, asks repeat), `parity`", []),
+        ("`core/test_sums.py` (exact; more is in `docs`)", []),
+        ("no test: it is about the wording of a page", []),
+        ("–", ["no test"]),
+        ("no test", ["no test"]),
+        ("`core/test_none.py`", ["no tests/core/test_none.py"]),
+        ("`data`", ["no tests/data"]),
+        (
+            "`core/test_sums.py` (exact, nothing of this)",
+            ["no test of core/test_sums.py has the words 'nothing of this'"],
+        ),
+    ],
+)
+def test_a_cell_that_names_no_test_or_one_that_does_not_exist_is_found(cell: str, wrong: list[str]) -> None:
+    assert faults(cell) == wrong
