@@ -47,6 +47,7 @@ def test_an_ask_that_requires_a_full_node_without_placeholders_replaces_none() -
     """Difference 120: the original replaces p1, and the real ask runs on n1."""
     b = on_two_nodes()
     b.node("n3", vcore=1)
+    b.node("n4", vcore=2)  # it has room, and is not the required node either
     b.member("r", 2, tags=on("n3"))
     assert b.hear() == []
     assert b.pending() == {"vcore": 2}
