@@ -12,6 +12,7 @@ import pytest
 from core.bench import config, parent
 from gangs.gang import TIMEOUT, Gangs
 from licorne.core.inspection.explain import Placeholder
+from licorne.core.preemption.guaranteed import RETRY_NS
 from licorne.si.messages import NodeAction, Termination
 
 TAKES = "released {} PLACEHOLDER_REPLACED: replacing allocationKey: {}"
@@ -437,3 +438,20 @@ def test_placeholders_count_for_user_and_queue() -> None:
     b.places("p1 p2", 2)
     assert b.run() == "p1@n1"
     assert b.allocated("root.a") == {"vcore": 2}
+
+
+def test_an_allocation_that_took_a_placeholders_place_may_be_evicted_for_a_guarantee() -> None:
+    """A placeholder is no victim, the allocation that replaces it is: a search that failed before is repeated."""
+    b = Gangs(
+        4, text=config(parent("p", "q1", "q2 resources: {guaranteed: {vcore: 2m}}, properties: {preemption.delay: 1s}"))
+    )
+    b.gang(total=4, queue="root.p.q1")
+    b.places("p1", 4)
+    b.run()
+    b.app("x2", "root.p.q2")
+    b.member("r1", 4)
+    b.run()
+    b.ask("x2", "k", vcore=2, preempt_other=True)
+    assert b.hear(after=2) == []  # the replacement is in flight: there is nothing to evict
+    b.confirm("p1")
+    assert "released r1 PREEMPTED_BY_SCHEDULER" in " ".join(b.hear(after=RETRY_NS / 1e9))

@@ -189,13 +189,8 @@ OBJECT: ObjectTable = {
 }
 """The table of queues and partitions: a draining queue that is configured again becomes active.
 
-Source: docs/spec/states.md, section 2.
+Source: docs/spec/states.md, section 2. It is that of both interfaces (difference 118).
 """
-
-OBJECT_FIRST: ObjectTable = {
-    key: target for key, target in OBJECT.items() if key[1] is not _W.START or key[0] is _O.STOPPED
-}
-"""The table of *Scheduler Object States*: Draining is final, and only a stopped queue or partition can start."""
 
 # -- documentation -------------------------------------------------------------------------------------------
 
@@ -213,8 +208,7 @@ def tables_as_markdown() -> str:
         "Application, the 1.9 interface with `application.state.starting`": _grid(APPLICATION_STARTING),
         "Application, the first interface": _grid(APPLICATION_FIRST),
         "Application, the first interface without `application.state.starting`": _grid(APPLICATION_FIRST_NO_STARTING),
-        "Queue and partition, the 1.9 interface": _grid(OBJECT),
-        "Queue and partition, the first interface": _grid(OBJECT_FIRST),
+        "Queue and partition": _grid(OBJECT),
         "Timers of application states": _timers(),
     }
     return "\n".join([_HEAD, *(f"## {title}\n\n{grid}" for title, grid in grids.items())])

@@ -322,7 +322,9 @@ class Replacement:
         real.replaced_ns = place.created
         if node is place.node and place.shape.amounts.same(real.shape.amounts):
             self._swap(app, node, place, real)
-            self.parking.reserved_stale = True  # unlike the placeholder, it may be evicted for a required node
+            # Unlike the placeholder, the real allocation may be evicted: for a required node, and for a guarantee.
+            self.parking.reserved_stale = True
+            self.partition.index.generation += 1
         else:
             self._off_node(real)
             self.accounting.remove_allocation(app, place)

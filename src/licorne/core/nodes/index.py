@@ -57,7 +57,7 @@ class NodeIndex:
     spare: NodeBlock | None  # a block that has become empty, to be reused
     visits: cython.longlong  # blocks searched: counted work
     moves: cython.longlong  # nodes that changed their place in the order
-    generation: cython.longlong  # rises when what is free on a node, or who may use it, changes
+    generation: cython.longlong  # rises when what is free or may be evicted on a node, or who may use it, changes
 
     def __init__(self, policy: ScorePolicy) -> None:
         self.width = 0
