@@ -1,4 +1,4 @@
-"""Shared by all tests: the place of the traces of others, the settings of Hypothesis, the version under test.
+"""Shared by all tests: the place of the traces of others, the settings of Hypothesis, the seed, the version under test.
 
 The hot modules exist twice, compiled and as text, and the report's head says which of them a run tests. Where an
 extension is older than its text, the text is tested: the extension would be yesterday's code. `make test` compiles
@@ -8,11 +8,15 @@ first and sets LICORNE_REQUIRE_COMPILED=1, and then such a run is refused.
 from __future__ import annotations
 
 import os
+import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+import budget
+import seeds
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT.parent / "shared" / "traces"
@@ -22,7 +26,7 @@ TRACES = ROOT.parent / "shared" / "traces"
 hypothesis.settings.register_profile("licorne", deadline=None, print_blob=True, derandomize=True)
 hypothesis.settings.register_profile("random", parent=hypothesis.settings.get_profile("licorne"), derandomize=False)
 hypothesis.settings.register_profile("long", parent=hypothesis.settings.get_profile("random"), max_examples=2000)
-hypothesis.settings.load_profile(os.environ.get("LICORNE_HYPOTHESIS", "licorne"))
+hypothesis.settings.load_profile(seeds.PROFILE)
 
 
 def stale_extensions() -> list[str]:
@@ -46,19 +50,42 @@ if STALE := stale_extensions():
 from licorne import core  # noqa: E402  see above
 
 
-def pytest_configure() -> None:
-    """Refuse a run that should test the compiled modules and would not."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Hand the seed to those who draw, and refuse a run that should test the compiled modules and would not."""
     compiled_wanted = os.environ.get("LICORNE_REQUIRE_COMPILED") == "1" and not INTERPRETED_WANTED
     if compiled_wanted and not core.compiled:
         reason = f"compiled before they were last changed: {', '.join(STALE)}" if STALE else "nothing is compiled"
         message = f"{reason}; run `make compile`"
         raise pytest.UsageError(message)
+    options = vars(config.option)
+    if options.get("randomly_seed") == "default":
+        config.option.randomly_seed = seeds.SEED
+    if seeds.RANDOM and options.get("hypothesis_seed") is None:
+        config.option.hypothesis_seed = seeds.SEED
+    config.pluginmanager.register(budget)
 
 
-def pytest_report_header() -> str:
-    """Show which version of the hot modules is tested."""
+def pytest_report_header() -> list[str]:
+    """Show which version of the hot modules is tested, and the seed."""
     reason = f", as they changed after they were compiled: {', '.join(STALE)}" if STALE else ""
-    return f"licorne: hot modules {'compiled' if core.compiled else 'interpreted' + reason}"
+    return [
+        f"licorne: hot modules {'compiled' if core.compiled else 'interpreted' + reason}",
+        f"licorne: {seeds.to_run_again()}",
+    ]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    """Say below the failures how to run the same again."""
+    if exitstatus:
+        terminalreporter.write_line(f"licorne: to draw the same again: {seeds.to_run_again()}")
+
+
+@pytest.fixture
+def new_seed() -> int:
+    """Return a seed that is another in each run; a failure shows it. LICORNE_SEED takes one of before."""
+    sys.stdout.write(f"to run this again: LICORNE_SEED={seeds.SEED}\n")
+    return seeds.SEED
 
 
 @pytest.fixture(scope="session")

@@ -76,3 +76,15 @@ def test_every_dependency_has_a_lower_bound() -> None:
     extras = project["optional-dependencies"].values()
     wanted = [*project["dependencies"], *(item for extra in extras for item in extra)]
     assert [item for item in wanted if ">=" not in item] == []
+
+
+def test_every_property_test_obeys_the_profile() -> None:
+    """Only `tests/conftest.py` says that the same examples are taken each time, so that the random profiles take others."""
+    calls = {
+        f"{path.relative_to(ROOT)}:{node.lineno}": [keyword.arg for keyword in node.keywords]
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path != ROOT / "tests" / "conftest.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    }
+    assert [place for place, names in calls.items() if "derandomize" in names] == []

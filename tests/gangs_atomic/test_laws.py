@@ -19,7 +19,7 @@ numbers = st.integers(0, 30)
 steps = st.lists(st.tuples(st.sampled_from(KINDS), numbers, numbers, numbers), min_size=5, max_size=40)
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=60)
 @given(steps)
 def test_all_or_nothing_within_every_quota_and_the_same_without_parking(steps: list[tuple[str, int, int, int]]) -> None:
     assert lived(steps) == lived(steps, parking=False)
@@ -31,7 +31,7 @@ jobs = st.lists(
 )
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=60)
 @given(st.lists(st.integers(6, 12), min_size=1, max_size=4), work, st.integers(1, 12), st.integers(1, 5), jobs)
 def test_smaller_work_in_front_of_a_gang_never_delays_it(
     nodes: list[int],
@@ -47,7 +47,7 @@ def test_smaller_work_in_front_of_a_gang_never_delays_it(
     assert start_of_gang(nodes, work, gang, jobs) == (planned, without) or planned is None
 
 
-@settings(max_examples=60, derandomize=True)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(6, 12), min_size=1, max_size=4),
     work,

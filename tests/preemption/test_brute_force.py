@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import seeds
 from licorne.core import compiled
 from licorne.core.preemption.guaranteed import Guaranteed
 from licorne.core.preemption.guarantees import PlannedUsage
@@ -24,7 +25,7 @@ from reference.contests import Contest
 from reference.situations import Situations
 
 CONTESTS = int(os.environ.get("LICORNE_CONTESTS", "150"))
-SEED = int(os.environ.get("LICORNE_REFERENCE_SEED", "1"))
+SEED = seeds.first_seed("LICORNE_REFERENCE_SEED")
 
 
 def compare(count: int) -> tuple[Counter[str], str]:
@@ -60,7 +61,7 @@ def compare(count: int) -> tuple[Counter[str], str]:
 def test_the_best_set_is_chosen() -> None:
     met, fault = compare(CONTESTS)
     assert not fault, fault
-    if CONTESTS >= 150:
+    if CONTESTS >= 150 and not seeds.RANDOM:  # with a random seed one may be missed
         wanted = ["nobody", "1 victims", "2 victims", "somebody bad", "elsewhere", "nested queues"]
         assert not [name for name in wanted if not met[name]], met
 

@@ -1,13 +1,12 @@
 """Evictions lead to something: random small clusters with quotas, limits, daemons and late asks (`preemption.clusters`).
 
-By default the same clusters each time. `make test-long` takes 20,000 others, from a seed that it prints, or that
-LICORNE_CLAIMS_SEED gives.
+By default the same clusters each time. `make test-long` takes 20,000 others, from the seed of the run,
+which is printed (`seeds`).
 """
 
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 from collections import Counter
@@ -47,10 +46,8 @@ def test_each_eviction_leads_to_its_ask_being_placed_or_giving_up_for_a_cause() 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_each_eviction_of_thousands_more_seeds_leads_to_its_ask(part: int) -> None:
-    seed = int(os.environ.get("LICORNE_CLAIMS_SEED") or random.SystemRandom().randrange(10**6, 10**9))
-    first = seed + part * (LONG // PARTS)
-    sys.stdout.write(f"clusters from seed {first} on (LICORNE_CLAIMS_SEED={seed})\n")
+def test_each_eviction_of_thousands_more_seeds_leads_to_its_ask(part: int, new_seed: int) -> None:
+    first = new_seed + part * (LONG // PARTS)
     sys.stdout.write(f"{dict(lived(first, LONG // PARTS))}\n")
 
 

@@ -141,7 +141,7 @@ CASES = {
 }
 
 
-@settings(derandomize=True, deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(**CASES)
 def test_every_law_holds_after_each_quota_change(chosen: Any, parts: Any, lowered: Any) -> None:
     case = Case(chosen, parts, lowered)

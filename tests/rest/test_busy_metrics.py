@@ -31,9 +31,10 @@ from licorne.si.messages import (
 )
 from rest.test_metrics import SCHEDULER, Samples, scrape, value, values
 from rest.world import World, run
+import seeds
 
 STORIES = int(os.environ.get("LICORNE_METRICS_STORIES", "3"))
-SEED = int(os.environ.get("LICORNE_METRICS_SEED", "1"))
+SEED = seeds.first_seed("LICORNE_METRICS_SEED")
 HOME = "[mycluster]default"
 CONFIG = """
 partitions:
@@ -230,7 +231,8 @@ def test_stories() -> None:
         story.world.monitor.tick()
         story.check()
         happened["lines"] += story.check_usage()
-    assert min(happened[what] for what in ("searches", "evictions", "replaced", "lines")) > 0, happened
+    # with a random seed one of them may be missed
+    assert seeds.RANDOM or min(happened[what] for what in ("searches", "evictions", "replaced", "lines")) > 0, happened
 
 
 def test_a_reported_allocation_has_not_waited() -> None:

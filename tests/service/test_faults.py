@@ -17,12 +17,13 @@ import httpx
 import pytest
 
 from licorne.client import SchedulerClient, SchedulerUnreachableError
+from seeds import first_seed
 from service.manager import REQUEST, Manager, Work, facts, wait_for
 from service.processes import Serving, serving
 from service.threads import Site, site
 
 SCHEDULES = int(os.environ.get("LICORNE_FAULTS", "3"))
-SEED = int(os.environ.get("LICORNE_FAULTS_SEED", "1"))
+SEED = first_seed("LICORNE_FAULTS_SEED")
 QUICK = (0.02, 0.2)
 WAIT_S = 60.0
 

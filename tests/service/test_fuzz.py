@@ -20,12 +20,13 @@ import pytest
 from licorne.service.intake import read_whole
 from licorne.si import WireError, first, v19, wire
 from licorne.si._schema import Message
+from seeds import first_seed
 from service.peers import Peer, service
 from service.processes import resident_kb
 from si.soup import Soup
 
 COUNT = int(os.environ.get("LICORNE_FUZZ", "300"))
-SEED = int(os.environ.get("LICORNE_FUZZ_SEED", "1"))
+SEED = first_seed("LICORNE_FUZZ_SEED")
 REQUESTS: dict[str, type[Message]] = {
     "node": v19.NodeRequest,
     "application": v19.ApplicationRequest,

@@ -6,9 +6,7 @@ The long form (`-m long`) does it 20,000 times, in an order that a new seed give
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import sys
 from collections import Counter
 
 import grpc
@@ -75,8 +73,5 @@ def test_it_ends_with_a_status() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_it_ends_with_a_status_very_often(capsys: pytest.CaptureFixture[str]) -> None:
-    seed = int(os.environ.get("LICORNE_STREAMS_SEED", random.SystemRandom().randrange(2**32)))
-    with capsys.disabled():
-        sys.stdout.write(f"\nstreams that end: seed {seed} (again with LICORNE_STREAMS_SEED={seed})\n")
-    assert asyncio.run(story(20_000, random.Random(seed))).total() == 20_000
+def test_it_ends_with_a_status_very_often(new_seed: int) -> None:
+    assert asyncio.run(story(20_000, random.Random(new_seed))).total() == 20_000

@@ -7,9 +7,7 @@ have amounts that no node has, unknown types, and nodes and labels that do not e
 from __future__ import annotations
 
 import json
-import os
 import random
-import sys
 from typing import Any
 
 import pytest
@@ -131,7 +129,5 @@ def test_other_tenants_get_the_same_at_the_same_time() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_other_tenants_get_the_same_for_thousands_more_seeds() -> None:
-    first = int(os.environ.get("LICORNE_SEED") or random.SystemRandom().randrange(1 << 32))
-    sys.stdout.write(f"{MANY} scenarios from seed {first} on (LICORNE_SEED={first})\n")
-    assert not differences(first, MANY)
+def test_other_tenants_get_the_same_for_thousands_more_seeds(new_seed: int) -> None:
+    assert not differences(new_seed, MANY)

@@ -1,0 +1,102 @@
+"""How the tests themselves run: what a seed settles (`seeds`, `conftest`), and where a time budget ends (`budget`)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+PATHS = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
+
+DRAWS = """
+from hypothesis import given, settings, strategies as st
+
+drawn = []
+
+@settings(max_examples=5, database=None)
+@given(st.integers())
+def test_draw(number):
+    drawn.append(number)
+
+def test_show(new_seed):
+    print("drawn:", drawn, "new seed:", new_seed)
+"""
+
+SLEEPS = """
+import time
+
+def test_first():
+    pass
+
+def test_second():
+    try:
+        time.sleep(60)
+    finally:
+        1 / 0  # what an interrupted test may do
+
+def test_third():
+    raise AssertionError
+"""
+
+
+def run(folder: Path, text: str, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a file of tests in a folder of its own, in the order in which they stand there."""
+    (folder / "test_it.py").write_text(text, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LICORNE_", "PYTEST_"))}
+    program = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "--randomly-dont-reorganize"]
+    return subprocess.run(
+        [*program, "-p", "conftest", "-s", *options],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": PATHS, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def drawn(folder: Path, **variables: str) -> str:
+    """Return the line that shows what was drawn."""
+    done = run(folder, DRAWS, **variables)
+    assert done.returncode == 0, done.stdout
+    return next(line for line in done.stdout.splitlines() if "drawn:" in line).partition("drawn:")[2]
+
+
+@pytest.mark.parametrize("profile", ["random", "long"])
+def test_the_seed_of_the_run_gives_the_examples_of_a_random_profile(tmp_path: Path, profile: str) -> None:
+    first = drawn(tmp_path, LICORNE_HYPOTHESIS=profile, LICORNE_SEED="1")
+    assert first == drawn(tmp_path, LICORNE_HYPOTHESIS=profile, LICORNE_SEED="1")
+    assert first.partition("new seed")[0] != drawn(tmp_path, LICORNE_HYPOTHESIS=profile).partition("new seed")[0]
+
+
+def test_by_default_the_examples_are_the_same_whatever_the_seed(tmp_path: Path) -> None:
+    first = drawn(tmp_path, LICORNE_SEED="1")
+    assert first.endswith("new seed: 1")
+    assert first.replace("new seed: 1", "new seed: 2") == drawn(tmp_path, LICORNE_SEED="2")
+
+
+def test_a_failure_says_how_to_draw_the_same_again(tmp_path: Path) -> None:
+    done = run(tmp_path, "def test_it():\n    assert False\n", LICORNE_HYPOTHESIS="random", LICORNE_SEED="5")
+    assert done.returncode == 1
+    assert "to draw the same again: LICORNE_HYPOTHESIS=random LICORNE_SEED=5" in done.stdout
+
+
+def test_the_run_ends_with_its_budget_and_fails_only_by_its_tests(tmp_path: Path) -> None:
+    done = run(tmp_path, SLEEPS, LICORNE_MINUTES="0.05")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines()[-1] == "within 0.05 minutes 2 of 3 tests had their turn, 1 of them not to their end"
+
+
+def test_a_failure_within_the_budget_counts(tmp_path: Path) -> None:
+    done = run(tmp_path, SLEEPS, "--deselect", "test_it.py::test_second", LICORNE_MINUTES="0.2")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "within 0.2 minutes 2 of 2 tests had their turn"
+
+
+def test_a_tests_own_timeout_goes_on_beside_the_budget(tmp_path: Path) -> None:
+    done = run(tmp_path, SLEEPS, "--timeout", "1", "-k", "test_second", LICORNE_MINUTES="0.3")
+    assert done.returncode == 1
+    assert "Timeout (>1.0s)" in done.stdout
