@@ -1,10 +1,14 @@
 # What a developer types; `make` alone lists it. Each target sets up what it needs in .venv, once: stamp files there
 # remember it. Nothing is needed beforehand but Python with venv, make and git; with a C compiler it all runs faster.
 
-# The first Python that is new enough; `make PYTHON=...` takes another.
+# The first Python that is new enough, in .venv. `make test PYTHON=python3.13` takes another, in .venv-3.13; a PYTHON of the
+# environment is taken for .venv, when it is first made.
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
     $(shell $(p) -c 'import sys; sys.version_info >= (3, 11) and print("$(p)")' 2>/dev/null)))
 VENV := .venv
+ifeq ($(origin PYTHON),command line)
+VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+endif
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -14,13 +18,17 @@ BENCH ?=
 # How the tests run, and which of them run a second time on the hot modules as plain Python.
 PYTEST ?= $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 INTERPRETED ?= tests/core tests/growth
+# The Pythons that `make test-versions` looks for, and after how many minutes `make test-long` ends (not given: when done).
+VERSIONS ?= 3.11 3.12 3.13 3.14
+MINUTES ?=
 
 HOT := setup.py tools/prefetch.pxd tools/pxd.py $(shell find src/licorne/core src/licorne/si -name '*.py')
 IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; sys.exit(not compiled)'
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-hostile test-long check format bench bench-all bench-peer compile proto clean-compiled clean
+.PHONY: help demo test test-versions test-random test-long test-hostile check format bench bench-all bench-peer \
+    compile proto clean-compiled clean
 .DELETE_ON_ERROR:
 
 help:  ## List the targets
@@ -69,25 +77,40 @@ bench-peer: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Measu
 
 # -- developing ------------------------------------------------------------------------------------------
 
-test: $(VENV)/compiled  ## Run the tests, then those of the core again on plain Python
+test: $(VENV)/compiled  ## Run the tests, then those of the core again on plain Python; PYTHON=... takes another
 	@if $(IS_COMPILED); then \
-	    LICORNE_REQUIRE_COMPILED=1 $(PYTEST) -m 'not long' && echo 'The same core as plain Python:' && \
-	    LICORNE_INTERPRETED=1 $(PYTEST) -m 'not long' $(INTERPRETED); \
-	else $(PYTEST) -m 'not long'; fi
+	    LICORNE_REQUIRE_COMPILED=1 $(PYTEST) && echo 'The same core as plain Python:' && \
+	    LICORNE_INTERPRETED=1 $(PYTEST) $(INTERPRETED); \
+	else $(PYTEST); fi
+
+test-versions:  ## Run the tests on each Python from 3.11 to 3.14 that is installed
+	@passed= failed= missing=; for version in $(VERSIONS); do \
+	    if ! python$$version -c '' 2>/dev/null; then missing="$$missing $$version"; \
+	    elif $(MAKE) test PYTHON=python$$version; then passed="$$passed $$version"; \
+	    else failed="$$failed $$version"; fi; \
+	done; \
+	echo "passed:$${passed:- none}; failed:$${failed:- none}; not installed:$${missing:- none}"; \
+	test -z "$$failed" && test -n "$$passed"
+
+test-random: $(VENV)/compiled  ## Run the tests with examples from a new seed; LICORNE_SEED=... takes one of before
+	LICORNE_HYPOTHESIS=random $(PYTEST)
+
+test-long: $(VENV)/compiled  ## Run all tests, with many more examples; takes long, or MINUTES=30 at most
+	LICORNE_HYPOTHESIS=long LICORNE_MINUTES=$(MINUTES) $(PYTEST) -m '' --timeout 7200
 
 test-hostile: $(VENV)/compiled  ## Attack the service: 120,000 messages and requests, 300 schedules of faults; an hour or more
-	LICORNE_FUZZ=50000 LICORNE_SCHEMATHESIS=20000 LICORNE_FAULTS=300 $(BIN)/python -m pytest --timeout 7200 \
+	LICORNE_HYPOTHESIS=random LICORNE_FUZZ=50000 LICORNE_SCHEMATHESIS=20000 LICORNE_FAULTS=300 \
+	    $(BIN)/python -m pytest --timeout 7200 \
 	    tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py
 
-test-long: $(VENV)/compiled  ## Run all tests, with many more examples; takes long
-	LICORNE_HYPOTHESIS=long $(PYTEST) --timeout 7200
-
-check: $(VENV)/dev  ## Check style, types, imports and format
+check: $(VENV)/dev  ## Check style, types, imports, format and the hosted workflows
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/lint-imports --no-cache --config .importlinter-runtime
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
 
 format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
 	$(BIN)/ruff check --fix
@@ -104,5 +127,5 @@ clean-compiled:  ## Remove what was compiled: the hot modules then run as plain 
 	find src \( -name '*.so' -o -name '*.pyd' -o -name '*.pxd' \) -delete
 	rm -rf build
 
-clean: clean-compiled  ## Remove everything that was made, .venv too
-	rm -rf $(VENV) dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+clean: clean-compiled  ## Remove everything that was made, .venv and .venv-* too
+	rm -rf .venv .venv-* dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,5 +1,5 @@
 """The project's rules that no other tool checks: short files, short functions, modules with docstrings, no path of one
-machine."""
+machine, and hosted workflows that do nothing that `make` does not do."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 import licorne
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("*.py"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTIONS = ["actions/checkout", "actions/setup-python"]
 MAX_FILE_LINES = 450  # 400 is advice: a sign to look whether two things live in one file, not to cut one in two
 MAX_FUNCTION_LINES = 75
 PATHS_OF_ONE_MACHINE = re.compile(r"(?<![\w.<])/(?:home|root|Users|work|tmp|opt|mnt)/[\w.]+")
@@ -88,3 +91,24 @@ def test_every_property_test_obeys_the_profile() -> None:
         if isinstance(node, ast.Call)
     }
     assert [place for place, names in calls.items() if "derandomize" in names] == []
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_each_step_of_a_workflow_is_a_make_target(workflow: Path) -> None:
+    """Beside those that fetch the source and Python. Who has no such host then runs the same, and nothing is said twice."""
+    targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    jobs = YAML(typ="safe").load(workflow.read_text(encoding="utf-8"))["jobs"].values()
+    assert jobs
+    for job in jobs:
+        *before, last = job["steps"]
+        assert [step["uses"].partition("@")[0] for step in before] == ACTIONS
+        command, target, *variables = last["run"].split()
+        assert command == "make"
+        assert target in targets
+        assert all(re.fullmatch(r"[A-Z]+=\w+", variable) for variable in variables)
+
+
+def test_the_workflow_tests_the_pythons_of_make_test_versions() -> None:
+    jobs = YAML(typ="safe").load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))["jobs"]
+    versions = re.findall(r"^VERSIONS \?= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert versions == [" ".join(jobs["test"]["strategy"]["matrix"]["python"])]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import seeds
 from licorne.daemon.log import make_log
 from licorne.si.messages import (
     AddApplication,
@@ -31,7 +32,6 @@ from licorne.si.messages import (
 )
 from rest.test_metrics import SCHEDULER, Samples, scrape, value, values
 from rest.world import World, run
-import seeds
 
 STORIES = int(os.environ.get("LICORNE_METRICS_STORIES", "3"))
 SEED = seeds.first_seed("LICORNE_METRICS_SEED")
