@@ -20,6 +20,8 @@ import pytest
 MINUTES = float(os.environ.get("LICORNE_MINUTES") or "inf")
 CUT = "LICORNE_MINUTES are over"
 INTERRUPTS = hasattr(signal, "setitimer")
+AGAIN_S = 5.0
+"""What runs at the moment may be the code of a library that catches everything: then the test is interrupted once more."""
 
 
 class Budget:
@@ -55,7 +57,7 @@ class Budget:
             pytest.skip(CUT)
 
         before = signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), AGAIN_S)
         try:
             return (yield)
         except Exception as error:

@@ -26,6 +26,18 @@ def test_show(new_seed):
     print("drawn:", drawn, "new seed:", new_seed)
 """
 
+SWALLOWS = """
+import time
+
+def test_it():
+    for _ in range(2):
+        try:
+            time.sleep(30)
+        except BaseException:
+            pass
+    raise AssertionError
+"""
+
 SLEEPS = """
 import time
 
@@ -88,6 +100,12 @@ def test_the_run_ends_with_its_budget_and_fails_only_by_its_tests(tmp_path: Path
     done = run(tmp_path, SLEEPS, LICORNE_MINUTES="0.05")
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1] == "within 0.05 minutes 2 of 3 tests had their turn, 1 of them not to their end"
+
+
+def test_a_test_that_catches_everything_is_interrupted_again(tmp_path: Path) -> None:
+    done = run(tmp_path, SWALLOWS, LICORNE_MINUTES="0.02")
+    assert done.returncode == 0, done.stdout
+    assert "1 of 1 tests had their turn, 1 of them not to their end" in done.stdout
 
 
 def test_a_failure_within_the_budget_counts(tmp_path: Path) -> None:
