@@ -12,21 +12,14 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-import hypothesis
 import pytest
 
 import budget
+import common.examples  # noqa: F401  loads the profile of Hypothesis
 import seeds
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT.parent / "shared" / "traces"
-
-# Times depend on the machine, so there is no deadline; a failure prints how to run it again. The same examples are taken
-# each time, so that a gate's verdict is about the change: others with LICORNE_HYPOTHESIS=random, many others with `long`.
-hypothesis.settings.register_profile("licorne", deadline=None, print_blob=True, derandomize=True)
-hypothesis.settings.register_profile("random", parent=hypothesis.settings.get_profile("licorne"), derandomize=False)
-hypothesis.settings.register_profile("long", parent=hypothesis.settings.get_profile("random"), max_examples=2000)
-hypothesis.settings.load_profile(seeds.PROFILE)
 
 
 def stale_extensions() -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from licorne.config.model import LimitConfig, QueueConfig
 from licorne.core.amounts.types import Types
 from licorne.core.amounts.vectors import Vec
@@ -372,7 +373,7 @@ def expected_usage(bench: Bench) -> dict[str, dict[str, int]]:
     return {name: vec.named(bench.types) for name, vec in sums.items() if not vec.zero()}
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     first=configurations(),
     steps=st.lists(st.one_of(ACTIONS, configurations().map(lambda c: ("reload", c))), max_size=25),

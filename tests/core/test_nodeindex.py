@@ -7,9 +7,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from core.bench import Bench, config
 from licorne.core.amounts.types import Types
 from licorne.core.amounts.vectors import Vec, new_sum
@@ -136,7 +137,7 @@ def test_the_index_is_a_sorted_list(policy: ScorePolicy, steps: list[tuple[objec
     model.check_search(WANTED)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.integers(0, 2**32), st.sampled_from(POLICIES))
 def test_hundreds_of_nodes_split_and_join_blocks(seed: int, policy: ScorePolicy) -> None:
     choose = Random(seed).randint
@@ -208,7 +209,7 @@ def test_a_type_that_comes_late_widens_the_columns() -> None:
 PODS = st.tuples(st.integers(1, 6), st.integers(0, 6), st.booleans())
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.sampled_from(["fair", "binpacking"]),
     st.sampled_from(["", ", resourceweights: {memory: 3.0}"]),

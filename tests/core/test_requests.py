@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from core.bench import Bench, config
 from licorne.si import messages
 
@@ -43,7 +44,7 @@ def test_the_age_of_an_ask_counts_only_in_whole_seconds_and_no_bad_tag_does() ->
 Arrival = tuple[int, int, int]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(-1, 1), st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=300))
 def test_the_order_holds_for_many_while_some_go(arrivals: list[Arrival]) -> None:
     """More than a block of asks; one in ten is released again."""
@@ -60,7 +61,7 @@ def test_the_order_holds_for_many_while_some_go(arrivals: list[Arrival]) -> None
     x.requests.validate()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.lists(st.tuples(st.booleans(), st.integers(-1, 1), st.integers(0, 2)), min_size=200, max_size=400))
 def test_the_order_holds_while_the_first_go_and_others_come(steps: list[tuple[bool, int, int]]) -> None:
     b = Bench(config("a"))

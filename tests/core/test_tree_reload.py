@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from core.tree_bench import PROPERTIES, Bench, facts, queue, root
 from licorne.config.model import QueueConfig, TemplateConfig
 from licorne.core.amounts.types import Types
@@ -119,7 +120,7 @@ def _configs(draw: st.DrawFn, name: str, depth: int) -> QueueConfig:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(first=_configs("root", 2), second=_configs("root", 2))
 def test_a_reload_comes_to_the_same_as_a_fresh_start(first: QueueConfig, second: QueueConfig) -> None:
     types = Types()
@@ -137,7 +138,7 @@ def test_a_reload_comes_to_the_same_as_a_fresh_start(first: QueueConfig, second:
     assert {q.path for q in reloaded.queues()} == active
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     first=_configs("root", 2),
     steps=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)) | _configs("root", 2), max_size=12),

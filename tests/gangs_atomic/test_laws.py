@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
+from common.plain_python import printed_by
 from gangs_atomic.faults import FAULTS
 from gangs_atomic.laws import KINDS, lived, start_of_gang
 
-HERE = Path(__file__).resolve().parent
 numbers = st.integers(0, 30)
 steps = st.lists(st.tuples(st.sampled_from(KINDS), numbers, numbers, numbers), min_size=5, max_size=40)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(steps)
 def test_all_or_nothing_within_every_quota_and_the_same_without_parking(steps: list[tuple[str, int, int, int]]) -> None:
     assert lived(steps) == lived(steps, parking=False)
@@ -31,7 +27,7 @@ jobs = st.lists(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(6, 12), min_size=1, max_size=4), work, st.integers(1, 12), st.integers(1, 5), jobs)
 def test_smaller_work_in_front_of_a_gang_never_delays_it(
     nodes: list[int],
@@ -47,7 +43,7 @@ def test_smaller_work_in_front_of_a_gang_never_delays_it(
     assert start_of_gang(nodes, work, gang, jobs) == (planned, without) or planned is None
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(st.integers(6, 12), min_size=1, max_size=4),
     work,
@@ -70,8 +66,5 @@ def test_a_gang_of_different_members_starts_no_later_than_planned(
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
-    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
-    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
-    program = [sys.executable, "-m", "gangs_atomic.faults", name]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("caught"), done.stdout
+    printed = printed_by("gangs_atomic.faults", name)
+    assert printed.startswith("caught"), printed

@@ -1,7 +1,8 @@
 """The scheduler under a state machine of Hypothesis: anything may happen, in any order, while time moves.
 
-By default the same runs each time, as many as LICORNE_MACHINE_STEPS says (8,000 steps), from LICORNE_MACHINE_SEED on
-(`seeds`); the seed is printed, and with it and the same code every run comes out the same again.
+By default the same runs each time, as many as LICORNE_MACHINE_STEPS says (8,000 steps; in the long profile of
+`common.examples` twenty times as many), from LICORNE_MACHINE_SEED on (`seeds`); the seed is printed, and with it and the
+same code every run comes out the same again.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import sys
 import pytest
 
 import seeds
+from common.examples import scaled
 from machine.run import run
 
-STEPS = int(os.environ.get("LICORNE_MACHINE_STEPS", "8000"))
+STEPS = int(os.environ.get("LICORNE_MACHINE_STEPS") or scaled(8000))
 SEED = seeds.first_seed("LICORNE_MACHINE_SEED")
 ENOUGH = 5000
 """From this many steps on every situation must have been met; with a random seed one may be missed."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from licorne.config import load
 from licorne.core.cluster import Cluster
 from licorne.core.constants import UNLIMITED
@@ -85,7 +86,7 @@ class Play:
         self.cluster.submit("one", [pod for pod in gone if pod.application_id in self.partition.applications])
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 10**6))
 def test_victims_that_are_submitted_again_evict_nothing(seed: int) -> None:
     play = Play(seed)
@@ -96,7 +97,7 @@ def test_victims_that_are_submitted_again_evict_nothing(seed: int) -> None:
     assert play.settle() == 0
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6))
 def test_preemption_ends_although_victims_are_submitted_again_at_once(seed: int) -> None:
     play = Play(seed)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from core.bench import Bench
 from licorne.core.preemption import leaf_victims, quota_cut
 from licorne.core.queues.queue import Queue
@@ -141,7 +142,7 @@ CASES = {
 }
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@examples(150, suppress_health_check=list(HealthCheck))
 @given(**CASES)
 def test_every_law_holds_after_each_quota_change(chosen: Any, parts: Any, lowered: Any) -> None:
     case = Case(chosen, parts, lowered)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import cProfile
 import sys
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from licorne.core.events.runs import AskRun
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.events import Event
@@ -48,7 +49,7 @@ def everything(world: World) -> list[Event]:
     return list(found)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(st.lists(MESSAGES, max_size=8), max_size=4))
 def test_together_or_one_by_one(batches: list[list[Input]]) -> None:
     together, single = _world(), _world()
@@ -101,7 +102,7 @@ def test_a_run_is_divided_where_a_key_comes_again() -> None:
     assert [event.reference_id for event in events if event.detail == 201] == ["a", "b", "c"]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(1, 400), max_size=12), st.integers(1, 900), st.integers(1, 900), st.data())
 def test_any_part_of_the_ring_can_be_read(runs: list[int], capacity: int, other: int, data: st.DataObject) -> None:
     """Records of any number of events: IDs, order and limits are those of single events."""

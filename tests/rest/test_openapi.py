@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.examples import scaled
 from licorne.web.rest.endpoints import ENDPOINTS
 from rest.world import CONFIG, World, busy, run
 
-EXAMPLES = int(os.environ.get("LICORNE_REST_REQUESTS", "400"))
+EXAMPLES = int(os.environ.get("LICORNE_REST_REQUESTS") or scaled(400))
 NAMES = {
     "partition": ["default", "[mycluster]default", "none"],
     "queue": ["root", "root.a", "root.b", "root.b.dyn", "root.none", "ROOT.A"],

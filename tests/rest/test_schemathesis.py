@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from common.examples import scaled
 from licorne.client import SchedulerClient
 from licorne.si import v19
 from rest.world import CONFIG
@@ -29,7 +30,7 @@ checks = pytest.importorskip("schemathesis.checks")
 openapi_checks = pytest.importorskip("schemathesis.specs.openapi.checks")
 generation = pytest.importorskip("schemathesis.generation")
 
-REQUESTS = int(os.environ.get("LICORNE_SCHEMATHESIS", "300"))
+REQUESTS = int(os.environ.get("LICORNE_SCHEMATHESIS") or scaled(300))
 STREAM = "/ws/v1/events/stream"
 NAMES = {
     "partition": ["default", "[mycluster]default", "[other]default"],

@@ -9,10 +9,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
+from common.examples import examples
 from licorne.si import Translation, adapt_first, adapt_v19, first, messages, v19
 from licorne.si._check import Fault, plain
 from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
@@ -93,7 +94,7 @@ def test_objects(adapter: ModuleType, ask: type[Any]) -> None:
         lambda drawn: ask(**{**{name: getattr(drawn[0], name) for name in fields}, **drawn[1]})
     )
 
-    @settings(max_examples=300)
+    @examples(300)
     @given(st.lists(odd | ODD, max_size=4))
     def check(items: list[Any]) -> None:
         result = by_object(adapter, request_of(ask, items))
@@ -136,7 +137,7 @@ def test_requests_that_bring_nothing_but_releases() -> None:
     )
     seen = set()
 
-    @settings(max_examples=300)
+    @examples(300)
     @given(st.lists(built(release) | odd | ODD, max_size=3))
     def check(items: list[Any]) -> None:
         request = v19.AllocationRequest(
@@ -191,7 +192,7 @@ def same(adapter: ModuleType, data: bytes) -> bool:
 def test_well_formed_bytes(adapter: ModuleType, ask: type[Any]) -> None:
     whole = v19.AllocationRequest if adapter is adapt_v19 else first.UpdateRequest
 
-    @settings(max_examples=150)
+    @examples(150)
     @given(built(whole), st.lists(built(ask), max_size=4))
     def check(request: Any, asks: list[Any]) -> None:
         setattr(request, "allocations" if adapter is adapt_v19 else "asks", asks * 2)
@@ -297,7 +298,7 @@ def outputs() -> st.SearchStrategy[list[messages.Output]]:
 
 
 @pytest.mark.parametrize("adapter", [adapt_v19, adapt_first], ids=["1.9", "first"])
-@settings(max_examples=300)
+@examples(300)
 @given(outputs())
 def test_responses(adapter: Any, said: list[messages.Output]) -> None:
     expected = [(kind, encode(response)) for kind, response in adapter.responses(said, "rm")]

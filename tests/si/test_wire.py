@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from licorne.si import adapt_v19, first, v19
 from licorne.si._common import Resource
 from licorne.si._schema import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Field, Message, fields
@@ -74,7 +75,7 @@ def built(message: type[Message]) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize(("message", "official"), CASES, ids=IDS)
 def test_round_trips_both_ways(message: type[Message], official: Any) -> None:
-    @settings(max_examples=25)
+    @examples(25)
     @given(built(message))
     def check(made: Any) -> None:
         data = encode(made)

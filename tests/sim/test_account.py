@@ -6,9 +6,10 @@ from collections import Counter
 from typing import Any
 
 import msgspec
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from licorne.sim.lines import App, Ask, Line, Node, Release, ReleaseApp, Reload, TaskGroup
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
@@ -131,7 +132,7 @@ def agree(workload: Workload, result: Result) -> None:
 
 
 # To shrink a whole simulation takes minutes: what fails is shown as it was found.
-@settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(workloads())
 def test_the_numbers_of_a_report_agree(workload: Workload) -> None:
     result = simulate(copied(workload))
