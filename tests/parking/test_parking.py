@@ -7,13 +7,12 @@ takes 30,000 from a new seed, which it prints; a disagreement prints its seed, a
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import seeds
+from common.plain_python import printed_by
 from parking.compare import run
 from parking.faults import FAULTS
 from parking.situations import Situations
@@ -25,7 +24,6 @@ ENOUGH = 250
 """From this many scenarios on every situation must have been met; with a random seed one may be missed."""
 PARTS, PART = 15, 2000
 """The long form, in parts that may run at the same time."""
-HERE = Path(__file__).resolve().parent
 
 
 @pytest.mark.timeout(max(300, SCENARIOS))
@@ -73,9 +71,6 @@ def test_a_lost_wake_up_is_caught(name: str) -> None:
 
 def _caught(name: str, *seed: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
-    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
-    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
-    program = [sys.executable, "-m", "parking.faults", name, *seed]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    sys.stdout.write(f"{name}, from {' '.join(seed) or 'a seed that is known'} on: {done.stdout}\n")
-    assert done.stdout.startswith("caught after"), done.stdout
+    printed = printed_by("parking.faults", name, *seed)
+    sys.stdout.write(f"{name}, from {' '.join(seed) or 'a seed that is known'} on: {printed}\n")
+    assert printed.startswith("caught after"), printed

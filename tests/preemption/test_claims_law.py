@@ -6,17 +6,14 @@ which is printed (`seeds`).
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
+from common.plain_python import printed_by
 from preemption import clusters, faults
 
-HERE = Path(__file__).resolve().parent
 SHORT = 150
 LONG, PARTS = 20_000, 10
 
@@ -55,11 +52,8 @@ def test_each_eviction_of_thousands_more_seeds_leads_to_its_ask(part: int, new_s
 @pytest.mark.parametrize("name", faults.FAULTS)
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
-    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
-    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
-    program = [sys.executable, "-m", "preemption.faults", name]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("caught after"), done.stdout
+    printed = printed_by("preemption.faults", name)
+    assert printed.startswith("caught after"), printed
 
 
 def test_amounts_given_back_wake_an_application_that_may_preempt() -> None:

@@ -7,13 +7,13 @@ LICORNE_REFERENCE_SEED on. A disagreement prints its seed, every step, and the m
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import seeds
+from common.plain_python import printed_by
 from reference.compare import DisagreementError, run
 from reference.faults import FAULTS
 from reference.situations import Situations
@@ -87,8 +87,5 @@ def _first_line(text: str) -> str:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(name: str) -> None:
     """In a process of its own, with the hot modules as plain Python, where every function can be replaced."""
-    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
-    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
-    program = [sys.executable, "-m", "reference.faults", name]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("caught after"), done.stdout
+    printed = printed_by("reference.faults", name)
+    assert printed.startswith("caught after"), printed
