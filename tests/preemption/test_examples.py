@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import pytest
 
+from common.plain_python import printed_by
 from core.bench import Bench, config, parent
 from licorne import ResourceManagerCallback
-from licorne.core import compiled
 from licorne.core.inspection.explain import Preemption
 from licorne.core.inspection.story import allocation_story
 from licorne.core.preemption.evictions import Eviction
-from licorne.core.preemption.guarantees import PlannedUsage
 from licorne.si import v19
 from licorne.si.messages import NodeAction, Termination
 
@@ -290,10 +289,8 @@ def test_a_leaf_within_its_guarantee_has_no_victims_of_any_type(vcore: int, gone
     assert victims(beside_its_guarantee(vcore), after=DELAY) == gone
 
 
-@pytest.mark.skipif(bool(compiled), reason="functions can be replaced in plain Python only")
-def test_without_that_rule_the_example_has_another_victim(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PlannedUsage, "protected", lambda *_arguments: False)
-    assert victims(beside_its_guarantee(5), after=DELAY) == ["g"]
+def test_without_that_rule_the_example_has_another_victim() -> None:
+    assert printed_by("preemption.unprotected") == "g"
 
 
 def test_victims_elsewhere_help_with_a_quota_only() -> None:
