@@ -1,6 +1,6 @@
 """Amounts of resources: the table of docs/spec/scheduling.md, section 1, as far as it is used, and a naive algebra.
 
-Methods that only other hot code may call (C methods, once compiled) are tested where the modules run as plain Python.
+Methods that only other hot code may call (C methods, once compiled) are tested by `core.c_methods`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from licorne import core
 from licorne.core.amounts.types import Types
 from licorne.core.amounts.vectors import Vec
 from licorne.core.constants import SUM_MAX, UNLIMITED
@@ -17,8 +16,6 @@ from licorne.core.queues.application import Application
 from licorne.core.queues.queue import Queue
 
 Amounts = dict[str, int]
-
-interpreted = pytest.mark.skipif(core.compiled, reason="C methods cannot be called from here")
 
 AB = Types()
 for name in "abc":
@@ -177,30 +174,3 @@ def test_a_clone_is_independent(pair: tuple[Amounts, Amounts]) -> None:
     assert clone.values() == x.values()
     clone.plus(types.vector(pair[1]))
     assert x.named(types) == dict(sorted(pruned(pair[0]).items()))
-
-
-@interpreted
-@given(AMOUNTS, AMOUNTS, AMOUNTS)
-def test_headroom_and_what_binds(limit: Amounts, used: Amounts, ask: Amounts) -> None:
-    types = Types()
-    vector, usage = types.vector(limit, UNLIMITED), types.vector(used)
-    room = Vec(0, UNLIMITED)
-    room.lower_to_rest(vector, usage)
-    left = {name: limit[name] - used.get(name, 0) for name in limit}
-    assert {name: room.at(types.slot(name)) for name in limit} == left
-    assert vector.binds(usage, types.vector(ask)) == any(
-        ask[name] > 0 and left[name] < ask[name] for name in ask if name in limit
-    )
-
-
-@interpreted
-@given(AMOUNTS, AMOUNTS)
-def test_componentwise_minimum_and_maximum(a: Amounts, b: Amounts) -> None:
-    types = Types()
-    low, high = types.vector(a, UNLIMITED), types.vector(a)
-    low.lower_to(types.vector(b, UNLIMITED))
-    high.raise_to(types.vector(b))
-    names = a.keys() | b.keys()
-    expected = {name: min(a.get(name, UNLIMITED), b.get(name, UNLIMITED)) for name in names}
-    assert {name: low.at(types.slot(name)) for name in names} == expected
-    assert {name: high.at(types.slot(name)) for name in names} == {n: max(a.get(n, 0), b.get(n, 0)) for n in names}
