@@ -3,7 +3,8 @@
 Both are the same on every machine, and from run to run. They differ between minor versions of Python (3.12 runs
 comprehensions inline, so they are no calls), and see nothing of what happens within one line: a sort is one line,
 however long the list. The time of the compiled modules is not this count; but code that looks at more nodes or
-more asks than before runs more lines, and is slower when compiled as well.
+more asks than before runs more lines, and is slower when compiled as well. So does code that does the same by one more
+function, which is why these counts are advice and fail no test.
 
 A trace function in Python makes it six times as slow. That is what it costs to see loops, in which the work is; calls
 alone would be cheaper, and would not see a loop that grew.
