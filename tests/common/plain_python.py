@@ -11,13 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
+SEARCHED = os.pathsep.join(str(ROOT / folder) for folder in ("tests", "src", "."))
+"""Where Python looks for modules: the tests, the product, and the benchmark beside them."""
 
 
 def printed_by(module: str, *arguments: str) -> str:
     """Return what `python -m MODULE ARGUMENTS` prints, in a process of its own; fail with its errors if it fails."""
-    paths = os.pathsep.join([str(TESTS), str(TESTS.parent / "src")])
-    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": paths}
+    environment = {**os.environ, "LICORNE_INTERPRETED": "1", "PYTHONPATH": SEARCHED}
     program = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(program)}\n{done.stdout}{done.stderr}"

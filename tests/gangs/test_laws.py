@@ -59,7 +59,7 @@ def test_thousands_of_gangs_keep_their_counters_and_end(start: str, new_seed: in
 
 
 def test_planted_faults_are_caught() -> None:
-    """All of them in one process: to start it would take longer than most of them do."""
+    """One process plants them all, one after the other: most are caught in less time than a process takes to start."""
     lines = printed_by("gangs.faults").splitlines()
     assert [line.partition(": ")[0] for line in lines] == list(faults.FAULTS)
     assert [line for line in lines if ": caught after" not in line] == []
