@@ -82,11 +82,11 @@ def test_every_dependency_has_a_lower_bound() -> None:
 
 
 def test_every_property_test_obeys_the_profile() -> None:
-    """Only `tests/conftest.py` says that the same examples are taken each time, so that the random profiles take others."""
+    """Only `tests/common/examples.py` says that the same examples are taken each time, so that the random profiles take others."""
     calls = {
         f"{path.relative_to(ROOT)}:{node.lineno}": [keyword.arg for keyword in node.keywords]
         for path in sorted((ROOT / "tests").rglob("*.py"))
-        if path != ROOT / "tests" / "conftest.py"
+        if path != ROOT / "tests" / "common" / "examples.py"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
     }

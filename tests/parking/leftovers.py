@@ -43,10 +43,10 @@ def _application_waits(partition: Any, app: Any) -> bool:
         return True
     if app.atomic is not None:
         return not _whole_fits(partition, app)
-    if not app.queue.backoff:
+    if not app.queue.backoff_after:
         return False  # else whoever stands behind asks that fit no node is never reached
     hopeless = sum(_no_node(partition, ask, _sized(ask)) for ask in app.asks.values())
-    return bool(hopeless >= app.queue.backoff)
+    return bool(hopeless >= app.queue.backoff_after)
 
 
 def _whole_fits(partition: Any, app: Any) -> bool:
