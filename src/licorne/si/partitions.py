@@ -77,7 +77,7 @@ class QualifiedPartitions(PartitionNames):
 
 @cython.cclass
 class NamesFor:
-    """Translates names of partitions for one resource manager: `[rm]default` to `default` (`short`), and back."""
+    """The two translations of names of partitions for a resource manager: `[rm]default` to `default`, and back."""
 
     rm_id: str
     short: ShortPartitions

@@ -46,7 +46,7 @@ class Types:
             self.met_at = [0] * 8
 
     def slot(self, name: str) -> int:
-        """Return the number of a type; a type without one gets the smallest that is free."""
+        """Return the number of a resource type; a type without one gets the smallest free number."""
         if name not in self.index:
             if not self.free:
                 self.free.append(len(self.names))
@@ -56,18 +56,18 @@ class Types:
         return self.index[name]
 
     def forget(self, name: str) -> int:
-        """Take a type's number away and return it; it is free for another type only after `set_free`."""
+        """Remove a resource type and return its number, which no other type gets before `set_free` is called for it."""
         at = self.index.pop(name)
         self.names[at] = ""
         self.met = [None] * 8
         return at
 
     def set_free(self, numbers: list[int]) -> None:
-        """Free these numbers, which were forgotten and are no longer used in any vector."""
+        """Let other types have these numbers: their types are removed, and no vector has an amount there any more."""
         self.free = sorted([*self.free, *numbers], reverse=True)
 
     def shared(self) -> int:
-        """Return the number shared by types without one of their own."""
+        """Return the number that all types without one of their own share; there is none before the first call."""
         if self.other < 0:
             self.other = self.slot(OTHER_TYPES)
             del self.index[OTHER_TYPES]
@@ -130,13 +130,16 @@ class Types:
         return NEW_TYPES if unknown else READ if most else NOTHING_IN_IT
 
     def vector(self, amounts: dict[str, int] | None, fill: int = 0) -> Vec:
-        """Return the vector of a sparse map, numbering all its types; types not in it have the value `fill`."""
+        """Return the vector of a sparse map of amounts; types without a number get one.
+
+        Types that are not in the map have the value `fill`.
+        """
         for name in amounts or {}:
             self.slot(name)
         return self.known(amounts, fill)
 
     def known(self, amounts: dict[str, int] | None, fill: int) -> Vec:
-        """Return the vector of a sparse map, leaving out types without a number.
+        """Return the vector of a sparse map of amounts, leaving out types without a number.
 
         Types that are not in the map have the value `fill`.
         """

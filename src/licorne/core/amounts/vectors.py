@@ -62,7 +62,8 @@ def new_sum() -> Vec:
 class Vec:
     """A vector of int64 amounts, one for each resource type; types from `n` on have the value `fill`.
 
-    `beyond`: what a sum does not show, by the number of the type; None while it shows everything.
+    A sum (`is_sum`) is a vector from which all that was added can be taken back. `beyond` is what it does not show, by
+    the number of the type; None while it shows everything, and in all other vectors.
     """
 
     # The fields are laid out in memory in this order: what an addition reads comes first.
@@ -148,11 +149,14 @@ class Vec:
     @cython.ccall
     @cython.exceptval(-1)
     def plus(self, other: Vec) -> cython.int:
-        """Add in place, saturating; the vector grows to the types of the other. Another sum is added by `add_sum`."""
+        """Add another vector in place, saturating. The vector grows to the types of the other.
+
+        Of another sum this adds only what it shows; `add_sum` adds all of it.
+        """
         d: cython.Py_ssize_t
         out: cython.bint = False
         if self.beyond is not None:
-            self._exact(other, 1)
+            self._add_exactly(other, 1)
             return 0
         if self.n < other.n:
             self.grow(other.n)
@@ -169,11 +173,11 @@ class Vec:
     @cython.ccall
     @cython.exceptval(-1)
     def minus(self, other: Vec) -> cython.int:
-        """Subtract in place, saturating, or take back what was added to a sum; the result may be negative."""
+        """Subtract another vector in place, saturating; from a sum this takes back what `plus` added to it."""
         d: cython.Py_ssize_t
         out: cython.bint = False
         if self.beyond is not None:
-            self._exact(other, -1)
+            self._add_exactly(other, -1)
             return 0
         if self.n < other.n:
             self.grow(other.n)
@@ -189,7 +193,7 @@ class Vec:
 
     @cython.cfunc
     def add_times(self, other: Vec, times: cython.longlong) -> cython.void:
-        """Add to a sum `times` times; a negative number takes back."""
+        """Add a vector `times` times to this sum; a negative number takes it back as often."""
         d: cython.Py_ssize_t
         out: cython.bint = self.beyond is not None
         # Amounts up to `bound` can be multiplied and added without overflow of an int64.
@@ -198,7 +202,7 @@ class Vec:
             if other.v[d] > bound or other.v[d] < -bound:
                 out = True
         if out:
-            self._exact(other, times)
+            self._add_exactly(other, times)
             return
         if self.n < other.n:
             self.grow(other.n)
@@ -361,35 +365,38 @@ class Vec:
     # -- sums: what they show, and what lies beyond ---------------------------------------------------------------
 
     def add_sum(self, other: Vec, times: int) -> None:
-        """Add another sum `times` times, including what lies beyond it."""
+        """Add another sum `times` times to this one, with the amounts that the other does not show."""
         for d in range(other.n):
-            self._put(d, self.exact(d) + other.exact(d) * times)
+            self._set_exact(d, self.exact(d) + other.exact(d) * times)
 
     def exact(self, d: int) -> int:
-        """Return the exact sum of the type with this number."""
+        """Return the exact sum of the resource type with this number, also where it is more than the sum shows."""
         return int(self.at(d)) + (0 if self.beyond is None else self.beyond.get(d, 0))
 
     def agrees(self, other: Vec) -> bool:
-        """Return whether both sums are equal, including what lies beyond them."""
+        """Return whether both sums are equal, also in the amounts that they do not show."""
         return self.same(other) and (self.beyond or {}) == (other.beyond or {})
 
     @cython.cfunc
     def _set_aside(self) -> cython.void:
-        """Bring what is outside the bounds, by at most one amount for each type, back to them; a sum keeps it in `beyond`."""
+        """Bring values outside the bounds back to them; a sum keeps the difference in `beyond`.
+
+        An addition of one amount leaves them outside by at most `SUM_MAX`, so they have not overflowed.
+        """
         d: cython.Py_ssize_t
         for d in range(self.n):
             if self.v[d] > SUM_MAX or self.v[d] < -SUM_MAX:
-                self._put(d, int(self.v[d]))
+                self._set_exact(d, int(self.v[d]))
 
-    def _exact(self, other: Vec, times: int) -> None:
-        """Add amounts `times` times, however large the result is."""
+    def _add_exactly(self, other: Vec, times: int) -> None:
+        """Add a vector `times` times in integers of any size."""
         d: cython.Py_ssize_t
         for d in range(other.n):
             if other.v[d] != 0:
-                self._put(d, self.exact(d) + int(other.v[d]) * times)
+                self._set_exact(d, self.exact(d) + int(other.v[d]) * times)
 
-    def _put(self, d: int, value: int) -> None:
-        """Set the exact sum of this type to `value`."""
+    def _set_exact(self, d: int, value: int) -> None:
+        """Set the sum of this type to `value`; if that is too large to be shown, a sum keeps the rest in `beyond`."""
         shown: int = max(-SUM_MAX, min(SUM_MAX, value))
         self.grow(d + 1)
         self.v[d] = shown

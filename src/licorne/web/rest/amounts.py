@@ -26,7 +26,7 @@ def by_name(amounts: Mapping[str, int]) -> dict[str, int]:
 
 @lru_cache(maxsize=1_000)
 def _reordered(names: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the names of resource types in order; None if they are in order. Few combinations exist, so the cache serves most."""
+    """Return names of resource types sorted, or None if they already are. Few combinations exist, so most are cached."""
     order = tuple(sorted(names))
     return None if order == names else order
 
