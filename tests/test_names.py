@@ -54,7 +54,7 @@ INSTEAD = {
     "withhold": "wait_for_claims",
     "beside_claims": "subtract_claims",
     # wake-ups
-    "Sleepers": "SleepingApplications",
+    "Sleepers": "Parking",
     "restless": "active or active_count",
     "rouse": "wake_for_freed_node",
     "roused": "maybe_inactive",

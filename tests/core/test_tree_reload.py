@@ -90,7 +90,7 @@ def test_leaf_to_parent_and_back() -> None:
     bench.tree.reload(leaf)
     bench.tree.validate()
     assert (new.heap_index, str(bench["root.a.b"].state), bench["root.a.b"].reachable) == (-1, "Draining", False)
-    bench.parking.wake(old)
+    bench.accounting.wakeups.may_run(old)
     assert (bench.order("root"), bench.order("root.a")) == (["a", "z"], ["old"])
     bench.tree.validate()
 

@@ -28,6 +28,7 @@ from licorne.core.scheduling.descent import Descent
 from licorne.core.scheduling.reservations import Reservations
 from licorne.core.waiting.accounting import Accounting
 from licorne.core.waiting.parking import Parking
+from licorne.core.waiting.wakeups import WakeUps
 
 
 class Fault(NamedTuple):
@@ -234,11 +235,11 @@ FAULTS: dict[str, Fault] = {
     "11 victims": Fault(guaranteed, "evict", _one_more_victim, "invariant 11: .* is a victim too many"),
     "11 guarantee": Fault(QueueBudget, "recompute", _no_guarantee, "invariant 11: .* is left with"),
     "12 quota": Fault(Parking, "wake_blocked", _nobody_is_woken, "(invariant 12|nothing wakes it)"),
-    "12 nodes": Fault(Parking, "apply_node_changes", _nodes_wake_nobody, "invariant 12"),
+    "12 nodes": Fault(WakeUps, "apply_node_events", _nodes_wake_nobody, "invariant 12"),
     "13 order": Fault(Application, "before", _last_come_first_served, "invariant 13"),
     "changes, time": Fault(deadlines, "due", _time_is_not_counted, "something has happened"),
     "changes, messages": Fault(Cluster, "submit", _messages_are_not_counted, "something has happened"),
-    "14 parking": Fault(Parking, "apply_node_changes", _nodes_wake_nobody, "invariant 1[24]", alone=False),
+    "14 parking": Fault(WakeUps, "apply_node_events", _nodes_wake_nobody, "invariant 1[24]", alone=False),
     "14 age": Fault(Parking, "aged", _age_wakes_nobody, "invariant 14", alone=False),
     "14 replay": Fault(Uuids, "next", _at_random, "invariant 14: the same inputs gave other answers"),
 }

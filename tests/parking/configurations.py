@@ -54,6 +54,8 @@ def _queue(rng: random.Random, name: str) -> Tree:
     if rng.random() < 0.3:  # not above the smallest max of a queue
         users = rng.choice([["alice"], ["bob"], ["*"]])
         queue["limits"] = [{"limit": "one", "users": users, "maxresources": {"vcore": f"{rng.randint(4, 6)}m"}}]
+        if rng.random() < 0.4:
+            queue["limits"][0]["maxapplications"] = 1
     if rng.random() < 0.1:
         queue["maxapplications"] = rng.randint(1, 3)
     if rng.random() < 0.1:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from licorne.core.constants import NO_NODE
 from licorne.core.queues.requests import AskBlock
 from licorne.core.waiting.parking import Parking
-from licorne.core.waiting.sleepers import SleepingApplications
+from licorne.core.waiting.wakeups import WakeUps
 
 ENOUGH = 2000
 """A fault that is not caught in so many scenarios is not caught."""
@@ -56,12 +56,12 @@ def _blocked_are_forgotten(_sound: Any) -> Any:
 
 
 def _a_gang_hears_of_no_node(sound: Any) -> Any:
-    def settle(self: Any) -> None:
-        gangs, self.gangs = self.gangs, {}
+    def apply(self: Any) -> None:
+        gangs, self.parking.gangs = self.parking.gangs, {}
         sound(self)
-        self.gangs = gangs
+        self.parking.gangs = gangs
 
-    return settle
+    return apply
 
 
 def _a_block_forgets_who_waits(sound: Any) -> Any:
@@ -74,7 +74,7 @@ def _a_block_forgets_who_waits(sound: Any) -> Any:
 
 FAULTS: dict[str, Fault] = {
     "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application),
-    "quotas and limits wake no application": Fault(SleepingApplications, "wake_blocked", _blocked_are_forgotten),
+    "quotas and limits wake no application": Fault(Parking, "wake_blocked", _blocked_are_forgotten),
     "age wakes no application": Fault(Parking, "aged", _nothing, first=50),
     "a shape that fitted no node never does": Fault(Parking, "_forget_failures_within", _nothing),
     "a failed shape is never revived": Fault(Parking, "_revive_on_changed_nodes", _nothing),
@@ -85,7 +85,7 @@ FAULTS: dict[str, Fault] = {
     "an application that cannot be tried keeps its freed nodes": Fault(
         Parking, "revive_on_freed_nodes", _nothing, first=125
     ),
-    "gangs hear of no node": Fault(Parking, "apply_node_changes", _a_gang_hears_of_no_node, first=95),
+    "gangs hear of no node": Fault(WakeUps, "apply_node_events", _a_gang_hears_of_no_node, first=95),
     "a block forgets which asks wait": Fault(AskBlock, "recount", _a_block_forgets_who_waits),
 }
 

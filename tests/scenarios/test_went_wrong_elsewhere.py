@@ -276,7 +276,7 @@ def test_nothing_is_left_of_removed_objects() -> None:
     assert b.queues() == ["root", "root.p"]
     assert partition_.limits.users() == {} and partition_.limits.groups() == {}
     assert (len(partition_.timers) < 70, partition_.applications, partition_.foreign) == (True, {}, {})
-    assert (partition_.parking.failed, partition_.parking.newly_freed, partition_.parking.awaiting_node) == ({}, {}, {})
+    assert (partition_.parking.failed, partition_.wakeups.newly_freed, partition_.parking.awaiting_node) == ({}, {}, {})
     assert partition_.tree.root.blocked == {}
 
 

@@ -73,11 +73,13 @@ if cython.compiled:
     from cython.cimports.licorne.core.inputs.releases import Releases
     from cython.cimports.licorne.core.scheduling.descent import Descent
     from cython.cimports.licorne.core.waiting.parking import Parking
+    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
     from licorne.core.inputs.intake import Intake
     from licorne.core.inputs.releases import Releases
     from licorne.core.scheduling.descent import Descent
     from licorne.core.waiting.parking import Parking
+    from licorne.core.waiting.wakeups import WakeUps
 
 STOPPED = ObjectState.STOPPED  # a global, because looking up a member of an enumeration is slow
 
@@ -115,6 +117,7 @@ class Partition:
     limits: Limits
     timers: Timers
     parking: Parking
+    wakeups: WakeUps
     index: NodeIndex
     needs: Needs
     accounting: Accounting
@@ -172,6 +175,7 @@ class Partition:
         self.index = NodeIndex(self._score_policy(config))
         self.needs = Needs(self.index)
         self.accounting = Accounting(self.parking, self.index, self.types)
+        self.wakeups = self.accounting.wakeups
         self.gangs = self.accounting.gangs = Gangs(self)
         # Without the state Starting, the sort policy stateaware means fifo (docs/spec/states.md).
         self.tree = Tree(config.root, self.types, stateaware=self.starting)
@@ -262,7 +266,7 @@ class Partition:
     def queues_changed(self) -> None:
         """Recompute shares and wake everything that waits, after a change of quotas, the tree or the cluster's size."""
         self.settle_size()
-        self.parking.tree_changed(self.tree.root, self.applications.values())
+        self.wakeups.configuration_changed(self.tree.root, self.applications.values())
         self.cleaner.watch()
         self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.has_guarantees())
         self.dirty = True
@@ -282,7 +286,7 @@ class Partition:
         if self._resized:
             self._resized = False
             self.tree.set_total(self.total)
-            self.parking.wake_blocked(self.tree.root.blocked)
+            self.wakeups.quota_changed(self.tree.root)
         if self.tree.stale:
             self.tree.reweigh()
 
@@ -319,9 +323,7 @@ class Partition:
             return 0
         if self._resized or self.tree.stale:
             self.settle_size()
-        if self.parking.refused:
-            self.parking.retry_refused()
-        if self.descent.predicates is not None:
+        if self.descent.predicates is not None or self.parking.refused:
             self.reservations.retry_refused()
         before: cython.Py_ssize_t = len(self.descent.out)
         made: cython.longlong = self.descent.decide(limit)

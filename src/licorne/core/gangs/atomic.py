@@ -172,8 +172,7 @@ class AtomicGangs:
             gang = app.atomic
             if gang is not None and gang.refused:
                 gang.refused = False
-                gang.stale = True
-                self._partition.parking.wake(app)
+                self._partition.wakeups.gang_may_fit(app)
         self._refused.clear()
 
     def forget(self, app: Application) -> None:
@@ -274,4 +273,4 @@ class AtomicGangs:
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_GANG:
                 app.requests.unpark(ask)
-        partition.parking.wake(app)
+        partition.wakeups.members_freed(app)

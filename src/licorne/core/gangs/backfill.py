@@ -97,9 +97,8 @@ class Backfill:
         members = None if hold is None else self._members(hold.app, hold.gang)
         if hold is not None and members is None:
             self.give_up(hold.gang)
-            hold.gang.stale = True  # node events no longer reach it, so it must be tried whatever happens
-            self._partition.parking.gangs.pop(hold.app, None)
-            self._partition.parking.wake(hold.app)
+            self._partition.parking.gangs.pop(hold.app, None)  # so node events no longer reach it
+            self._partition.wakeups.gang_may_fit(hold.app)
             return True
         if self._planned:
             return False
@@ -130,8 +129,7 @@ class Backfill:
 
     def _try_now(self, app: Application, gang: AtomicGang) -> bool:
         """Wake a gang whose plan needs no allocation to end, so that it fits now; return True."""
-        gang.stale = True
-        self._partition.parking.wake(app)
+        self._partition.wakeups.gang_may_fit(app)
         return True
 
     def _members(self, app: Application, gang: AtomicGang) -> list[Ask] | None:
@@ -202,7 +200,7 @@ class Backfill:
             if partition.nodes.get(node.id) is node:
                 partition.reservations.mend_open(node)
                 if node.open:
-                    partition.parking.node_opened(node)
+                    partition.wakeups.node_opened(node)
                     opened = True
         return opened
 

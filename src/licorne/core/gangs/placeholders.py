@@ -35,7 +35,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.ask import Ask
     from cython.cimports.licorne.core.queues.queue import Queue
     from cython.cimports.licorne.core.waiting.accounting import Accounting
-    from cython.cimports.licorne.core.waiting.parking import Parking
+    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
@@ -44,7 +44,7 @@ else:
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
     from licorne.core.waiting.accounting import Accounting
-    from licorne.core.waiting.parking import Parking
+    from licorne.core.waiting.wakeups import WakeUps
 
 if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.base.rejections import Fault
@@ -174,14 +174,14 @@ class Gangs:
 
     partition: Partition
     accounting: Accounting
-    parking: Parking
+    wakeups: WakeUps
     due: dict[Application, None]
     stuck: dict[Application, None]
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.accounting = partition.accounting
-        self.parking = partition.parking
+        self.wakeups = partition.wakeups
         self.due = {}
         self.stuck = {}
 
@@ -305,7 +305,7 @@ class Gangs:
         group.waiting.clear()
         for ask in waiting:
             app.requests.unpark(ask)
-        self.parking.wake(app)
+        self.wakeups.members_freed(app)
 
     # -- placeholders ----------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.ask import Ask, Shape
     from cython.cimports.licorne.core.waiting.accounting import Accounting
     from cython.cimports.licorne.core.waiting.parking import Parking
+    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
@@ -43,6 +44,7 @@ else:
     from licorne.core.queues.ask import Ask, Shape
     from licorne.core.waiting.accounting import Accounting
     from licorne.core.waiting.parking import Parking
+    from licorne.core.waiting.wakeups import WakeUps
 
     from .placeholders import Gangs, PlaceholderGang, TaskGroup
 
@@ -67,6 +69,7 @@ class Replacement:
     partition: Partition
     accounting: Accounting
     parking: Parking
+    wakeups: WakeUps
     index: NodeIndex
     gangs: Gangs
     fits: cython.bint  # the last search met a placeholder of sufficient size
@@ -75,6 +78,7 @@ class Replacement:
         self.partition = partition
         self.accounting = partition.accounting
         self.parking = partition.parking
+        self.wakeups = partition.wakeups
         self.index = partition.index
         self.gangs = partition.gangs
         self.fits = False
@@ -87,8 +91,8 @@ class Replacement:
         gangs: Gangs = self.gangs
         app: Application
         made: cython.longlong = 0
-        if self.parking.dirty:
-            self.parking.dirty = False
+        if self.wakeups.replacements_due:
+            self.wakeups.replacements_due = False
             gangs.due.update(gangs.stuck)
             gangs.stuck.clear()
         if not gangs.due:
@@ -259,7 +263,7 @@ class Replacement:
         node.free.plus(amounts)
         if node.block is not None:
             self.index.mend(node)
-            self.parking.node_freed(node)
+            self.wakeups.node_freed(node)
 
     # -- the end of a placeholder, or of an ask in flight ----------------------------------------------
 
@@ -323,8 +327,7 @@ class Replacement:
         if node is place.node and place.shape.amounts.same(real.shape.amounts):
             self._swap(app, node, place, real)
             # Unlike the placeholder, the real allocation may be evicted: for a required node, and for a guarantee.
-            self.parking.reserved_stale = True
-            self.partition.index.generation += 1
+            self.wakeups.victim_appeared(node)
         else:
             self._off_node(real)
             self.accounting.remove_allocation(app, place)

@@ -64,7 +64,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         refused(queue.path, fault)
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
-        partition.parking.wake_blocked(queue.blocked)  # the tags have set another quota, or another guarantee
+        partition.wakeups.quota_changed(queue)  # the tags have set another quota, or another guarantee
         partition.guaranteed.quota_changed(queue)
         partition.claims.configured()
     if message.placeholder_ask:

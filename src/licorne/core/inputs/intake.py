@@ -41,6 +41,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.queue import Queue
     from cython.cimports.licorne.core.waiting.accounting import Accounting
     from cython.cimports.licorne.core.waiting.parking import Parking
+    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
     from cython.cimports.licorne.si.allocations import Allocation
     from cython.cimports.prefetch import item, prefetch
 else:
@@ -62,6 +63,7 @@ else:
     from licorne.core.queues.queue import Queue
     from licorne.core.waiting.accounting import Accounting
     from licorne.core.waiting.parking import Parking
+    from licorne.core.waiting.wakeups import WakeUps
     from licorne.si.messages import Allocation
 
 if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
@@ -84,6 +86,7 @@ class Intake:
     applications: dict[str, Application]
     accounting: Accounting
     parking: Parking
+    wakeups: WakeUps
     types: Types
     root: Queue
     plain: Need
@@ -104,6 +107,7 @@ class Intake:
         self.applications = applications
         self.accounting = accounting
         self.parking = accounting.parking
+        self.wakeups = accounting.wakeups
         self.types = accounting.types
         self.root = root
         self.plain = plain
@@ -253,9 +257,7 @@ class Intake:
         if ask.created < app.submitted and ask.created < self.parking.now:
             self.parking.sleep(app)  # out of the kept order while its key changes
             app.submitted = ask.created
-            self.parking.wake(app)
-            if app.reservations:  # in a stateaware queue the oldest application runs first: it may be this one now
-                self.parking.reserved_stale = True
+            self.wakeups.may_run(app)  # in a stateaware queue the oldest application runs first: it may be this one now
 
     @cython.cfunc
     def make(self, app: Application, message: Allocation, need: Need) -> Ask:
@@ -306,8 +308,8 @@ def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, rep
         partition.gangs.arrived(app, ask, repeats - ask.repeats)
     ask.repeats = repeats
     partition.accounting.pend(app, ask)
+    partition.wakeups.ask_changed(ask)
     if ask.reserved is not None:
-        partition.parking.reserved_stale = True  # its reserved node may have room for it now
         partition.claims.changed(ask)
 
 
@@ -407,11 +409,10 @@ def _placed_outside(
     partition.accounting.add_allocation(app, new, node)
     if partition.config.quota_preemption_enabled:
         partition.quotas.usage_forced(app.queue, new.shape.amounts)
-    if node.reservations:
-        partition.parking.reserved_stale = True  # one more candidate to evict for an ask that requires the node
+    partition.wakeups.victim_appeared(node)
     partition.allocated(app, new)
     app.gang_changed()  # the allocation may be a member of an atomic gang that runs already
-    partition.parking.wake(app)  # limits on applications of its user and group count it as running now: it may run
+    partition.wakeups.may_run(app)  # limits on applications of its user and group count it as running now
     partition.descent.announce(app, new)
     partition.claims.review(Outcome.FORCED)
     return None

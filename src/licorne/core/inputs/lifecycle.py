@@ -25,13 +25,13 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.ask import Ask
     from cython.cimports.licorne.core.queues.limits import Limits
     from cython.cimports.licorne.core.queues.queue import Queue
-    from cython.cimports.licorne.core.waiting.parking import Parking
+    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.limits import Limits
     from licorne.core.queues.queue import Queue
-    from licorne.core.waiting.parking import Parking
+    from licorne.core.waiting.wakeups import WakeUps
 
 if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
     from licorne.core.partition import Partition
@@ -61,13 +61,13 @@ class Lifecycle:
 
     partition: Partition
     limits: Limits
-    parking: Parking
+    wakeups: WakeUps
     timers: Timers
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.limits = partition.limits
-        self.parking = partition.parking
+        self.wakeups = partition.wakeups
         self.timers = partition.timers
 
     def fire(self, app: Application, event: ApplicationEvent, message: str = "") -> bool:
@@ -100,13 +100,13 @@ class Lifecycle:
                 self._started(app)
         if old is ACCEPTED:
             self._leave_accepted(app)
-            self.parking.wake(app)  # it may have slept for want of a slot, and only Accepted applications need one
+            self.wakeups.may_run(app)  # it may have slept for want of a slot, and only Accepted applications need one
         if new is not REJECTED and not app.independent:  # the resource manager does not know an independent application
             self.partition.out.append(UpdatedApplication(app.id, name, now, message))
         if app.queue.stateaware:
-            self.parking.wake_slots(app.queue.blocked)
+            self.wakeups.slot_freed(app.queue)
         if app.reservations:
-            self.parking.reserved_stale = True
+            self.wakeups.may_run(app)
         if new is COMPLETED or new is FAILED:
             app.finished_ns = self.partition.now
             app.message = message
@@ -148,7 +148,7 @@ class Lifecycle:
                 running = queue.max_apps
             queue.running = running
             if change < 0:
-                self.parking.wake_slots(queue.blocked)
+                self.wakeups.slot_freed(queue)
             queue = queue.parent
 
     @cython.cfunc
@@ -158,7 +158,7 @@ class Lifecycle:
         while queue is not None:
             if app in queue.accepted:
                 del queue.accepted[app]
-                self.parking.wake_slots(queue.blocked)
+                self.wakeups.slot_freed(queue)
             queue = queue.parent
 
     # -- which applications may be tried ---------------------------------------------------------------
@@ -244,8 +244,7 @@ class Lifecycle:
         """Free the slots that an application without asks and allocations has in the limits of its user and group."""
         other: Application
         for other in self.limits.left(app, gone=gone):
-            self.parking.wake(other)
-            self.parking.reserved_stale = True
+            self.wakeups.may_run(other)
 
     def removed(self, app: Application) -> None:
         """Free all slots of an application that the resource manager has removed."""
@@ -254,7 +253,7 @@ class Lifecycle:
         self._leave_accepted(app)
         self._leave_limits(app, True)
         if app.queue.stateaware:
-            self.parking.wake_slots(app.queue.blocked)
+            self.wakeups.slot_freed(app.queue)
 
     def fail(self, app: Application, message: str) -> None:
         """Fail an application: drop its asks, and ask the resource manager to end its allocations with TIMEOUT."""

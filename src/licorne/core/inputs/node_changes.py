@@ -103,7 +103,7 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
     partition.needs.enter(node)
     partition.index.add(node, node.capacity.n)
     partition.reservations.mend_open(node)
-    partition.parking.node_opened(node)
+    partition.wakeups.node_opened(node)
     partition.resize(node.capacity, 1)
     partition.out.append(AcceptedNode(node.id))
     return True
@@ -141,7 +141,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
     if capacity.n > partition.index.width:
         partition.index.rebuild(capacity.n)
     partition.index.mend(node)
-    partition.parking.node_opened(node)
+    partition.wakeups.node_opened(node)
     partition.claims.review(Outcome.NODE)
     return ""
 
@@ -153,7 +153,7 @@ def set_schedulable(partition: Partition, node: Node, schedulable: bool) -> None
     node.schedulable = schedulable
     partition.reservations.mend_open(node)
     if schedulable:
-        partition.parking.node_opened(node)
+        partition.wakeups.node_opened(node)
     partition.claims.review(Outcome.NODE)
     partition.dirty = True
 
@@ -171,7 +171,7 @@ def remove_node(partition: Partition, node: Node) -> None:
     partition.needs.leave(node)
     del partition.nodes[node.id]
     partition.numbering.count_node(node, -1)
-    partition.parking.node_gone(node)
+    partition.wakeups.forget_node(node)
     for key in node.foreign:
         del partition.foreign[key]
     for alloc in list(node.allocations):
@@ -260,6 +260,6 @@ def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> 
         node.occupied.plus(amounts)
     node.refree()
     partition.index.mend(node)
-    partition.parking.node_freed(node)
+    partition.wakeups.node_freed(node)
     partition.claims.review(Outcome.FOREIGN)
     partition.dirty = True

@@ -230,7 +230,7 @@ def _reservations(partition: Partition) -> None:
             _expect(ask.reserved is node, 9, f"reservation of {ask.key} on {node.id}")
             _expect(ask.app.asks.get(ask.key) is ask, 9, f"reservation without a live ask on {node.id}")
             _expect(ask.app.reservations.get(ask.key) is ask, 9, f"reservation of {ask.key} unknown to its application")
-    _expect(count == len(partition.reservations) == partition.parking.reservations, 9, "number of reservations")
+    _expect(count == len(partition.reservations) == partition.wakeups.reservations, 9, "number of reservations")
     held = sum(len(app.reservations) for app in partition.applications.values())
     _expect(count == held, 9, "reservations of applications")
     counted = sum(n for queue in partition.tree.queues() for n in queue.reserved.values())
@@ -270,8 +270,8 @@ def _failed(partition: Partition) -> Iterator[None]:
         yield
         if (
             partition.nodes.get(node.id) is not node
-            or node in parking.newly_freed
-            or node in parking.newly_opened
+            or node in partition.wakeups.newly_freed
+            or node in partition.wakeups.newly_opened
             or node in parking.freed_nodes.nodes
         ):
             continue

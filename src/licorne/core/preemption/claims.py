@@ -113,7 +113,7 @@ class Claims:
         if outcome in GAVE_UP:
             ask.triggered = False
             partition.guaranteed.retry_after_giving_up(ask, claim.at_ns, outcome)
-        partition.parking.wake_blocked(partition.parking.waiting_for_claims)
+        partition.wakeups.claims_changed()
 
     def changed(self, ask: Ask) -> None:
         """Adjust the claim of an ask whose amounts have changed; it gives up if it does not fit beside all others."""
@@ -162,7 +162,7 @@ class Claims:
 
     def _give_up(self, claim: Claim, outcome: Outcome) -> None:
         self._partition.reservations.cancel(claim.ask, outcome)
-        self._partition.parking.retry(claim.ask)
+        self._partition.wakeups.reservation_lost(claim.ask)
 
     # -- order -----------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class Claims:
             claim.amounts = claim.ask.shape.amounts
             claim.levels = _levels(claim.ask.app)
             self._count(claim)
-        self._partition.parking.wake_blocked(self._partition.parking.waiting_for_claims)
+        self._partition.wakeups.claims_changed()
 
     def _planned(self, level: Level) -> Vec:
         """The usage of a level when all victims have ended, without claims; a new vector."""

@@ -67,7 +67,7 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
     partition.notify_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
     partition.evictions.append(record)
     # An ask that requires a node may need fewer victims there now, and claims may leave more to other asks.
-    partition.parking.wake_blocked(partition.parking.waiting_for_claims)
+    partition.wakeups.claims_changed()
     if partition.events is not None:
         partition.events.evicted(victim, record)
 

@@ -82,7 +82,7 @@ class Guaranteed:
         self._blocked_by_claims.clear()
         self.has_retries = False
         self._forget()
-        partition.index.generation += 1
+        partition.wakeups.victims_changed()
         partition.descent.unplaced = {} if enabled else None
         partition.parking.may_preempt = enabled
 
@@ -93,7 +93,7 @@ class Guaranteed:
             if not partition.config.preemption_enabled or not has_any_guarantee(leaf):
                 return
             partition.descent.unplaced = {}
-        partition.index.generation += 1  # asks of other leaves that found no victims may find some now
+        partition.wakeups.victims_changed()  # asks of other leaves that found none may find some now
         for app in leaf.apps.values():
             self.seen.pop(app, None)
             partition.descent.unplaced[app] = None
@@ -141,7 +141,7 @@ class Guaranteed:
             self._visit(self.retries.of(leaf))
         self._ready.clear()
         self.has_retries = bool(self._failed or self._blocked_by_claims)
-        return partition.parking.reserved_stale and partition.parking.reservations > 0  # as after any eviction
+        return partition.wakeups.must_try_reserved()  # as after any eviction
 
     def due(self, retry: LeafRetry) -> None:
         """Note that the first ask of the leaf may try now; called by the leaf's timer."""
@@ -399,7 +399,7 @@ class Guaranteed:
         )
         for other in [a for a in node_group.node.reservations if a is not ask]:
             partition.reservations.cancel(other)  # the reservation of an old ask of lower priority
-            partition.parking.retry(other)
+            partition.wakeups.reservation_lost(other)
         if ask.reserved is not node_group.node:
             partition.reservations.reserve(ask, node_group.node)
         partition.claims.add(ask, victims, records)

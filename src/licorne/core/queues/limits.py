@@ -8,7 +8,7 @@ leaf to root, then those of its group, if a configured group counts for it. The 
 * `Accounting.add_allocation` (licorne.core.waiting.accounting): for each tracker of the application
   `used += amounts`, `apps[app] = None`;
 * `Accounting.remove_allocation`: for each tracker `used -= amounts`, and those in `blocked` that may fit now are woken;
-* `Descent.visit` attaches; `SleepingApplications.block` puts an application into `blocked` of the trackers that bind it.
+* `Descent.visit` attaches; `Parking.block` puts an application into `blocked` of the trackers that bind it.
 
 Everything else is done here: trackers are made and dropped, limits are set, applications are taken out of the sets of
 running ones, groups are matched, and matched again when a reload removes the limit of a group (section 16.3).

@@ -42,11 +42,11 @@ def _running(partition: Partition, app: Application) -> None:
 
 def _backoff(partition: Partition, app: Application) -> None:
     app.backoff_timer = None
-    partition.parking.wake(app)
+    partition.wakeups.backoff_over(app)
 
 
 def _aged(partition: Partition, ask: Ask) -> None:
-    partition.parking.aged(ask)
+    partition.wakeups.aged(ask)
 
 
 def _reservation(partition: Partition, ask: Ask) -> None:

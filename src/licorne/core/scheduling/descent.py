@@ -35,6 +35,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.usage import Tracker
     from cython.cimports.licorne.core.waiting.accounting import Accounting
     from cython.cimports.licorne.core.waiting.parking import Parking
+    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
     from cython.cimports.licorne.si.allocations import NewAllocation
     from cython.cimports.prefetch import prefetch
 else:
@@ -51,6 +52,7 @@ else:
     from licorne.core.queues.usage import Tracker
     from licorne.core.waiting.accounting import Accounting
     from licorne.core.waiting.parking import Parking
+    from licorne.core.waiting.wakeups import WakeUps
     from licorne.si.messages import NewAllocation
 
 if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
@@ -71,6 +73,7 @@ class Descent:
     root: Queue
     accounting: Accounting
     parking: Parking
+    wakeups: WakeUps
     index: NodeIndex
     gangs: Gangs
     nodes: dict[str, Node]
@@ -93,6 +96,7 @@ class Descent:
         self.root = root
         self.accounting = accounting
         self.parking = accounting.parking
+        self.wakeups = accounting.wakeups
         self.index = accounting.index
         self.gangs = partition.gangs
         self.nodes = nodes
@@ -119,13 +123,13 @@ class Descent:
         """
         made: cython.longlong = 0
         result: cython.int
-        self.parking.apply_node_changes()
+        self.wakeups.apply_node_events()
         while made < limit and self.root.asks_pending:
             if not self.parking.enabled:
-                self.parking.wake_tree(self.root)
-            self.parking.apply_node_changes()
+                self.wakeups.retry_everything(self.root)
+            self.wakeups.apply_node_events()
             # The order of section 3: reserved asks, replacements of placeholders, ordinary asks.
-            if self.parking.reserved_stale and self.parking.reservations:
+            if self.wakeups.must_try_reserved():
                 if self.partition.reservations.try_all():
                     made += 1
                     continue
@@ -138,7 +142,7 @@ class Descent:
                 made += 1
             elif result == NOTHING:
                 self.parking.release_freed_nodes()  # no parked ask that may run now fits one of them
-                if not (self.parking.reserved_stale and self.parking.reservations):
+                if not self.wakeups.must_try_reserved():
                     break
             elif result < 0:  # an atomic gang was placed: minus the number of its members
                 made -= result

@@ -57,13 +57,9 @@ class Reservations:
     def retry_refused(self) -> None:
         """Retry what predicates refused in an earlier call of `schedule`, for their answers may have changed unseen."""
         partition = self._partition
-        partition.parking.reserved_stale = True
-        partition.parking.dirty = True
+        partition.wakeups.predicates_may_differ(list(self._refused))
         partition.atomic.retry_refused()
-        refused = list(self._refused)
         self._refused.clear()
-        for ask in refused:
-            partition.parking.retry(ask)
 
     def reserve(self, ask: Ask, node: Node) -> None:
         """Tie the ask to the node, which closes for other asks; an earlier reservation of the ask is cancelled."""
@@ -83,9 +79,9 @@ class Reservations:
         if not ask.required:
             due = partition.timers.add(partition.now + RESERVATION_MAX_AGE_NS + 1, "reservation", ask)
         self._timers[ask] = due
-        partition.parking.reservations = len(self._timers)
+        partition.wakeups.reservations = len(self._timers)
         self.mend_open(node)
-        partition.parking.reserved_stale = True
+        partition.wakeups.reservation_made()
         if partition.events is not None:
             partition.events.reservation(ask, node, made=True)
 
@@ -118,11 +114,10 @@ class Reservations:
         else:
             del app.queue.reserved[app]
         partition.timers.cancel(self._timers.pop(ask))
-        partition.parking.reservations = len(self._timers)
+        partition.wakeups.reservations = len(self._timers)
         if node.block is not None and not node.reservations:
             self.mend_open(node)
-            partition.parking.node_opened(node)
-        partition.parking.reserved_stale = True
+        partition.wakeups.reservation_gone(node)
         if ask in partition.claims.by_ask:
             assert outcome is not None, f"{ask.key}: loses what it claims for no reason"
             partition.claims.close(ask, outcome)
@@ -139,13 +134,13 @@ class Reservations:
         """Cancel the ordinary reservations of a node that an ask requires (section 7.4)."""
         for ask in [a for a in node.reservations if not a.required]:
             self.cancel(ask, Outcome.REQUIRED_NODE)
-            self._partition.parking.retry(ask)
+            self._partition.wakeups.reservation_lost(ask)
 
     def cancel_all(self, node: Node) -> None:
         """Cancel every reservation of a node that is being removed."""
         for ask in list(node.reservations):
             self.cancel(ask, Outcome.NODE)
-            self._partition.parking.retry(ask)
+            self._partition.wakeups.reservation_lost(ask)
 
     def too_old(self, ask: Ask) -> None:
         """Cancel a reservation that is 120 minutes old (section 16.8); its ask must reserve another node next."""
@@ -154,13 +149,13 @@ class Reservations:
         node = ask.reserved
         self.cancel(ask, Outcome.AGE)
         ask.expired_node = node
-        self._partition.parking.retry(ask)
+        self._partition.wakeups.reservation_lost(ask)
 
     # -- the reserved pass (section 7.3) ---------------------------------------------------------------
 
     def try_all(self) -> bool:
         """Try to allocate one reserved ask, in the order of queues; return whether one was allocated."""
-        self._partition.parking.reserved_stale = False
+        self._partition.wakeups.reserved_due = False
         return self._try_queue(self._partition.tree.root)
 
     def _try_queue(self, queue: Queue) -> bool:

@@ -3,6 +3,6 @@
 A change of a sum wakes the applications to which it can make a difference; nothing else is tried again.
 
 accounting      the one writer of every sum that an ask or an allocation is part of
-parking         what a parked ask waits for, and which event ends that
-sleepers        which applications and queues are awake, that is, have something to try
+wakeups         the events that can make a waiting ask runnable, and what is tried again after each
+parking         which applications and asks wait, what for, and how they are found again
 """

@@ -23,6 +23,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.queue import Queue
     from cython.cimports.licorne.core.queues.usage import Tracker
     from cython.cimports.licorne.core.waiting.parking import Parking
+    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.types import Types
@@ -36,6 +37,7 @@ else:
     from licorne.core.queues.usage import Tracker
 
     from .parking import Parking
+    from .wakeups import WakeUps
 
 if TYPE_CHECKING:
     from licorne.core.gangs.placeholders import Gangs
@@ -47,6 +49,7 @@ class Accounting:
     """The sums of one partition, and the methods that change them."""
 
     parking: Parking
+    wakeups: WakeUps
     index: NodeIndex
     types: Types
     gangs: Gangs  # set by the partition later, as gangs are built upon this module
@@ -57,6 +60,7 @@ class Accounting:
 
     def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
         self.parking = parking
+        self.wakeups = WakeUps(parking, index)
         self.index = index
         self.types = types
         self.watch = None
@@ -127,7 +131,7 @@ class Accounting:
         app.high.raise_to(amounts)
         self._count(app, ask, 1)
         self._add_priority(app, ask.priority)
-        self.parking.wake(app)
+        self.wakeups.ask_added(app)
 
     @cython.ccall
     def unpend(self, app: Application, ask: Ask) -> cython.void:
@@ -189,7 +193,7 @@ class Accounting:
             self.gangs.left(ask)
         if ask.parked == AWAITS_GANG:
             cython.cast(Application, ask.app).gang_changed()
-            self.parking.wake(ask.app)  # the members that are left may fit together
+            self.wakeups.may_run(ask.app)  # the members that are left may fit together
         ask.parked = 0
         self.parking.refused.pop(ask, None)
         if ask.required:
@@ -325,25 +329,15 @@ class Accounting:
         self._return_use(app, amounts)
         if node.block is not None:  # else the node has been removed from the index
             self.index.mend(node)
-            self.parking.node_freed(node)
+            self.wakeups.node_freed(node)
 
     @cython.cfunc
     def _return_use(self, app: Application, amounts: Vec) -> cython.void:
         tracker: Tracker
-        queue: Queue | None
-        i: cython.Py_ssize_t
-        for i in range(len(app.trackers)):
-            tracker = cython.cast(Tracker, app.trackers[i])
+        for tracker in app.trackers:
             tracker.used.minus(amounts)
-            if tracker.blocked:
-                self.parking.wake_fitting(tracker.blocked, tracker.limit, tracker.used)
         self._use(app, amounts, False)
-        queue = app.queue
-        while queue is not None:
-            if queue.blocked:
-                self.parking.wake_fitting(queue.blocked, queue.limit, queue.allocated)
-            queue = queue.parent
-        self.parking.reserved_stale = True
+        self.wakeups.room_returned(app)
 
     @cython.cfunc
     def _use(self, app: Application, amounts: Vec, more: cython.bint) -> cython.void:

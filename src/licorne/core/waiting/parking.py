@@ -1,10 +1,11 @@
-"""Parking: what a waiting ask or application waits for, and which event wakes it.
+"""Parking: which asks and applications wait, and what for.
 
 Source: docs/spec/design.md, "Speed is designed in", point 1.
 
 An ask that could not be placed is not tried again before something has changed that can help it; otherwise each
 decision would visit pending asks in vain. An application sleeps, which means that it is not in its queue's order, when
-nothing of it can be placed now. Each of its asks then waits for one of these:
+nothing of it can be placed now; a queue without awake applications is not in its parent's order either, so the descent
+does not visit it. Each ask of a sleeping application waits for one of these:
 
 * room under a quota or a user's or group's limit, or a slot for a running application: the application is in `blocked`
   of the first queue or tracker that keeps out all of its asks, or else of each that may be the cause, and whatever
@@ -17,7 +18,7 @@ nothing of it can be placed now. Each of its asks then waits for one of these:
 * the age from which it may reserve a node: a timer wakes it;
 * a predicate (`REFUSED`): the next call tries it again, as does an event on a node.
 
-A wake-up too many costs one more visit; one too few would leave an ask pending that could run. In doubt, wake.
+Which events end the waiting is the subject of `licorne.core.waiting.wakeups`, through which all of them pass.
 """
 
 from __future__ import annotations
@@ -31,33 +32,39 @@ from licorne.core.base.timers import Timers
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.minima import Minima
-    from cython.cimports.licorne.core.amounts.vectors import Vec
+    from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
     from cython.cimports.licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
     from cython.cimports.licorne.core.nodes.node import Need, Node
     from cython.cimports.licorne.core.queues.application import Application
     from cython.cimports.licorne.core.queues.ask import Ask, Shape
-    from cython.cimports.licorne.core.waiting.sleepers import SleepingApplications
+    from cython.cimports.licorne.core.queues.freed_nodes import FreedNodes
+    from cython.cimports.licorne.core.queues.queue import Queue
+    from cython.cimports.licorne.core.queues.usage import Tracker
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.minima import Minima
-    from licorne.core.amounts.vectors import Vec
+    from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED
     from licorne.core.nodes.node import Need, Node
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask, Shape
-
-    from .sleepers import SleepingApplications
+    from licorne.core.queues.freed_nodes import FreedNodes
+    from licorne.core.queues.queue import Queue
+    from licorne.core.queues.usage import Tracker
 
 FREED_NODES_MAX = cython.declare(cython.Py_ssize_t, 16)  # with more freed nodes a search of all nodes is quicker
 
 
 @cython.cclass
-class Parking(SleepingApplications):
+class Parking:
     """The waiting asks and applications of one partition.
+
+    `active_count` is the number of active applications: awake, and woken by something other than a freed node.
+    An application that a freed node woke may stay awake when that node has no more room; it is not active by that.
 
     `reserve_after_ns` is the age from which on an ask may reserve a node, NEVER when reservations are off; only then
     are there freed nodes. The invariant of failures: whatever has failed, a shape or a size in `Need.failed`, fits no
-    node except freed nodes and those that are `newly_freed` or `newly_opened`.
+    node except freed nodes and those on which an event was noted that is not applied yet (`WakeUps`).
 
     An ask that waits for a node is found through three minima: those of its block, of its application, and, if there
     can be freed nodes, `waiting_minima`. Only `park` lets an ask begin to wait, and it adds the ask to all three each
@@ -68,35 +75,200 @@ class Parking(SleepingApplications):
     now: cython.longlong
     reserve_after_ns: cython.longlong
     timers: Timers
+    enabled: cython.bint  # the setting `scheduler.parking`
+    may_preempt: cython.bint  # an application of which nothing was placed is noted for preemption for guarantees
+    # Applications
+    active_count: cython.longlong
+    wakeups: cython.longlong  # counted work
+    maybe_inactive: dict[Application, None]  # awake, since a freed node woke them; some are active by now
+    waiting: dict[Application, None]  # asleep, with asks that wait for a node; some may no longer be
+    waiting_for_claims: dict[Application, None]  # asleep, because claims of others take what they need
+    gangs: dict[Application, None]  # gangs that start as a whole, and wait for nodes
+    # Asks
     failed: dict[Shape, None]
     failed_needs: dict[Need, None]  # needs whose `failed` is not empty; each has pending asks
     waiting_minima: Minima  # of all asks that wait for a node; some may no longer do
     # Applications examined in vain since `waiting_minima` was exact: it reported a fit, and none of them had one.
     failed_looks: cython.longlong
-    newly_opened: dict[Node, None]  # nodes that came, opened or changed since the last `apply_node_changes`
     refused: dict[Ask, None]  # asks that a predicate kept off a node
     awaiting_node: dict[str, dict[Ask, None]]  # asks that wait for their required node, by its id
-    gangs: dict[Application, None]  # gangs that start as a whole, and wait for nodes
-    dirty: cython.bint  # something has happened that may let a stuck replacement run; `Replacement.run` clears it
-    reservations: cython.longlong  # their number
-    enabled: cython.bint  # the setting `scheduler.parking`
+    freed_nodes: FreedNodes
 
     def __init__(self, timers: Timers, reserve_after_ns: int) -> None:
-        SleepingApplications.__init__(self)
         self.now = 0
-        self.timers = timers
         self.reserve_after_ns = reserve_after_ns
+        self.timers = timers
+        self.enabled = True
+        self.may_preempt = False
+        self.active_count = 0
+        self.wakeups = 0
+        self.maybe_inactive = {}
+        self.waiting = {}
+        self.waiting_for_claims = {}
+        self.gangs = {}
         self.failed = {}
         self.failed_needs = {}
         self.waiting_minima = Minima(False)
         self.failed_looks = 0
-        self.newly_opened = {}
         self.refused = {}
         self.awaiting_node = {}
-        self.gangs = {}
-        self.dirty = False
-        self.reservations = 0
-        self.enabled = True
+        self.freed_nodes = FreedNodes()
+
+    # -- applications ----------------------------------------------------------------------------------
+
+    @cython.ccall
+    def wake(self, app: Application) -> cython.void:
+        """Wake the application: put it, and the queues above it, back into their orders. It is active then."""
+        self.wake_for_freed_node(app)
+        if app.heap_index >= 0 and not app.active:
+            app.active = True
+            self.active_count += 1
+
+    @cython.cfunc
+    def wake_for_freed_node(self, app: Application) -> cython.void:
+        """Put the application, and the queues above it, into their orders, without making it active.
+
+        Nothing happens if it is awake, has no pending asks, or is in a queue that the descent does not reach.
+        """
+        leaf: Queue = app.queue
+        queue: Queue | None = leaf
+        if app.heap_index >= 0 or app.asks_pending == 0 or not leaf.reachable:
+            return
+        self.wakeups += 1
+        self.maybe_inactive[app] = None
+        leaf.order.push(app)
+        while queue is not None:
+            queue.awake_count += 1
+            if queue.awake_count == 1 and queue.parent is not None:
+                queue.parent.order.push(queue)
+                queue.parent.next_turn = 0  # the queue may come before the sibling that had the last turn
+            queue = queue.parent
+
+    @cython.ccall
+    def sleep(self, app: Application) -> cython.void:
+        """Take the application out of its queue's order, and queues without awake applications out of theirs."""
+        queue: Queue | None = app.queue
+        if app.heap_index < 0:
+            return
+        if app.active:
+            app.active = False
+            self.active_count -= 1
+        self.maybe_inactive.pop(app, None)
+        if app.requests.waiting_count:
+            self.waiting[app] = None
+        app.queue.order.drop(app)
+        while queue is not None:
+            queue.awake_count -= 1
+            if queue.awake_count == 0 and queue.parent is not None:
+                queue.parent.order.drop(queue)
+            queue = queue.parent
+
+    def forget(self, app: Application) -> None:
+        """Forget an application that has left its queue."""
+        self.waiting.pop(app, None)
+        self.maybe_inactive.pop(app, None)
+        self.waiting_for_claims.pop(app, None)
+
+    @cython.cfunc
+    def block(self, app: Application) -> cython.void:
+        """Let an application sleep, of which nothing can run now, and note it at the quotas and limits that may be why.
+
+        If one of them leaves no room even for the least that a live ask wants, nothing can run before that one gives
+        room. So the application is noted there alone: if it waits for its own queue's quota, it must cost nothing when
+        others, under another quota, give something back. Otherwise it is noted at every quota and limit that may be the
+        cause, and any room there wakes it. Parked asks do not count here, as they wait for something else.
+
+        There are two exceptions, in which any room wakes it. A queue with a back-off counts asks that fit no node, and
+        room lets more of them be counted, parked ones too. Where the application may preempt, whatever is given back
+        changes what its queue is entitled to.
+        """
+        queue: Queue | None = app.queue
+        tracker: Tracker
+        i: cython.Py_ssize_t
+        least: Vec = new_vec(0, 0)
+        self.sleep(app)
+        if not app.queue.backoff_after and not self.may_preempt:
+            if not app.requests.least_live(least):
+                return
+            while queue is not None:
+                if queue.limit.binds(queue.allocated, least):
+                    queue.blocked[app] = least
+                    return
+                queue = queue.parent
+            for i in range(len(app.trackers)):
+                tracker = cython.cast(Tracker, app.trackers[i])
+                if tracker.limit is not None and tracker.limit.binds(tracker.used, least):
+                    tracker.blocked[app] = least
+                    return
+            queue = app.queue
+        while queue is not None:
+            if queue.limit.binds(queue.allocated, app.high):
+                queue.blocked[app] = None
+            queue = queue.parent
+        for i in range(len(app.trackers)):
+            tracker = cython.cast(Tracker, app.trackers[i])
+            if tracker.limit is not None and tracker.limit.binds(tracker.used, app.high):
+                tracker.blocked[app] = None
+
+    @cython.cfunc
+    def wake_fitting(self, blocked: dict[Any, Any], limit: Vec | None, used: Vec) -> cython.void:
+        """Wake those applications blocked at a limit of which something may fit now.
+
+        `blocked` maps each to a lower bound of its live asks, or to None if any room is to wake it.
+        """
+        app: Application
+        woken: list[Any] = []
+        for app, least in blocked.items():
+            if least is None or limit is None or not limit.binds(used, cython.cast(Vec, least)):
+                woken.append(app)
+        self._wake_some(blocked, woken)
+
+    @cython.cfunc
+    def _wake_some(self, blocked: dict[Any, Any], woken: list[Any]) -> cython.void:
+        """Wake some of the applications that are blocked at a limit; the others stay blocked there."""
+        for app in woken:
+            del blocked[app]
+            self.wake(app)
+
+    @cython.cfunc
+    def wake_blocked(self, blocked: dict[Any, Any]) -> cython.void:
+        """Wake all of these blocked applications, as there may be a slot or room for them now."""
+        for app in list(blocked):
+            self.wake(app)
+        blocked.clear()
+
+    @cython.cfunc
+    def wake_slots(self, blocked: dict[Any, Any]) -> cython.void:
+        """Wake the blocked applications that do not wait for room alone, as a slot to run, or a turn, has come."""
+        app: Application
+        woken: list[Any] = []
+        for app, least in blocked.items():
+            if least is None:
+                woken.append(app)
+        self._wake_some(blocked, woken)
+
+    @cython.cfunc
+    def wake_tree(self, queue: Queue) -> cython.void:
+        """Wake every application of a queue and of those below it."""
+        child: Queue
+        app: Application
+        for child in queue.children.values():
+            self.wake_tree(child)
+        for app in queue.apps.values():
+            self.wake(app)
+        queue.blocked.clear()
+
+    def recount(self, apps: Iterable[Application]) -> None:
+        """Count anew which applications are awake and active, after the queues have changed."""
+        app: Application
+        self.active_count = 0
+        for app in apps:
+            app.active = app.active and app.heap_index >= 0
+            self.active_count += app.active
+            if app.heap_index < 0:  # the reload may have put it to sleep, where the descent no longer reaches its queue
+                self.maybe_inactive.pop(app, None)
+                if app.requests.waiting_count:
+                    self.waiting[app] = None
 
     # -- asks ------------------------------------------------------------------------------------------
 
@@ -204,62 +376,34 @@ class Parking(SleepingApplications):
         cython.cast(Application, ask.app).requests.park(ask, AWAITS_NODE)
         self.awaiting_node.setdefault(ask.required, {})[ask] = None
 
-    # -- events on nodes -------------------------------------------------------------------------------
+    # -- nodes that changed ----------------------------------------------------------------------------
 
-    @cython.ccall
-    def node_freed(self, node: Node) -> cython.void:
-        """Note that room was freed on the node; `apply_node_changes` acts on it."""
-        self.newly_freed[node] = None
-        self.reserved_stale = True
+    @cython.cfunc
+    def revive_fitting(self, freed: dict[Node, None], opened: dict[Node, None]) -> cython.void:
+        """Compare what has failed with nodes that changed, and wake what may fit them; called before decisions.
 
-    def node_opened(self, node: Node) -> None:
-        """Note that the node is new, usable again, or has another capacity or other attributes.
-
-        Unlike a freed node it may also be one that an old ask can reserve now.
+        On `freed` nodes room has only become free. `opened` nodes may also be such as an old ask can reserve now.
         """
-        self.newly_opened[node] = None
-        self.reserved_stale = True
-
-    def node_gone(self, node: Node) -> None:
-        """Forget a node that has been removed, and wake the asks that require it."""
-        self.newly_freed.pop(node, None)
-        self.newly_opened.pop(node, None)
-        self.freed_nodes.drop(node)
-        self.reserved_stale = True
-        self._wake_required(node)
-
-    @cython.ccall
-    def apply_node_changes(self) -> cython.void:
-        """Compare what has failed with the nodes that changed, and wake what may fit them; called before decisions."""
         node: Node
-        if not self.newly_freed and not self.newly_opened:
-            return
-        self.dirty = True
-        for app in self.gangs:
-            assert app.atomic is not None, "a gang that waits has not started"
-            app.atomic.stale = True
-            self.wake(app)
         if self.awaiting_node:
-            for node in [*self.newly_freed, *self.newly_opened]:
-                self._wake_required(node)
+            for node in [*freed, *opened]:
+                self.wake_required(node)
         if self.failed:
             if (
                 self.reserve_after_ns == NEVER  # else old asks may be live although their shape has failed
-                and not self.newly_opened
-                and len(self.newly_freed) + len(self.freed_nodes.nodes) <= FREED_NODES_MAX
+                and not opened
+                and len(freed) + len(self.freed_nodes.nodes) <= FREED_NODES_MAX
             ):
-                for node in self.newly_freed:
+                for node in freed:
                     self.freed_nodes.add(node)
                 self._wake_for_freed_nodes()
             else:
-                self._revive_on_changed_nodes()
+                self._revive_on_changed_nodes([*freed, *opened], opened)
         else:
-            for node in [*self.newly_freed, *self.newly_opened]:
+            for node in [*freed, *opened]:
                 self._forget_failures_within(node.free)
         if self.refused:  # the shape of a refused ask has not failed, so the comparisons above do not find it
             self.retry_refused()
-        self.newly_freed.clear()
-        self.newly_opened.clear()
 
     # -- freed nodes -----------------------------------------------------------------------------------
 
@@ -402,17 +546,17 @@ class Parking(SleepingApplications):
         blocked += [queue.blocked for queue in app.queue.lineage()]
         return not app.queue.reachable or app.backoff_until > self.now or any(app in those for those in blocked)
 
-    def _wake_required(self, node: Node) -> None:
+    def wake_required(self, node: Node) -> None:
+        """Let the asks that require this node be tried again."""
         ask: Ask
         for ask in self.awaiting_node.pop(node.id, {}):
             if ask.parked == AWAITS_NODE:
                 self.retry(ask)
 
     @cython.cfunc
-    def _revive_on_changed_nodes(self) -> cython.void:
-        """Revive every failed shape that fits on a node that changed."""
+    def _revive_on_changed_nodes(self, nodes: list[Any], opened: dict[Node, None]) -> cython.void:
+        """Revive every failed shape that fits on one of the nodes, some of which have `opened`."""
         most: Vec = Vec()
-        nodes: list[Any] = [*self.newly_freed, *self.newly_opened]
         rooms: list[Any] = []
         node: Node
         shape: Shape
@@ -420,7 +564,7 @@ class Parking(SleepingApplications):
         for i in range(len(nodes)):
             node = cython.cast(Node, nodes[i])
             # An old ask may reserve a node that opened if its capacity is large enough, whatever is free.
-            by_size: cython.bint = self.reserve_after_ns != NEVER and node in self.newly_opened
+            by_size: cython.bint = self.reserve_after_ns != NEVER and node in opened
             rooms.append(node.capacity if by_size else node.free)
             most.raise_to(cython.cast(Vec, rooms[i]))
             self._forget_failures_within(cython.cast(Vec, rooms[i]))

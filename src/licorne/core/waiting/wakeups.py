@@ -1,0 +1,236 @@
+"""Wake-ups: every event that can make a waiting ask runnable, and what is tried again because of it.
+
+Each method of `WakeUps` but the last few is an event, named for what has happened. Whoever causes one calls it, and
+need not know who waits. Only this module knows what has to be looked at again:
+
+* sleeping applications and parked asks (`licorne.core.waiting.parking`);
+* asks that hold a reservation (`reserved_due`), which the descent tries before all others;
+* replacements of placeholders that found no node (`replacements_due`);
+* gangs that are placed as a whole and found no room on nodes (`AtomicGang.stale`);
+* searches for victims that found none (`NodeIndex.generation`).
+
+A wake-up too many costs one more visit; one too few would leave an ask pending that could run. In doubt, wake.
+A new cause of waiting needs an event here; `tests/parking` drops each event in turn, and must notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.licorne.core.nodes.index import NodeIndex
+    from cython.cimports.licorne.core.nodes.node import Node
+    from cython.cimports.licorne.core.queues.application import Application
+    from cython.cimports.licorne.core.queues.ask import Ask
+    from cython.cimports.licorne.core.queues.queue import Queue
+    from cython.cimports.licorne.core.queues.usage import Tracker
+    from cython.cimports.licorne.core.waiting.parking import Parking
+else:
+    from licorne._plain import cython  # type: ignore[no-redef]
+    from licorne.core.nodes.index import NodeIndex
+    from licorne.core.nodes.node import Node
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+    from licorne.core.queues.queue import Queue
+    from licorne.core.queues.usage import Tracker
+
+    from .parking import Parking
+
+
+@cython.cclass
+class WakeUps:
+    """The events of one partition after which waiting asks are tried again."""
+
+    parking: Parking
+    index: NodeIndex
+    reservations: cython.longlong  # their number, as `Reservations` says
+    reserved_due: cython.bint  # something has happened that may let an ask with a reservation run
+    replacements_due: cython.bint  # something has happened that may let a stuck replacement run
+    newly_freed: dict[Node, None]  # nodes on which room was freed since the last `apply_node_events`
+    newly_opened: dict[Node, None]  # nodes that came, opened or changed since then
+
+    def __init__(self, parking: Parking, index: NodeIndex) -> None:
+        self.parking = parking
+        self.index = index
+        self.reservations = 0
+        self.reserved_due = True
+        self.replacements_due = False
+        self.newly_freed = {}
+        self.newly_opened = {}
+
+    # -- nodes -----------------------------------------------------------------------------------------
+
+    @cython.ccall
+    def node_freed(self, node: Node) -> cython.void:
+        """Room was freed on the node. Parked asks hear of it in `apply_node_events`."""
+        self.newly_freed[node] = None
+        self.reserved_due = True
+
+    def node_opened(self, node: Node) -> None:
+        """The node is new, usable again, or has another capacity or other attributes.
+
+        Unlike a freed node it may also be one that an old ask can reserve now.
+        """
+        self.newly_opened[node] = None
+        self.reserved_due = True
+
+    def victim_appeared(self, node: Node) -> None:
+        """An allocation on the node may be evicted now: for a guarantee, or for an ask that requires the node."""
+        self.index.generation += 1
+        if node.reservations:
+            self.reserved_due = True
+
+    def victims_changed(self) -> None:
+        """Another guarantee or another configuration may make allocations victims that were none before."""
+        self.index.generation += 1
+
+    # -- quotas, limits and slots ----------------------------------------------------------------------
+
+    @cython.cfunc
+    def room_returned(self, app: Application) -> cython.void:
+        """The application uses less in its queues, and of the limits of its user and group."""
+        tracker: Tracker
+        queue: Queue | None = app.queue
+        i: cython.Py_ssize_t
+        for i in range(len(app.trackers)):
+            tracker = cython.cast(Tracker, app.trackers[i])
+            if tracker.blocked:
+                self.parking.wake_fitting(tracker.blocked, tracker.limit, tracker.used)
+        while queue is not None:
+            if queue.blocked:
+                self.parking.wake_fitting(queue.blocked, queue.limit, queue.allocated)
+            queue = queue.parent
+        self.reserved_due = True
+
+    @cython.ccall
+    def slot_freed(self, queue: Queue) -> cython.void:
+        """One more application may run in the queue, or, where one runs at a time, another one."""
+        self.parking.wake_slots(queue.blocked)
+        self.reserved_due = True
+
+    @cython.ccall
+    def may_run(self, app: Application) -> cython.void:
+        """The application may run now: by its state, its age, its members, or the limits of its user and group."""
+        self.parking.wake(app)
+        if app.reservations:
+            self.reserved_due = True
+
+    @cython.ccall
+    def claims_changed(self) -> cython.void:
+        """Evictions or the end of a claim may leave more to asks that gave way to claims."""
+        self.parking.wake_blocked(self.parking.waiting_for_claims)
+        self.reserved_due = True
+
+    @cython.ccall
+    def quota_changed(self, queue: Queue) -> cython.void:
+        """The queue has another quota or another guarantee: the root after a change of the cluster's size."""
+        self.parking.wake_blocked(queue.blocked)
+        self.reserved_due = True
+
+    def configuration_changed(self, root: Queue, apps: Iterable[Application]) -> None:
+        """Queues have come, gone or changed, or the descent reaches other ones."""
+        self.parking.recount(apps)
+        # Freed nodes count as freed only now: those awake for them may be others than should be.
+        for node in self.parking.freed_nodes.nodes:
+            self.newly_freed[node] = None
+        self.parking.freed_nodes.clear()
+        self.retry_everything(root)
+
+    # -- asks and reservations -------------------------------------------------------------------------
+
+    @cython.cfunc
+    def ask_added(self, app: Application) -> cython.void:
+        """The application has one more pending ask."""
+        self.parking.wake(app)
+
+    def ask_changed(self, ask: Ask) -> None:
+        """A pending ask has other amounts, for which a node that it has reserved may have room."""
+        if ask.reserved is not None:
+            self.reserved_due = True
+
+    def reservation_made(self) -> None:
+        """An ask has reserved a node, and may have to evict something there."""
+        self.reserved_due = True
+
+    def reservation_gone(self, node: Node) -> None:
+        """A reservation of the node has ended; without any other the node is open again, if it still exists."""
+        if node.block is not None and not node.reservations:
+            self.node_opened(node)
+        self.reserved_due = True
+
+    def reservation_lost(self, ask: Ask) -> None:
+        """An ask that is still pending has lost its reservation, and is an ordinary ask again."""
+        self.parking.retry(ask)
+
+    # -- gangs -----------------------------------------------------------------------------------------
+
+    def gang_may_fit(self, app: Application) -> None:
+        """A gang that starts as a whole may find nodes now, because it held them, or by the answer of a predicate."""
+        if app.atomic is not None:
+            app.atomic.stale = True
+        self.parking.wake(app)
+
+    @cython.ccall
+    def members_freed(self, app: Application) -> cython.void:
+        """Asks of the application no longer wait for placeholders, or for the start of their gang."""
+        self.parking.wake(app)
+
+    # -- time, and answers from outside ----------------------------------------------------------------
+
+    def backoff_over(self, app: Application) -> None:
+        """The back-off of the application has ended."""
+        self.parking.wake(app)
+
+    def aged(self, ask: Ask) -> None:
+        """The ask is old enough to reserve a node."""
+        self.parking.aged(ask)
+
+    def predicates_may_differ(self, kept_off: list[Ask]) -> None:
+        """A new call has begun, in which predicates may answer otherwise; `kept_off`: from reserving a node."""
+        ask: Ask
+        self.reserved_due = True
+        self.replacements_due = True
+        if self.parking.refused:
+            self.parking.retry_refused()
+        for ask in kept_off:
+            self.parking.retry(ask)
+
+    # -- what is due -----------------------------------------------------------------------------------
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def must_try_reserved(self) -> cython.bint:
+        """Tell whether asks that hold a reservation are to be tried: there are some, and something has happened."""
+        return self.reserved_due and self.reservations > 0
+
+    def forget_node(self, node: Node) -> None:
+        """Forget what happened on a node that is gone. No ask can run because of that, so none is woken."""
+        self.newly_freed.pop(node, None)
+        self.newly_opened.pop(node, None)
+        self.parking.freed_nodes.drop(node)
+
+    @cython.ccall
+    def apply_node_events(self) -> cython.void:
+        """Wake what may fit the nodes that changed; called before decisions."""
+        app: Application
+        if not self.newly_freed and not self.newly_opened:
+            return
+        self.replacements_due = True
+        for app in self.parking.gangs:
+            self.gang_may_fit(app)
+        self.parking.revive_fitting(self.newly_freed, self.newly_opened)
+        self.newly_freed.clear()
+        self.newly_opened.clear()
+
+    @cython.ccall
+    def retry_everything(self, root: Queue) -> cython.void:
+        """Try everything again, whether or not anything has happened that may help it."""
+        app: Application
+        self.parking.wake_tree(root)
+        self.reserved_due = True
+        self.replacements_due = True
+        self.index.generation += 1
+        for app in self.parking.gangs:
+            self.gang_may_fit(app)
