@@ -11,13 +11,13 @@ import grpc
 import pytest
 
 from licorne.service import intake
-from licorne.service.intake import portions, read_whole, steps
+from licorne.service.intake import READINGS, portions
 from licorne.service.session import Session, State
 from licorne.si import WireError, first, v19, wire
-from licorne.si.adapt import Translation
+from licorne.si.adapt import STEP_ASKS, Translation
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate
-from licorne.si.parts import parts
 from licorne.si.rpc import Kind
+from licorne.si.wire_read import STEP_ITEMS
 from service.peers import Peer, eventually, service
 from si.soup import Soup
 
@@ -93,8 +93,12 @@ def requests() -> dict[str, tuple[Kind, Any]]:
 REQUESTS = requests()
 
 
+def at_once(kind: Kind, data: bytes) -> tuple[str, Translation]:
+    return READINGS[kind].at_once(data)
+
+
 def in_steps(kind: Kind, data: bytes) -> tuple[str, Translation]:
-    *_, last = steps(kind, data)
+    *_, last = READINGS[kind].in_steps(data)
     assert last is not None
     return last
 
@@ -117,12 +121,21 @@ def plain(found: Translation) -> Any:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_a_request_read_in_parts_equals_one_read_at_once(name: str) -> None:
+def test_a_request_read_in_steps_equals_one_read_at_once(name: str) -> None:
     kind, request = REQUESTS[name]
     data = wire.encode(request)
-    assert outcome(in_steps, kind, data) == outcome(read_whole, kind, data)
-    if name != "nothing":
-        assert len([part for part in parts(type(request), data) if part is not None]) > 4
+    assert outcome(in_steps, kind, data) == outcome(at_once, kind, data)
+
+
+@pytest.mark.parametrize(
+    ("name", "asks", "others"), [("asks", 2000, 0), ("releases", 0, 2000), ("both", 1500, 1500), ("first", 900, 5400)]
+)
+def test_a_step_reads_few_items(name: str, asks: int, others: int) -> None:
+    kind, request = REQUESTS[name]
+    found = list(READINGS[kind].in_steps(wire.encode(request)))
+    decoded, translated = (asks + others) / STEP_ITEMS, asks / STEP_ASKS + others / STEP_ITEMS
+    assert decoded + translated <= len(found) <= decoded + translated + 12
+    assert [one is None for one in found] == [True] * (len(found) - 1) + [False]
 
 
 @pytest.mark.parametrize("name", [name for name in REQUESTS if name != "nothing"])
@@ -137,7 +150,7 @@ def test_spoilt_bytes_are_refused_with_the_same_reason(name: str) -> None:
             del spoilt[rng.randrange(len(spoilt)) :]
         else:
             spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
-        expected = outcome(read_whole, kind, bytes(spoilt))
+        expected = outcome(at_once, kind, bytes(spoilt))
         assert outcome(in_steps, kind, bytes(spoilt)) == expected
         refused += isinstance(expected, str)
     assert refused > 2
@@ -150,19 +163,20 @@ def test_fields_in_any_order_and_twice() -> None:
         b"\xaa\x06\x03abc",  # field 101, which nobody knows
         wire.encode(releases(["r2"], rm_id="last")),
         wire.encode(asks(2, rm_id="")),
-        b"\xab\x06\x08\x01\xac\x06",  # a group: it is read as a whole then
+        b"\xab\x06\x08\x01\xac\x06",  # a group
     ]
     for count in range(1, len(chunks) + 1):
         data = b"".join(chunks[:count])
-        assert outcome(in_steps, "allocation", data) == outcome(read_whole, "allocation", data)
+        assert outcome(in_steps, "allocation", data) == outcome(at_once, "allocation", data)
 
 
 def test_any_bytes_are_read_alike() -> None:
     soup = Soup(4)
     for kind, (_, request) in {kind: (kind, request) for kind, request in REQUESTS.values()}.items():
         for _ in range(HOSTILE):
-            data = soup.hostile(type(request))
-            assert outcome(in_steps, kind, data) == outcome(read_whole, kind, data), data
+            data = b"".join(soup.message(type(request)) for _ in range(soup.random.choice((0, 0, 0, 50))))
+            data += soup.hostile(type(request))
+            assert outcome(in_steps, kind, data) == outcome(at_once, kind, data), data
 
 
 def test_nodes_with_pods_stay_in_one_part_with_the_applications_after_them() -> None:

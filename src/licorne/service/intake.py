@@ -15,52 +15,32 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from licorne.daemon.pace import SLICE_S, paced
-from licorne.si import WireError, adapt_first, adapt_v19, first, v19, wire
-from licorne.si.adapt import Translation
+from licorne.si import adapt_first, adapt_v19
+from licorne.si.adapt import Reading, Translation
 from licorne.si.messages import AddApplication, NodeUpdate
-from licorne.si.parts import ASKS, Part, UndividedError, moved, moved_text, parts
 
 from .session import Session, State
 
 if TYPE_CHECKING:
     from licorne.core.api import SchedulerAPI
-    from licorne.si._schema import Message
     from licorne.si.rpc import Kind
 
 WHOLE_BYTES: dict[Kind, int] = {"allocation": 192 << 10, "update": 128 << 10, "application": 32 << 10, "node": 32 << 10}
 """Bytes up to which a request is read in one step, which is faster: 1,000 asks are below it, or some hundred nodes."""
 INPUTS, INPUTS_MAX = 200, 400
 """Inputs passed to the core in one step: at first, and at most."""
-_REQUESTS: dict[Kind, type[Message]] = {
-    "update": first.UpdateRequest,
-    "application": v19.ApplicationRequest,
-    "allocation": v19.AllocationRequest,
-    "node": v19.NodeRequest,
+READINGS: dict[Kind, Reading] = {
+    "update": adapt_first.UPDATES,
+    "application": adapt_v19.APPLICATIONS,
+    "allocation": adapt_v19.ALLOCATIONS,
+    "node": adapt_v19.NODES,
 }
 
 
 # -- reading -------------------------------------------------------------------------------------------------
-
-
-def read_whole(kind: Kind, data: bytes) -> tuple[str, Translation]:
-    """Read a request in one step: the id of its resource manager, and its inputs for the core.
-
-    Raises:
-        WireError: the bytes are no request of this kind.
-    """
-    if kind == "update":
-        return adapt_first.inputs_from_update_bytes(data)
-    if kind == "allocation":
-        return adapt_v19.inputs_from_allocation_bytes(data)
-    if kind == "application":
-        applications = wire.decode(v19.ApplicationRequest, data)
-        return applications.rm_id, adapt_v19.inputs_from_application_request(applications)
-    nodes = wire.decode(v19.NodeRequest, data)
-    return nodes.rm_id, adapt_v19.inputs_from_node_request(nodes)
 
 
 async def read(kind: Kind, data: bytes) -> tuple[str, Translation]:
@@ -69,61 +49,14 @@ async def read(kind: Kind, data: bytes) -> tuple[str, Translation]:
     Raises:
         WireError: the bytes are no request of this kind.
     """
+    reading = READINGS[kind]
     if len(data) <= WHOLE_BYTES[kind]:
-        return read_whole(kind, data)
+        return reading.at_once(data)
     made: tuple[str, Translation] | None = None
-    async for step in paced(steps(kind, data)):
+    async for step in paced(reading.in_steps(data)):
         made = step
     assert made is not None
     return made
-
-
-def steps(kind: Kind, data: bytes) -> Iterator[tuple[str, Translation] | None]:
-    """Read a request in steps, of which the last one yields what `read_whole` returns, the others None.
-
-    Raises:
-        WireError: the bytes are no request of this kind. Path and offset are those in the request, not in the part.
-    """
-    request = _REQUESTS[kind].__name__
-    rm_id = ""
-    found: list[tuple[int, Translation]] = []
-    try:
-        for part in parts(_REQUESTS[kind], data):
-            if part is not None:
-                rm_id, one = _read_part(kind, request, part)
-                found.append((part.rank, one))
-            yield None
-    except UndividedError as odd:
-        # The parts before the odd place are read first, so that the first error of the request is the one reported.
-        for part in odd.parts:
-            _read_part(kind, request, part)
-            yield None
-        try:
-            read_whole(kind, data[odd.at :])  # the error is in the bytes from here on; those before it have been read
-        except WireError as error:
-            if not error.path.startswith(tuple(f"{request}.{asks}[" for asks in ASKS)):
-                raise moved(error, request, odd.at, odd.counts) from None
-        rm_id, one = read_whole(kind, data)
-        found = [(0, one)]
-    result = Translation()
-    for _, one in sorted(found, key=itemgetter(0)):
-        result.inputs += one.inputs
-        result.outputs += one.outputs
-        result.ignored += one.ignored
-    yield rm_id, result
-
-
-def _read_part(kind: Kind, request: str, part: Part) -> tuple[str, Translation]:
-    try:
-        rm_id, found = read_whole(kind, part.data)
-    except WireError as error:
-        raise moved(error, request, part.offset, {part.name: part.first}) from None
-    if part.first:
-        for output in found.outputs:
-            said: Any = output
-            said.reason = moved_text(said.reason, part.name, part.first)
-        found.ignored = [moved_text(text, part.name, part.first) for text in found.ignored]
-    return rm_id, found
 
 
 # -- taking in -----------------------------------------------------------------------------------------------
@@ -219,4 +152,4 @@ def portions(translation: Translation, size: Sequence[int] = (INPUTS,)) -> Itera
         at = end
 
 
-__all__ = ["RequestIntake", "portions", "read", "read_whole", "steps"]
+__all__ = ["READINGS", "RequestIntake", "portions", "read"]

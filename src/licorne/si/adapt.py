@@ -8,17 +8,20 @@ refusal (releases and removals) are left out, and noted in `ignored` for a log.
 Adapters check types alone. Whether a well-formed message makes sense is for the core to decide: unknown partitions,
 negative quantities, duplicates and empty names pass through here and are refused there.
 
-A request with asks that is given as bytes is read in two passes. `decode_apart` (`licorne.si.wire_read`) decodes
-everything but the asks, and notes where these are. It comes first because an ask cannot be read without the id of the
-resource manager, by which partitions are named, and that may stand after the asks. Then `licorne.si.wire_asks` reads
-the asks from the same bytes, without making an object of the dialect for each. Only an ask on which this fast path
-gives up goes back to the decoder, alone (`ask_slow_path_on_wire`).
+A request that is given as bytes (`Reading`) is read in two passes. The decoder (`licorne.si.wire_read`) decodes
+everything but the asks, and notes where these are. It comes first because no item can be translated without the id of
+the resource manager, by which partitions are named, and that may stand after the items. In the second pass
+`licorne.si.wire_asks` reads the asks from the same bytes, without making an object of the dialect for each. Only an ask
+on which this fast path gives up goes back to the decoder, alone (`ask_slow_path_on_wire`).
+
+A host can read a long request in steps, between which it does other work. Both passes pause between items, so the item
+numbers and byte offsets of errors, and their order, are the same in steps and at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import astuple
@@ -29,7 +32,10 @@ from licorne.si._schema import Message
 from licorne.si.constants import NODE_PARTITION
 from licorne.si.messages import Input, Output
 from licorne.si.partitions import qualified_partition, short_partition
-from licorne.si.wire_read import decode_part
+from licorne.si.wire_read import STEP_ITEMS, decode_apart, decode_in_steps, decode_part
+
+STEP_ASKS = 200
+"""The most asks that are read in one step."""
 
 
 class Translation(msgspec.Struct, kw_only=True):
@@ -52,6 +58,49 @@ class Translation(msgspec.Struct, kw_only=True):
         if isinstance(fault, Mistyped):
             self.mistyped.append(words)
         return words
+
+
+class Reading(NamedTuple):
+    """How the requests of one kind are read from protobuf bytes.
+
+    `asks` is the attribute that holds the asks, empty if there are none. `translate` adds a request's meaning to a
+    translation, in steps (it yields between them). Its arguments are the translation, the request without its asks, the
+    bytes, and the offsets of the asks' length prefixes.
+    """
+
+    message: type[Message]
+    asks: str
+    translate: Callable[[Translation, Any, bytes, list[int]], Iterable[None]]
+
+    def at_once(self, data: bytes) -> tuple[str, Translation]:
+        """Read a request: return the id of its resource manager, and its translation.
+
+        Raises:
+            WireError: the bytes are not such a request; nothing of it takes effect.
+        """
+        req: Any
+        req, lengths = decode_apart(self.message, data, self.asks)
+        result = Translation()
+        finish(self.translate(result, req, data, lengths))
+        return req.rm_id, result
+
+    def in_steps(self, data: bytes) -> Iterator[tuple[str, Translation] | None]:
+        """Read a request in steps, of which the last one yields what `at_once` returns, the others None.
+
+        Raises:
+            WireError: the bytes are not such a request; nothing of it takes effect.
+        """
+        req: Any
+        req, lengths = yield from decode_in_steps(self.message, data, self.asks)
+        result = Translation()
+        yield from self.translate(result, req, data, lengths)
+        yield req.rm_id, result
+
+
+def finish(steps: Iterable[None]) -> None:
+    """Carry out all steps at once."""
+    for _ in steps:
+        pass
 
 
 def node_attributes(attributes: dict[str, str], rm_id: str) -> tuple[str, dict[str, str]]:
@@ -89,14 +138,25 @@ def each(
     values: object,
     read: Callable[[object], None],
     refuse: Callable[[object, str], Output] | None,
-) -> None:
-    """Read the items of the repeated field `name` one by one.
+) -> Iterable[None]:
+    """Read the items of the repeated field `name` one by one, `STEP_ITEMS` in a step.
 
     `read` adds the meaning of an item to the translation, or raises `Fault` before it adds anything; `refuse` then
     makes the answer from the item and the reason. `refuse` is None where the protocol has no answer: the reason is
     then noted in `ignored`.
     """
-    for index, value in enumerate(readable(translation, name, values)):
+    found = readable(translation, name, values)
+    return _each(translation, name, found, read, refuse) if found else ()
+
+
+def _each(
+    translation: Translation,
+    name: str,
+    values: Iterable[object],
+    read: Callable[[object], None],
+    refuse: Callable[[object, str], Output] | None,
+) -> Iterator[None]:
+    for index, value in enumerate(values):
         try:
             read(value)
         except Fault as fault:
@@ -105,6 +165,8 @@ def each(
                 translation.ignored.append(reason)
             else:
                 translation.outputs.append(refuse(value, reason))
+        if index % STEP_ITEMS == STEP_ITEMS - 1:
+            yield
 
 
 def ask_slow_path(

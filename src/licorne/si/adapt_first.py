@@ -25,6 +25,8 @@ from typing import Literal
 from licorne.si import first, messages, wire_asks
 from licorne.si._check import Fault, Mistyped, plain, salvaged
 from licorne.si.adapt import (
+    STEP_ASKS,
+    Reading,
     Translation,
     accepted_application,
     accepted_node,
@@ -33,6 +35,7 @@ from licorne.si.adapt import (
     ask_slow_path_on_wire,
     changed_attributes,
     each,
+    finish,
     node_attributes,
     readable,
     refused_application,
@@ -47,7 +50,6 @@ from licorne.si.messages import NodeAction, Output, Termination
 from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
 from licorne.si.reading import read_first
 from licorne.si.wire_decisions import write_first
-from licorne.si.wire_read import decode_apart
 from licorne.si.wire_write import encode
 
 Kind = Literal["update", "state"]
@@ -86,11 +88,12 @@ def inputs_from_update_request(req: first.UpdateRequest) -> Translation:
     rm_id = salvaged(req, "rm_id")
     partitions = names_for(rm_id).short
 
-    def asks() -> None:
+    def asks() -> Iterator[None]:
         slow_path = ask_slow_path(result, "asks", first.AllocationAsk, _ask_reader(partitions))
         result.inputs += read_first(readable(result, "asks", req.asks), partitions, slow_path)
+        yield
 
-    _inputs(result, req, rm_id, asks)
+    finish(_inputs(result, req, rm_id, asks()))
     return result
 
 
@@ -102,22 +105,29 @@ def inputs_from_update_bytes(data: bytes) -> tuple[str, Translation]:
     Raises:
         WireError: the bytes are not such a request; nothing of it takes effect.
     """
-    req, lengths = decode_apart(first.UpdateRequest, data, "asks")
-    result = Translation()
+    return UPDATES.at_once(data)
+
+
+def _update(result: Translation, req: first.UpdateRequest, data: bytes, lengths: list[int]) -> Iterator[None]:
     partitions = names_for(req.rm_id).short
+    slow_path = ask_slow_path_on_wire(
+        result, "UpdateRequest", "asks", data, first.AllocationAsk, _ask_reader(partitions)
+    )
+    reader = wire_asks.reader_first(data, lengths, partitions, slow_path)
 
-    def asks() -> None:
-        slow_path = ask_slow_path_on_wire(
-            result, "UpdateRequest", "asks", data, first.AllocationAsk, _ask_reader(partitions)
-        )
-        result.inputs += wire_asks.read_first(data, lengths, partitions, slow_path)
+    def asks() -> Iterator[None]:
+        for start in range(0, len(lengths), STEP_ASKS):
+            result.inputs += reader.read(start, start + STEP_ASKS)
+            yield
 
-    _inputs(result, req, req.rm_id, asks)
-    return req.rm_id, result
+    return _inputs(result, req, req.rm_id, asks())
 
 
-def _inputs(result: Translation, req: first.UpdateRequest, rm_id: str, asks: Callable[[], None]) -> None:
-    """Translate all lists of a request in order; `asks` is called to translate the asks when it is their turn."""
+UPDATES = Reading(first.UpdateRequest, "asks", _update)
+
+
+def _inputs(result: Translation, req: first.UpdateRequest, rm_id: str, asks: Iterator[None]) -> Iterator[None]:
+    """Translate all lists of a request in order, in steps; those of `asks` translate the asks."""
     inputs = result.inputs
 
     def new_node(value: object) -> None:
@@ -136,13 +146,13 @@ def _inputs(result: Translation, req: first.UpdateRequest, rm_id: str, asks: Cal
     def removal(value: object) -> None:
         inputs.append(removal_input(plain(value, first.RemoveApplicationRequest), rm_id))
 
-    each(result, "newSchedulableNodes", req.new_schedulable_nodes, new_node, refused_node)
-    each(result, "updatedNodes", req.updated_nodes, updated_node, refused_node)
-    each(result, "newApplications", req.new_applications, application, refused_application)
-    asks()
+    yield from each(result, "newSchedulableNodes", req.new_schedulable_nodes, new_node, refused_node)
+    yield from each(result, "updatedNodes", req.updated_nodes, updated_node, refused_node)
+    yield from each(result, "newApplications", req.new_applications, application, refused_application)
+    yield from asks
     if req.releases is not None:
-        _releases(result, req.releases, rm_id)
-    each(result, "removeApplications", req.remove_applications, removal, None)
+        yield from _releases(result, req.releases, rm_id)
+    yield from each(result, "removeApplications", req.remove_applications, removal, None)
 
 
 def _new_node(node: first.NewNodeInfo, rm_id: str) -> messages.NodeUpdate:
@@ -256,7 +266,7 @@ def _ask_reader(partitions: ShortPartitions) -> Callable[..., messages.Allocatio
     return ask
 
 
-def _releases(result: Translation, releases: object, rm_id: str) -> None:
+def _releases(result: Translation, releases: object, rm_id: str) -> Iterator[None]:
     """Translate releases of allocations, then of asks.
 
     One that names neither an application nor an item is noted in `ignored`.
@@ -289,8 +299,8 @@ def _releases(result: Translation, releases: object, rm_id: str) -> None:
         fault = Mistyped(releases, "must be AllocationReleasesRequest").inside("releases")
         result.ignored.append(result.reason(fault))
         return
-    each(result, "releases.allocationsToRelease", releases.allocations_to_release, allocation, None)
-    each(result, "releases.allocationAsksToRelease", releases.allocation_asks_to_release, ask, None)
+    yield from each(result, "releases.allocationsToRelease", releases.allocations_to_release, allocation, None)
+    yield from each(result, "releases.allocationAsksToRelease", releases.allocation_asks_to_release, ask, None)
 
 
 # -- out -------------------------------------------------------------------------------------------------

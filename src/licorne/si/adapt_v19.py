@@ -13,7 +13,7 @@ different application or node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -21,6 +21,8 @@ from msgspec.structs import replace
 from licorne.si import messages, v19, wire_asks
 from licorne.si._check import Fault, Mistyped, plain, salvaged
 from licorne.si.adapt import (
+    STEP_ASKS,
+    Reading,
     Translation,
     accepted_application,
     accepted_node,
@@ -29,6 +31,7 @@ from licorne.si.adapt import (
     ask_slow_path_on_wire,
     changed_attributes,
     each,
+    finish,
     node_attributes,
     readable,
     refused_application,
@@ -43,7 +46,7 @@ from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, 
 from licorne.si.partitions import ShortPartitions, names_for
 from licorne.si.reading import read_releases_v19, read_v19
 from licorne.si.wire_decisions import write_v19
-from licorne.si.wire_read import decode_apart
+from licorne.si.wire_read import STEP_ITEMS
 from licorne.si.wire_write import encode
 
 Kind = Literal["application", "allocation", "node", "state"]
@@ -64,8 +67,11 @@ def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
     if not isinstance(req, v19.ApplicationRequest):
         result.ignored.append(result.reason(Mistyped(req, "must be ApplicationRequest")))
         return result
-    rm_id = salvaged(req, "rm_id")
+    finish(_applications(result, req, salvaged(req, "rm_id")))
+    return result
 
+
+def _applications(result: Translation, req: v19.ApplicationRequest, rm_id: str) -> Iterator[None]:
     def add(value: object) -> None:
         app = plain(value, v19.AddApplicationRequest)
         result.inputs.append(application_input(app, rm_id, timeout_is_running_time=False))
@@ -73,9 +79,11 @@ def inputs_from_application_request(req: v19.ApplicationRequest) -> Translation:
     def remove(value: object) -> None:
         result.inputs.append(removal_input(plain(value, v19.RemoveApplicationRequest), rm_id))
 
-    each(result, "new", req.new, add, refused_application)
-    each(result, "remove", req.remove, remove, None)
-    return result
+    yield from each(result, "new", req.new, add, refused_application)
+    yield from each(result, "remove", req.remove, remove, None)
+
+
+APPLICATIONS = Reading(v19.ApplicationRequest, "", lambda result, req, *_: _applications(result, req, req.rm_id))
 
 
 # -- in: asks, allocations and releases ------------------------------------------------------------------
@@ -98,7 +106,7 @@ def inputs_from_allocation_request(req: v19.AllocationRequest) -> Translation:
         slow_path = ask_slow_path(result, "allocations", v19.Allocation, _ask_reader(partitions))
         result.inputs += read_v19(readable(result, "allocations", asks), partitions, slow_path)
     if req.releases is not None:
-        _releases(result, req.releases, partitions)
+        finish(_releases(result, req.releases, partitions))
     return result
 
 
@@ -110,30 +118,40 @@ def inputs_from_allocation_bytes(data: bytes) -> tuple[str, Translation]:
     Raises:
         WireError: the bytes are not such a request; nothing of it takes effect.
     """
-    req, lengths = decode_apart(v19.AllocationRequest, data, "allocations")
-    result = Translation()
+    return ALLOCATIONS.at_once(data)
+
+
+def _allocations(result: Translation, req: v19.AllocationRequest, data: bytes, lengths: list[int]) -> Iterator[None]:
     partitions = names_for(req.rm_id).short
     slow_path = ask_slow_path_on_wire(
         result, "AllocationRequest", "allocations", data, v19.Allocation, _ask_reader(partitions)
     )
-    result.inputs += wire_asks.read_v19(data, lengths, partitions, slow_path)
+    reader = wire_asks.reader_v19(data, lengths, partitions, slow_path)
+    for start in range(0, len(lengths), STEP_ASKS):
+        result.inputs += reader.read(start, start + STEP_ASKS)
+        yield
     if req.releases is not None:
-        _releases(result, req.releases, partitions)
-    return req.rm_id, result
+        yield from _releases(result, req.releases, partitions)
 
 
-def _releases(result: Translation, releases: object, partitions: ShortPartitions) -> None:
+ALLOCATIONS = Reading(v19.AllocationRequest, "allocations", _allocations)
+
+
+def _releases(result: Translation, releases: object, partitions: ShortPartitions) -> Iterator[None]:
     name = "releases.allocationsToRelease"
+    start = 0
 
     def slow_path(index: int, value: object) -> messages.Release | None:
         try:
             return _release(plain(_known_type(value), v19.AllocationRelease), partitions)
         except Fault as fault:
-            result.ignored.append(result.reason(fault.inside(f"{name}[{index}]")))
+            result.ignored.append(result.reason(fault.inside(f"{name}[{start + index}]")))
             return None
 
-    listed = getattr(releases, "allocations_to_release", releases)
-    result.inputs += read_releases_v19(readable(result, name, listed), partitions, slow_path)
+    listed = readable(result, name, getattr(releases, "allocations_to_release", releases))
+    for start in range(0, len(listed), STEP_ITEMS):
+        result.inputs += read_releases_v19(listed[start : start + STEP_ITEMS], partitions, slow_path)
+        yield
 
 
 def _known_type(value: object) -> object:
@@ -206,13 +224,18 @@ def inputs_from_node_request(req: v19.NodeRequest) -> Translation:
     if not isinstance(req, v19.NodeRequest):
         result.ignored.append(result.reason(Mistyped(req, "must be NodeRequest")))
         return result
-    rm_id = salvaged(req, "rm_id")
+    finish(_nodes(result, req, salvaged(req, "rm_id")))
+    return result
 
+
+def _nodes(result: Translation, req: v19.NodeRequest, rm_id: str) -> Iterable[None]:
     def read(value: object) -> None:
         result.inputs.append(_node(plain(value, v19.NodeInfo), rm_id))
 
-    each(result, "nodes", req.nodes, read, refused_node)
-    return result
+    return each(result, "nodes", req.nodes, read, refused_node)
+
+
+NODES = Reading(v19.NodeRequest, "", lambda result, req, *_: _nodes(result, req, req.rm_id))
 
 
 def _node(node: v19.NodeInfo, rm_id: str) -> messages.NodeUpdate:

@@ -91,37 +91,14 @@ MEMORY = cython.declare(cython.int, 272)
 IRREGULAR = cython.declare(cython.Py_ssize_t, -2)  # in place of an offset; -1 is Cython's mark of an exception
 
 
-def read_v19(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
-    """Read asks and allocations of the 1.9 interface; `lengths` are the offsets of their length prefixes in `data`."""
-    return _read(AskReader(data, wire_roles.V19, wire_roles.V19_INNER, partitions), lengths, False, slow_path)
+def reader_v19(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> AskReader:
+    """Return a reader of the asks and allocations of a request of the 1.9 interface."""
+    return AskReader(data, lengths, wire_roles.V19, wire_roles.V19_INNER, partitions, slow_path)
 
 
-def read_first(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> list[Allocation]:
-    """Read asks of the first interface; `lengths` are the offsets of their length prefixes in `data`."""
-    return _read(AskReader(data, wire_roles.FIRST, wire_roles.FIRST_INNER, partitions), lengths, True, slow_path)
-
-
-@cython.cfunc
-def _read(reader: AskReader, lengths: list[int], first_interface: cython.bint, slow_path: Any) -> list[Allocation]:
-    made: list[Allocation] = []
-    index: cython.Py_ssize_t
-    for index in range(len(lengths)):
-        place: cython.Py_ssize_t = lengths[index]
-        assert 0 < place < len(reader.data)
-        reader.at = place - 1  # `span` skips the tag, which ends one byte before the length
-        end: cython.Py_ssize_t = reader.span(len(reader.data))
-        start: cython.Py_ssize_t = reader.at
-        assert end != IRREGULAR  # `decode_apart`, which found the length, has checked it
-        new: Allocation = _blank()
-        ask: Allocation | None = new
-        try:
-            if not reader.ask(new, start, end) or (first_interface and not _finish_first(new)):
-                ask = slow_path(index, start, end)
-        except UnicodeDecodeError:
-            ask = slow_path(index, start, end)
-        if ask is not None:
-            made.append(ask)
-    return made
+def reader_first(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> AskReader:
+    """Return a reader of the asks of a request of the first interface."""
+    return AskReader(data, lengths, wire_roles.FIRST, wire_roles.FIRST_INNER, partitions, slow_path)
 
 
 @cython.cfunc
@@ -153,15 +130,19 @@ def _finish_first(ask: Allocation) -> cython.bint:
 class AskReader:
     """The bytes of a request, the offset `at` up to which they are read, and a cache of values read before.
 
-    `roles` and `inner_roles` give the meaning of each tag in an ask, and in the message embedded in it
-    (`licorne.si.wire_roles`). Methods return false, None or IRREGULAR at an irregularity; the ask is then left to the
+    `lengths` are the offsets of the asks' length prefixes in `data`, as `licorne.si.wire_read` finds them. `roles` and
+    `inner_roles` give the meaning of each tag in an ask, and in the message embedded in it (`licorne.si.wire_roles`).
+    The methods below `read` return false, None or IRREGULAR at an irregularity; the ask is then left to the
     slow path. `known`, `starts` and `ends` are the cache: slot for slot a value, and where its bytes stand in `data`.
     """
 
     data: bytes
+    lengths: list[int]
     roles: bytes
     inner_roles: bytes
+    first_interface: cython.bint
     partitions: Any
+    slow_path: Any
     partition: str
     short: str
     at: cython.Py_ssize_t
@@ -172,11 +153,22 @@ class AskReader:
     starts: Annotated[list[int], cython.Py_ssize_t[272]]
     ends: Annotated[list[int], cython.Py_ssize_t[272]]
 
-    def __init__(self, data: bytes, roles: bytes, inner_roles: bytes, partitions: ShortPartitions) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        lengths: list[int],
+        roles: bytes,
+        inner_roles: bytes,
+        partitions: ShortPartitions,
+        slow_path: SlowPath,
+    ) -> None:
         self.data = data
+        self.lengths = lengths
         self.roles = roles
         self.inner_roles = inner_roles
+        self.first_interface = roles is wire_roles.FIRST
         self.partitions = partitions
+        self.slow_path = slow_path
         self.partition = ""
         self.short = partitions[""]
         self.at = self.stop = 0
@@ -185,6 +177,29 @@ class AskReader:
         self.known = [None] * MEMORY
         if not cython.compiled:
             self.starts, self.ends = [0] * MEMORY, [0] * MEMORY
+
+    def read(self, begin: int, beyond: int) -> list[Allocation]:
+        """Read the asks `lengths[begin:beyond]`; the index of an ask in `lengths` is its number in the request."""
+        made: list[Allocation] = []
+        lengths: list[int] = self.lengths
+        index: cython.Py_ssize_t
+        for index in range(begin, min(beyond, len(lengths))):
+            place: cython.Py_ssize_t = lengths[index]
+            assert 0 < place < len(self.data)
+            self.at = place - 1  # `span` skips the tag, which ends one byte before the length
+            end: cython.Py_ssize_t = self.span(len(self.data))
+            start: cython.Py_ssize_t = self.at
+            assert end != IRREGULAR  # the reader that found the length has checked it
+            new: Allocation = _blank()
+            ask: Allocation | None = new
+            try:
+                if not self.ask(new, start, end) or (self.first_interface and not _finish_first(new)):
+                    ask = self.slow_path(index, start, end)
+            except UnicodeDecodeError:
+                ask = self.slow_path(index, start, end)
+            if ask is not None:
+                made.append(ask)
+        return made
 
     @cython.cfunc
     @cython.exceptval(-1)
