@@ -10,6 +10,10 @@ and the rule.
 Asks come by the hundred thousand, so `licorne.si.reading` checks and copies them in compiled code. That fast path
 cannot say what is wrong, only that something is; `plain` then checks the ask in question.
 
+`msgspec.convert(value, message, from_attributes=True)` is no substitute: it returns a struct of the right class as it
+is, neither checked nor copied, and after a detour by `msgspec.to_builtins` it accepts lone surrogates, refuses None for
+a list, and leaves out the key of the map entry in error.
+
 Harmless deviations are mended rather than refused: None for a list or a map (empty, as a nil map in Go), a tuple for a
 list, a subclass of str or int for its base. A bool is not taken for a number, although Python would. Text must be
 valid Unicode, as on the wire: a lone surrogate would else fail only later, when a decision that holds it is encoded.

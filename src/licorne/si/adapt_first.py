@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
-from licorne.si import first, messages, wire_asks
+from licorne.si import first, messages, wire_roles
 from licorne.si._check import Fault, Mistyped, plain, salvaged
 from licorne.si.adapt import (
     STEP_ASKS,
@@ -49,6 +49,7 @@ from licorne.si.decisions import as_first, run_end
 from licorne.si.messages import NodeAction, Output, Termination
 from licorne.si.partitions import ShortPartitions, names_for, qualified_partition, short_partition
 from licorne.si.reading import read_first
+from licorne.si.wire_asks import AskReader
 from licorne.si.wire_decisions import write_first
 from licorne.si.wire_write import encode
 
@@ -113,7 +114,7 @@ def _update(result: Translation, req: first.UpdateRequest, data: bytes, lengths:
     slow_path = ask_slow_path_on_wire(
         result, "UpdateRequest", "asks", data, first.AllocationAsk, _ask_reader(partitions)
     )
-    reader = wire_asks.reader_first(data, lengths, partitions, slow_path)
+    reader = AskReader(data, lengths, wire_roles.FIRST, partitions, slow_path)
 
     def asks() -> Iterator[None]:
         for start in range(0, len(lengths), STEP_ASKS):

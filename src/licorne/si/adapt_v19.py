@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from licorne.si import messages, v19, wire_asks
+from licorne.si import messages, v19, wire_roles
 from licorne.si._check import Fault, Mistyped, plain, salvaged
 from licorne.si.adapt import (
     STEP_ASKS,
@@ -45,6 +45,7 @@ from licorne.si.decisions import released_v19, responses_v19, run_end
 from licorne.si.messages import NewAllocation, NodeAction, Output, Termination, UpdatedApplication
 from licorne.si.partitions import ShortPartitions, names_for
 from licorne.si.reading import read_releases_v19, read_v19
+from licorne.si.wire_asks import AskReader
 from licorne.si.wire_decisions import write_v19
 from licorne.si.wire_read import STEP_ITEMS
 from licorne.si.wire_write import encode
@@ -126,7 +127,7 @@ def _allocations(result: Translation, req: v19.AllocationRequest, data: bytes, l
     slow_path = ask_slow_path_on_wire(
         result, "AllocationRequest", "allocations", data, v19.Allocation, _ask_reader(partitions)
     )
-    reader = wire_asks.reader_v19(data, lengths, partitions, slow_path)
+    reader = AskReader(data, lengths, wire_roles.V19, partitions, slow_path)
     for start in range(0, len(lengths), STEP_ASKS):
         result.inputs += reader.read(start, start + STEP_ASKS)
         yield

@@ -5,6 +5,15 @@ Everything follows from one table: the field numbers and types in the declaratio
 come by the million, asks in and allocations out, have fast paths (`licorne.si.wire_asks`,
 `licorne.si.wire_decisions`), which handle the regular cases and leave all others to this slow path.
 
+Why by hand, although the package `protobuf` is a dependency of the service: its parser, in C, decodes a request of 1,000
+asks of 167 bytes in 0.34 µs an ask, but what it returns must be read attribute by attribute and entry by entry, and so an
+ask becomes the core's `Allocation` only after 4.1 µs. Here, compiled, that takes 0.26 µs from the bytes; a pod takes
+3 µs in all from the bytes of its ask to the bytes of its decision (`python -m bench run b-bytes`). Nodes, which take the
+slow path, become objects of the dialect after 2.0 µs, with `protobuf` after 3.9 µs.
+
+One class reads numbers, lengths and tags, `licorne.si.wire_read.WireReader`; the fast path for asks itself reads the
+lengths of one byte. There are two writers, since decisions are written into memory that is reserved in advance.
+
 The rules are those of proto3, as the official implementations apply them: fields come in any order; a field that is
 unknown, or has the wrong wire type, is skipped; if a scalar comes twice the last value counts, an embedded message that
 comes twice is merged, and of a oneof the last field wins; integers of 32 bits are truncated; an enum keeps a number

@@ -21,6 +21,7 @@ import cython
 
 from licorne.si import wire_roles
 from licorne.si.partitions import ShortPartitions
+from licorne.si.wire_plan import WireError
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
@@ -47,7 +48,7 @@ if cython.compiled:
         TIMEOUT,
         UNKNOWN,
     )
-    from cython.cimports.licorne.si.wire_read import as_signed
+    from cython.cimports.licorne.si.wire_read import WireReader, as_signed
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation
@@ -72,7 +73,7 @@ else:
         TIMEOUT,
         UNKNOWN,
     )
-    from licorne.si.wire_read import as_signed
+    from licorne.si.wire_read import WireReader, as_signed
 
 SlowPath = Callable[[int, int, int], "Allocation | None"]
 """Reads the ask with this index, start and end, whatever it holds; None if it was refused, which is then reported."""
@@ -87,18 +88,6 @@ LAST_GROUP = cython.declare(cython.int, 257)
 LAST_TAG = cython.declare(cython.int, 258)
 NAMES = cython.declare(cython.int, 259)
 MEMORY = cython.declare(cython.int, 272)
-
-IRREGULAR = cython.declare(cython.Py_ssize_t, -2)  # in place of an offset; -1 is Cython's mark of an exception
-
-
-def reader_v19(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> AskReader:
-    """Return a reader of the asks and allocations of a request of the 1.9 interface."""
-    return AskReader(data, lengths, wire_roles.V19, wire_roles.V19_INNER, partitions, slow_path)
-
-
-def reader_first(data: bytes, lengths: list[int], partitions: ShortPartitions, slow_path: SlowPath) -> AskReader:
-    """Return a reader of the asks of a request of the first interface."""
-    return AskReader(data, lengths, wire_roles.FIRST, wire_roles.FIRST_INNER, partitions, slow_path)
 
 
 @cython.cfunc
@@ -131,9 +120,10 @@ class AskReader:
     """The bytes of a request, the offset `at` up to which they are read, and a cache of values read before.
 
     `lengths` are the offsets of the asks' length prefixes in `data`, as `licorne.si.wire_read` finds them. `roles` and
-    `inner_roles` give the meaning of each tag in an ask, and in the message embedded in it (`licorne.si.wire_roles`).
-    The methods below `read` return false, None or IRREGULAR at an irregularity; the ask is then left to the
-    slow path. `known`, `starts` and `ends` are the cache: slot for slot a value, and where its bytes stand in `data`.
+    `inner_roles` give the meaning of each tag in an ask, and in the message embedded in it; `dialect` is both,
+    `licorne.si.wire_roles.V19` or `FIRST`. `known`, `starts` and `ends` are the cache: slot for slot a value, and where
+    its bytes stand in `data`. At an irregularity the methods below `read` return false or None, or raise the error of
+    `wire`, which reads what is longer than a byte.
     """
 
     data: bytes
@@ -147,7 +137,7 @@ class AskReader:
     short: str
     at: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    number: cython.ulonglong
+    wire: WireReader
     cache_credit: cython.int
     known: list[Any]
     starts: Annotated[list[int], cython.Py_ssize_t[272]]
@@ -157,22 +147,20 @@ class AskReader:
         self,
         data: bytes,
         lengths: list[int],
-        roles: bytes,
-        inner_roles: bytes,
+        dialect: tuple[Any, ...],
         partitions: ShortPartitions,
         slow_path: SlowPath,
     ) -> None:
         self.data = data
         self.lengths = lengths
-        self.roles = roles
-        self.inner_roles = inner_roles
-        self.first_interface = roles is wire_roles.FIRST
+        self.roles, self.inner_roles = dialect
+        self.first_interface = dialect is wire_roles.FIRST
         self.partitions = partitions
         self.slow_path = slow_path
         self.partition = ""
         self.short = partitions[""]
         self.at = self.stop = 0
-        self.number = 0
+        self.wire = WireReader(data)
         self.cache_credit = 64  # hits minus misses of the cache of resources: at zero it is no longer consulted
         self.known = [None] * MEMORY
         if not cython.compiled:
@@ -183,19 +171,20 @@ class AskReader:
         made: list[Allocation] = []
         lengths: list[int] = self.lengths
         index: cython.Py_ssize_t
+        regular: cython.bint
         for index in range(begin, min(beyond, len(lengths))):
             place: cython.Py_ssize_t = lengths[index]
             assert 0 < place < len(self.data)
             self.at = place - 1  # `span` skips the tag, which ends one byte before the length
             end: cython.Py_ssize_t = self.span(len(self.data))
             start: cython.Py_ssize_t = self.at
-            assert end != IRREGULAR  # the reader that found the length has checked it
             new: Allocation = _blank()
             ask: Allocation | None = new
             try:
-                if not self.ask(new, start, end) or (self.first_interface and not _finish_first(new)):
-                    ask = self.slow_path(index, start, end)
-            except UnicodeDecodeError:
+                regular = self.ask(new, start, end) and not (self.first_interface and not _finish_first(new))
+            except (UnicodeDecodeError, WireError):
+                regular = False
+            if not regular:
                 ask = self.slow_path(index, start, end)
             if ask is not None:
                 made.append(ask)
@@ -216,8 +205,6 @@ class AskReader:
                 continue
             start = self.at
             stop = self.span(end)
-            if stop == IRREGULAR:
-                return False
             if role == KEY:
                 ask.key = self.data[self.at : stop].decode("utf-8")
             elif role == APPLICATION:
@@ -259,54 +246,53 @@ class AskReader:
     def take_number(self, ask: Allocation, role: cython.int, end: cython.Py_ssize_t) -> cython.bint:
         """Read a field that is a varint into `ask`, from its tag on."""
         self.at += 1
-        if role == PRIORITY_CLASS or not self.varint(end, 10):
+        if role == PRIORITY_CLASS:
             return False
+        number: cython.ulonglong = self.varint(end)
         if role == PRIORITY:
-            ask.priority = as_signed(self.number, 32)
+            ask.priority = as_signed(number, 32)
         elif role == PLACEHOLDER:
-            ask.placeholder = self.number != 0
+            ask.placeholder = number != 0
         elif role == ORIGINATOR:
-            ask.originator = self.number != 0
+            ask.originator = number != 0
         elif role == REPEATS:
-            ask.max_allocations = as_signed(self.number, 32)
+            ask.max_allocations = as_signed(number, 32)
         elif role == TIMEOUT:
-            ask.timeout_ms = as_signed(self.number, 64)
+            ask.timeout_ms = as_signed(number, 64)
         elif role == POLICY_SELF:
-            ask.allow_preempt_self = self.number != 0
+            ask.allow_preempt_self = number != 0
         else:
-            ask.allow_preempt_other = self.number != 0
+            ask.allow_preempt_other = number != 0
         return True
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def varint(self, end: cython.Py_ssize_t, most: cython.int) -> cython.bint:
-        """Read a varint of at most `most` bytes into `number`. Bits beyond the 64th are dropped."""
-        byte: cython.ulonglong
-        shift: cython.int = 0
-        self.number = 0
-        while self.at < end and shift < 7 * most:
-            byte = self.data[self.at]
-            self.at += 1
-            self.number |= (byte & 1) << 63 if shift == 63 else (byte & 127) << shift
-            if byte < 128:
-                return True
-            shift += 7
-        return False
+    def varint(self, end: cython.Py_ssize_t) -> cython.ulonglong:
+        """Read a varint."""
+        self.wire.at = self.at
+        number: cython.ulonglong = self.wire.varint(end, 10)
+        self.at = self.wire.at
+        return number
 
     @cython.cfunc
     @cython.exceptval(-1)
     def span(self, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Skip a tag of one byte and read the length after it; return the offset where the value ends."""
-        length: cython.Py_ssize_t
+        """Skip a tag of one byte and read the length after it; return the offset where the value ends.
+
+        Seven of the eight lengths in a usual ask take one byte. These are read here, because a call of another module
+        is never inlined (docs/compiled.md).
+        """
+        stop: cython.Py_ssize_t
         self.at += 1
-        if self.at < end and self.data[self.at] < 128:  # mostly one byte is enough
-            length = self.data[self.at]
-            self.at += 1
-        elif self.varint(end, 5):
-            length = self.number
-        else:
-            return IRREGULAR
-        return self.at + length if length <= end - self.at else IRREGULAR
+        if self.at < end and self.data[self.at] < 128:
+            stop = self.at + 1 + self.data[self.at]
+            if stop <= end:
+                self.at += 1
+                return stop
+        self.wire.at = self.at
+        stop = self.wire.span(end)
+        self.at = self.wire.at
+        return stop
 
     # -- the cache of values that recur ----------------------------------------------------------------
 
@@ -386,14 +372,15 @@ class AskReader:
             name = self.entry(end, place) if self.data[self.at] == RESOURCE_ENTRY else None
             if name is None:
                 return None
-            self.number = 0
+            amount: cython.longlong = 0
             if self.at < self.stop:
                 if self.data[self.at] != QUANTITY_VALUE:
                     return None
                 self.at += 1
-                if not self.varint(self.stop, 10) or self.at != self.stop:
+                amount = as_signed(self.varint(self.stop), 64)
+                if self.at != self.stop:
                     return None
-            amounts[name] = as_signed(self.number, 64)
+            amounts[name] = amount
             if place < MEMORY - 1:  # names beyond the last slot share it
                 place += 1
         return amounts
@@ -406,8 +393,6 @@ class AskReader:
         while end < limit and self.data[end] == tag:
             self.at = end
             end = self.span(limit)
-            if end == IRREGULAR:
-                return None
         place: cython.int = self.place(start if end - start < 64 else end - 64, end, TAG_MAPS, 64)
         if not self.remembers(place, start, end):
             self.at = start
@@ -446,7 +431,7 @@ class AskReader:
             if self.stop <= start or self.data[start] != ENTRY_KEY:
                 return None
             key_end = self.span(self.stop)
-            if key_end == IRREGULAR or key_end >= self.stop:
+            if key_end >= self.stop:
                 return None
             self.remember(place, start, key_end, intern(self.text(key_end)))
         if self.data[key_end] != ENTRY_VALUE:

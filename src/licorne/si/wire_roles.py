@@ -69,5 +69,5 @@ def _roles(message: type[Message]) -> bytes:
     return bytes(table) + bytes(128)
 
 
-V19, V19_INNER = _roles(v19.Allocation), _roles(v19.PreemptionPolicy)
-FIRST, FIRST_INNER = _roles(first.AllocationAsk), _roles(first.Priority)
+V19 = (_roles(v19.Allocation), _roles(v19.PreemptionPolicy))
+FIRST = (_roles(first.AllocationAsk), _roles(first.Priority))

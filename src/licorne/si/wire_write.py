@@ -16,6 +16,7 @@ from licorne.si.wire_plan import WireError, plan_of
 if cython.compiled:
     from cython.cimports.licorne.si.wire_constants import (
         AMOUNTS,
+        BITS_64,
         BOOL,
         ENTRY_KEY,
         ENTRY_VALUE,
@@ -32,6 +33,7 @@ else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.wire_constants import (
         AMOUNTS,
+        BITS_64,
         BOOL,
         ENTRY_KEY,
         ENTRY_VALUE,
@@ -87,7 +89,7 @@ def _write_field(out: bytearray, slot: Slot, value: object) -> cython.void:
         number = flag(value) if slot.kind == BOOL else int64(value) if slot.kind == INT64 else int32(value)
         if number or always:
             _write_varint(out, slot.tag)
-            _write_varint(out, number & 0xFFFFFFFFFFFFFFFF)
+            _write_varint(out, number & BITS_64)
     elif slot.kind == STRING:
         content = text(value)
         if content or always:
@@ -125,7 +127,7 @@ def _write_quantity(out: bytearray, tag: cython.uint, name: str, amount: cython.
     value: bytearray = bytearray()
     if amount:
         _write_varint(value, QUANTITY_VALUE)
-        _write_varint(value, amount & 0xFFFFFFFFFFFFFFFF)
+        _write_varint(value, amount & BITS_64)
     part: bytearray = bytearray()
     _write_text(part, ENTRY_KEY, name)
     _write_part(part, ENTRY_VALUE, value)
