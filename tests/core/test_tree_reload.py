@@ -90,7 +90,7 @@ def test_leaf_to_parent_and_back() -> None:
     bench.tree.reload(leaf)
     bench.tree.validate()
     assert (new.heap_index, str(bench["root.a.b"].state), bench["root.a.b"].reachable) == (-1, "Draining", False)
-    bench.accounting.wakeups.may_run(old)
+    bench.wakeups.may_run(old)
     assert (bench.order("root"), bench.order("root.a")) == (["a", "z"], ["old"])
     bench.tree.validate()
 
@@ -152,7 +152,7 @@ def test_sums_and_orders_survive_every_reload(first: QueueConfig, steps: list[An
             bench.tree.validate()
             bench.tree.reweigh()
             bench.tree.remove_empty()
-            bench.parking.wake_tree(bench.tree.root)
+            bench.wakeups.retry_everything(bench.tree.root)
         else:
             place, priority = step
             leaves = [q for q in bench.tree.queues() if q.is_leaf]

@@ -45,6 +45,7 @@ class Bench:
         self.tree = Tree(config, self.types)
         self.parking = Parking(Timers(), UNLIMITED)
         self.books = Accounting(self.parking, NodeIndex(ScorePolicy(False, [])), self.types)
+        self.wakeups = self.books.wakeups
         self.need = first_need()
         self.apps: dict[str, Application] = {}
 

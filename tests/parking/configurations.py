@@ -22,10 +22,11 @@ def drawn(number: int) -> list[str]:
     rng = random.Random(f"configurations {number}")
     if rng.random() < 0.35:
         return Trees.drawn(f"parking {number}", load)
-    first = [_queue(rng, name) for name in "abc"[: rng.randint(1, 3)]]
+    contested = rng.random() < 0.4
+    first = [_queue(rng, name, contested=contested) for name in "abc"[: rng.randint(1, 3)]]
     texts = [json.dumps({"partitions": [_partition(rng, first)]})]
     while len(texts) < 4:
-        queues = [_queue(rng, queue["name"]) if rng.random() < 0.5 else queue for queue in first]
+        queues = [_queue(rng, queue["name"], contested=contested) if rng.random() < 0.5 else queue for queue in first]
         if rng.random() < 0.3:  # one becomes a parent, or a parent a leaf: who is in it is not served
             queues[-1] = {"name": queues[-1]["name"], "parent": True, "queues": [_queue(rng, "x")]}
         texts.append(json.dumps({"partitions": [_partition(rng, queues)]}))
@@ -42,13 +43,16 @@ def _partition(rng: random.Random, queues: list[Tree]) -> Tree:
     }
 
 
-def _queue(rng: random.Random, name: str) -> Tree:
+def _queue(rng: random.Random, name: str, *, contested: bool = False) -> Tree:
+    """One queue; a `contested` one mostly has a guarantee, for which it soon preempts."""
     queue: Tree = {"name": name, "properties": {"application.sort.policy": rng.choice(["fifo", "fair"])}}
     resources: Tree = {}
     if rng.random() < 0.35:
         resources["max"] = {"vcore": f"{rng.randint(6, 20)}m"}
-    if rng.random() < 0.25:
+    if rng.random() < (0.8 if contested else 0.25):
         resources["guaranteed"] = {"vcore": f"{rng.randint(1, 5)}m"}
+    if contested:
+        queue["properties"]["preemption.delay"] = "1s"
     if resources:
         queue["resources"] = resources
     if rng.random() < 0.3:  # not above the smallest max of a queue

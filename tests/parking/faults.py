@@ -72,10 +72,30 @@ def _a_block_forgets_who_waits(sound: Any) -> Any:
     return recount
 
 
+EVENTS = {
+    "node_freed": 1,
+    "node_opened": 1,
+    "room_returned": 1,
+    "slot_freed": 1,
+    "may_run": 1,
+    "quota_changed": 1,
+    "configuration_changed": 1,
+    "ask_pending": 1,
+    "reservation_made": 1,
+    "reservation_gone": 1,
+    "reservation_lost": 1,
+    "gang_may_fit": 1,
+    "members_freed": 1,
+    "backoff_over": 1,
+    "aged": 1,
+    "predicates_may_differ": 1,
+}
+"""The events of `WakeUps` that are dropped one by one, each with a seed from which on that is caught soon."""
+
 FAULTS: dict[str, Fault] = {
+    **{f"event {name}": Fault(WakeUps, name, _nothing, first) for name, first in EVENTS.items()},
     "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application),
     "quotas and limits wake no application": Fault(Parking, "wake_blocked", _blocked_are_forgotten),
-    "age wakes no application": Fault(Parking, "aged", _nothing, first=50),
     "a shape that fitted no node never does": Fault(Parking, "_forget_failures_within", _nothing),
     "a failed shape is never revived": Fault(Parking, "_revive_on_changed_nodes", _nothing),
     "freed nodes wake no application": Fault(Parking, "_wake_for_freed_nodes", _nothing),

@@ -51,6 +51,7 @@ class Kind:
         self.predicates = rng.random() < 0.1
         self.first_interface = rng.random() < 0.12
         self.nodes_change = rng.choice([0.0, 0.5, 2.0])
+        self.preempting = rng.choice([0.3, 0.9])
         # Amounts: a few sizes, which come again and again, or so many that no set of minima holds them all.
         self.many_sizes = rng.random() < 0.15
         self.sizes = rng.sample(range(1, 8), rng.randint(1, 4))
@@ -196,7 +197,7 @@ class Scenario:
             "tags": tags or None,
             "max_allocations": rng.choice([1, 1, 2, 3]) if self.kind.first_interface else 1,
             "allow_preempt_self": rng.random() < 0.5,
-            "allow_preempt_other": rng.random() < 0.3,
+            "allow_preempt_other": rng.random() < self.kind.preempting,
             "timeout_ms": rng.choice([2000, 15000]) if rng.random() < 0.05 else 0,
         }
         return Allocation(

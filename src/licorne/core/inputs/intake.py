@@ -308,7 +308,6 @@ def _ask_for(partition: Partition, app: Application, ask: Ask, shape: Shape, rep
         partition.gangs.arrived(app, ask, repeats - ask.repeats)
     ask.repeats = repeats
     partition.accounting.pend(app, ask)
-    partition.wakeups.ask_changed(ask)
     if ask.reserved is not None:
         partition.claims.changed(ask)
 

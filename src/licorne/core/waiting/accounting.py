@@ -131,7 +131,7 @@ class Accounting:
         app.high.raise_to(amounts)
         self._count(app, ask, 1)
         self._add_priority(app, ask.priority)
-        self.wakeups.ask_added(app)
+        self.wakeups.ask_pending(app, ask)
 
     @cython.ccall
     def unpend(self, app: Application, ask: Ask) -> cython.void:

@@ -141,12 +141,9 @@ class WakeUps:
     # -- asks and reservations -------------------------------------------------------------------------
 
     @cython.cfunc
-    def ask_added(self, app: Application) -> cython.void:
-        """The application has one more pending ask."""
+    def ask_pending(self, app: Application, ask: Ask) -> cython.void:
+        """The ask has arrived, or has other amounts, for which a node that it has reserved may have room."""
         self.parking.wake(app)
-
-    def ask_changed(self, ask: Ask) -> None:
-        """A pending ask has other amounts, for which a node that it has reserved may have room."""
         if ask.reserved is not None:
             self.reserved_due = True
 
