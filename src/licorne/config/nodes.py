@@ -60,6 +60,11 @@ class YamlNode:
         return Spot(self.line, self.column, path, self.text if self.kind != "alias" else f"*{self.text}")
 
 
+def behind(node: YamlNode) -> YamlNode:
+    """Return the node itself, or the node that it is an alias of."""
+    return node if node.target is None else node.target
+
+
 class _TooDeepError(Exception):
     def __init__(self, node: YamlNode) -> None:
         super().__init__()

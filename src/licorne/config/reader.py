@@ -5,6 +5,9 @@ decoder (null elements vanish, null values in maps become empty texts, merge key
 reproduced here and nowhere else, so that the checks need not know of them.
 
 The reader goes on after a fault: the faulty value is left out and its key remembered as broken.
+
+Aliases can expand a small text to a huge document, so every value is counted as it is read. There are two bounds: the
+original's ratio of values that come from aliases, beyond which it refuses a document, and licorne's `MAX_VALUES`.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import difflib
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from licorne.config.nodes import YamlNode
+from licorne.config import scalars
+from licorne.config.nodes import MAX_DEPTH, YamlNode, behind
 from licorne.config.problems import Notes, Spot
 from licorne.config.raw import (
     Item,
@@ -31,11 +35,21 @@ from licorne.config.raw import (
     Value,
     join,
 )
-from licorne.config.values import LimitError, ValueReader, behind, is_merge, is_null, is_text
+from licorne.config.scalars import is_merge, is_null, is_text
+
+MAX_VALUES: Final = 1_000_000
 
 _ItemT = TypeVar("_ItemT", bound=Item)
 _T = TypeVar("_T")
 _Decode = Callable[["ConfigReader", YamlNode, str, int], Any]
+
+
+class LimitError(Exception):
+    """The expanded document exceeds a bound on its size or depth; nothing more is read."""
+
+    def __init__(self, rule: str, spot: Spot, message: str) -> None:
+        super().__init__(message)
+        self.rule, self.spot, self.message = rule, spot, message
 
 
 def read(root: YamlNode | None, notes: Notes) -> RawConfig | None:
@@ -57,8 +71,128 @@ def read(root: YamlNode | None, notes: Notes) -> RawConfig | None:
     return config
 
 
-class ConfigReader(ValueReader):
-    """Reads one document. The methods return None both for null and for faulty values."""
+class ConfigReader:
+    """Reads one document. The methods return None for null, and for a fault, which is noted."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.notes = notes
+        self._values = 0
+        self._alias_values = 0
+        self._alias_depth = 0
+        self._open_aliases: set[YamlNode] = set()
+
+    # -- bounds ---------------------------------------------------------------------------------------
+
+    def _count(self, node: YamlNode, path: str, depth: int) -> None:
+        """Count a value; raise LimitError if the document, with its aliases expanded, has become too deep or large."""
+        self._values += 1
+        self._alias_values += self._alias_depth > 0
+        if depth > MAX_DEPTH:
+            raise LimitError("yaml-depth", node.spot(path), f"nested deeper than {MAX_DEPTH} levels")
+        if self._values > MAX_VALUES:
+            message = f"more than {MAX_VALUES} values, aliases written out"
+            raise LimitError("yaml-size", node.spot(path), message)
+        if self._alias_values > 100 and self._values > 1000:
+            # 99 % of the values may come from aliases in a document of up to 400,000 values, 10 % at 4 million.
+            allowed = 0.99 - 0.89 * min(1.0, max(0.0, (self._values - 400_000) / 3_600_000))
+            if self._alias_values / self._values > allowed:
+                raise LimitError("yaml-aliases", node.spot(path), "the document consists of aliases almost wholly")
+
+    def _through(self, node: YamlNode, path: str, depth: int, decode: Callable[[YamlNode], _T]) -> _T | None:
+        """Call `decode` on the node, or on the node that it is an alias of.
+
+        An alias within the value of its own anchor is a fault.
+        """
+        self._count(node, path, depth)
+        if node.kind != "alias":
+            return decode(node)
+        if node in self._open_aliases:
+            self.notes.fault("yaml-anchor", node.spot(path), f"the value of the anchor '{node.text}' contains itself")
+            return None
+        assert node.target is not None
+        self._open_aliases.add(node)
+        self._alias_depth += 1
+        try:
+            self._count(node.target, path, depth)
+            return decode(node.target)
+        finally:
+            self._alias_depth -= 1
+            self._open_aliases.discard(node)
+
+    # -- scalars ----------------------------------------------------------------------------------------
+
+    def _scalar(self, node: YamlNode, path: str, depth: int, expected: str) -> scalars.Resolved | None:
+        """Return the tag and value of a scalar; None for null, and for a fault, which is noted."""
+
+        def decode(node: YamlNode) -> scalars.Resolved | None:
+            if node.kind != "scalar":
+                self._wrong_type(node, path, expected)
+                return None
+            try:
+                tag, value = scalars.resolve(node)
+            except scalars.ScalarError as error:
+                self.notes.fault("yaml-type", node.spot(path), str(error))
+                return None
+            return None if tag == "!!null" else (tag, value)
+
+        return self._through(node, path, depth, decode)
+
+    def text(self, node: YamlNode, path: str, depth: int) -> str | None:
+        """Read a text: any scalar as it is spelled."""
+        found = self._scalar(node, path, depth, "a text")
+        if found is None:
+            return None
+        scalar = behind(node)
+        return str(found[1]) if scalar.tag == "!!binary" else scalar.text
+
+    def flag(self, node: YamlNode, path: str, depth: int) -> bool | None:
+        """Read a truth value."""
+        found = self._scalar(node, path, depth, "true or false")
+        return None if found is None else self._converted(scalars.as_bool(found[1]), node, path, "true or false")
+
+    def unsigned(self, node: YamlNode, path: str, depth: int) -> int | None:
+        """Read an unsigned integer of 64 bits."""
+        expected = "a whole number, not negative"
+        found = self._scalar(node, path, depth, expected)
+        if found is None:
+            return None
+        number = scalars.as_unsigned(found[1])
+        if number is not None and str(number) != behind(node).text:
+            self.notes.warn("number-spelling", node.spot(path), f"this spelling means {number}")
+        return self._converted(number, node, path, expected)
+
+    def number(self, node: YamlNode, path: str, depth: int) -> float | None:
+        """Read a number, whole or not."""
+        found = self._scalar(node, path, depth, "a number")
+        return None if found is None else self._converted(scalars.as_float(found[1]), node, path, "a number")
+
+    def _converted(self, value: _T | None, node: YamlNode, path: str, expected: str) -> _T | None:
+        if value is None:
+            self._wrong_type(behind(node), path, expected)
+        return value
+
+    def _wrong_type(self, node: YamlNode, path: str, expected: str) -> None:
+        """Note that a value does not have the type that its key requires."""
+        if node.kind == "mapping":
+            self._first_keys(node, path)  # notes duplicate keys, which come before the wrong type
+        found = {"mapping": "a mapping", "sequence": "a list"}.get(node.kind) or f"'{node.spot(path).text[:40]}'"
+        self.notes.fault("yaml-type", node.spot(path), f"{expected} is expected here, not {found}")
+
+    # -- keys -------------------------------------------------------------------------------------------
+
+    def _first_keys(self, node: YamlNode, path: str) -> dict[tuple[str, str], YamlNode]:
+        """Return the first key of each spelling in a mapping; further ones are faults."""
+        first: dict[tuple[str, str], YamlNode] = {}
+        for key in node.items[::2]:
+            earlier = first.setdefault((key.kind, key.text), key)
+            if earlier is not key:
+                self._duplicate_key(key, path, earlier.line)
+        return first
+
+    def _duplicate_key(self, node: YamlNode, path: str, line: int) -> None:
+        """Note that a mapping has a key already."""
+        message = f"the key '{node.text[:80]}' is there already, see line {line}"
+        self.notes.fault("yaml-key-duplicate", node.spot(path), message)
 
     # -- lists and maps ---------------------------------------------------------------------------------
 
@@ -71,7 +205,7 @@ class ConfigReader(ValueReader):
             if is_null(node):
                 return None
             if node.kind != "sequence":
-                self.wrong_type(node, path, "a list")
+                self._wrong_type(node, path, "a list")
                 return None
             elements = []
             for index, item in enumerate(node.items):
@@ -83,7 +217,7 @@ class ConfigReader(ValueReader):
                     self.notes.warn("null-dropped", item.spot(place), "an empty element of a list is left out")
             return elements
 
-        return self.through(node, path, depth, decode)
+        return self._through(node, path, depth, decode)
 
     def texts(self, node: YamlNode, path: str, depth: int) -> list[Value] | None:
         """Read a list of texts."""
@@ -127,7 +261,7 @@ class ConfigReader(ValueReader):
             if is_null(node):
                 return None
             if node.kind != "mapping":
-                self.wrong_type(node, path, "a mapping")
+                self._wrong_type(node, path, "a mapping")
                 return None
             found: dict[str, _T] = {}
             for key, _, item in self._pairs(node, path, depth, is_record=False):
@@ -138,7 +272,7 @@ class ConfigReader(ValueReader):
                     found[key] = content
             return found
 
-        return self.through(node, path, depth, decode)
+        return self._through(node, path, depth, decode)
 
     # -- records ----------------------------------------------------------------------------------------
 
@@ -150,7 +284,7 @@ class ConfigReader(ValueReader):
             if is_null(node):
                 return None
             if node.kind != "mapping":
-                self.wrong_type(node, path, "a mapping with the keys " + ", ".join(fields))
+                self._wrong_type(node, path, "a mapping with the keys " + ", ".join(fields))
                 return None
             record = kind(path=path, node=node)
 
@@ -167,7 +301,7 @@ class ConfigReader(ValueReader):
                     record.broken.add(key)
             return record
 
-        return self.through(node, path, depth, decode)
+        return self._through(node, path, depth, decode)
 
     def _unknown_key(self, key: str, node: YamlNode, path: str, fields: dict[str, _Decode]) -> None:
         close = difflib.get_close_matches(key.lower()[:80], fields, n=1, cutoff=0.75)
@@ -184,7 +318,7 @@ class ConfigReader(ValueReader):
         several merged mappings the first.
         """
         found: list[tuple[str, YamlNode, YamlNode]] = []
-        first = self.first_keys(node, path)
+        first = self._first_keys(node, path)
         names: set[str] = set()
         merge: YamlNode | None = None
         for key_node, value in zip(node.items[::2], node.items[1::2], strict=True):
@@ -197,7 +331,7 @@ class ConfigReader(ValueReader):
             if key is None or (merged is not None and key in merged):
                 continue
             if is_record and key in names:  # a key that is an alias, of text that is a key already
-                self.duplicate_key(key_node, path, node.line)
+                self._duplicate_key(key_node, path, node.line)
                 continue
             names.add(key)
             found.append((key, key_node, value))
@@ -222,7 +356,7 @@ class ConfigReader(ValueReader):
             def pairs(mapping: YamlNode) -> list[tuple[str, YamlNode, YamlNode]]:
                 return self._pairs(mapping, path, depth + 1, is_record=is_record, merged=merged)
 
-            brought = self.through(source, path, depth + 1, pairs) or []
+            brought = self._through(source, path, depth + 1, pairs) or []
             merged.update(key for key, _, _ in brought)
             found += brought
         return found

@@ -134,3 +134,26 @@ def as_unsigned(value: Scalar) -> int | None:
 def as_float(value: Scalar) -> float | None:
     """Return the number that a scalar means; None if it means none."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def is_null(node: YamlNode) -> bool:
+    """Return whether a node is a null, written or left out."""
+    if node.kind != "scalar" or len(node.text) > 4:
+        return False
+    try:
+        return resolve(node)[0] == "!!null"
+    except ScalarError:
+        return False
+
+
+def is_text(node: YamlNode) -> bool:
+    """Return whether a node is a text by its spelling."""
+    try:
+        return node.kind == "scalar" and resolve(node)[0] == "!!str"
+    except ScalarError:
+        return False
+
+
+def is_merge(node: YamlNode) -> bool:
+    """Return whether a key is the merge key `<<`."""
+    return node.kind == "scalar" and node.text == "<<" and (node.tag == "!!merge" or (node.plain and not node.tag))

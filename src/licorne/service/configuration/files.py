@@ -15,9 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from licorne.config.nodes import MAX_BYTES, YamlNode, compose
+from licorne.config.nodes import MAX_BYTES, YamlNode, behind, compose
 from licorne.config.problems import Notes
-from licorne.config.values import behind
 from licorne.daemon.regular import NoFileError, regular_bytes
 from licorne.service.settings import SettingError
 

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from licorne.config.nodes import MAX_BYTES, YamlNode, compose
+from licorne.config.nodes import MAX_BYTES, YamlNode, behind, compose
 from licorne.config.problems import Notes
-from licorne.config.values import behind, is_null
+from licorne.config.scalars import is_null
 from licorne.daemon.log import Log, no_log
 from licorne.daemon.regular import NoFileError, regular_bytes
 from licorne.service.settings import SettingError
