@@ -1,5 +1,5 @@
-"""The project's rules that no other tool checks: short files, short functions, modules with docstrings, no path of one
-machine, and hosted workflows that do nothing that `make` does not do."""
+"""The project's rules that no other tool checks: short functions, modules with docstrings, no path of one machine, and
+hosted workflows that do nothing that `make` does not do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ast
 import re
 import subprocess
 import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("*.py"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTIONS = ["actions/checkout", "actions/setup-python"]
-MAX_FILE_LINES = 450  # 400 is advice: a sign to look whether two things live in one file, not to cut one in two
+ADVISED_FILE_LINES = 450
 MAX_FUNCTION_LINES = 75
 PATHS_OF_ONE_MACHINE = re.compile(r"(?<![\w.<])/(?:home|root|Users|work|tmp|opt|mnt)/[\w.]+")
 
@@ -34,10 +35,13 @@ def repository_texts() -> list[Path]:
     return [path for path in paths if path.is_file() and b"\0" not in path.read_bytes()[:8192]]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_file_is_short_enough_to_read_at_a_sitting(module: str) -> None:
-    lines = (ROOT / module).read_text(encoding="utf-8").count("\n")
-    assert lines <= MAX_FILE_LINES
+@pytest.mark.filterwarnings("default:long files:UserWarning")
+def test_long_files_are_reported() -> None:
+    """This is advice, and fails for no length: a long file may hold two things, but one class in two files is worse."""
+    lengths = {module: (ROOT / module).read_text(encoding="utf-8").count("\n") for module in MODULES}
+    long = [f"{module} ({lines} lines)" for module, lines in lengths.items() if lines > ADVISED_FILE_LINES]
+    if long:
+        warnings.warn(f"long files, do two things live in one of them? {', '.join(long)}", stacklevel=1)
 
 
 @pytest.mark.parametrize("module", MODULES)
