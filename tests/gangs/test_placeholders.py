@@ -12,7 +12,7 @@ import pytest
 from core.bench import config, parent
 from gangs.gang import TIMEOUT, Gangs
 from licorne.core.inspection.explain import Placeholder
-from licorne.core.preemption.guaranteed import RETRY_NS
+from licorne.core.preemption.guarantee_preemption import RETRY_NS
 from licorne.si.messages import NodeAction, Termination
 
 TAKES = "released {} PLACEHOLDER_REPLACED: replacing allocationKey: {}"

@@ -21,7 +21,7 @@ from bench.soak.world import World
 from common.plain_python import printed_by
 from growth.census import census, grown
 from growth.later import COUNTED_KINDS
-from licorne.core.preemption.guaranteed import Guaranteed
+from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
 
 ROOT = Path(__file__).resolve().parents[2]
 WARM_UP = 30
@@ -86,9 +86,9 @@ def test_nothing_is_left_where_deadlines_are_far(name: str) -> None:
 
 def test_leftovers_of_a_planted_fault_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: applications that have gone are not forgotten by preemption."""
-    monkeypatch.setattr(Guaranteed, "forget", lambda _self, _app: None)
+    monkeypatch.setattr(GuaranteePreemption, "forget", lambda _self, _app: None)
     found = left(World(), KINDS["promised"], LONG_REST_S)
-    assert "Guaranteed.seen: 30, then 390" in found
+    assert "GuaranteePreemption.seen: 30, then 390" in found
     assert any(text.startswith("Application: ") for text in found), found
 
 

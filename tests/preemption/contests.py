@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import seeds
-from licorne.core.preemption.guaranteed import Guaranteed
-from licorne.core.preemption.guarantees import PlannedUsage
+from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
+from licorne.core.preemption.planned_usage import PlannedUsage
 from licorne.core.preemption.snapshot import PreemptionSnapshot
 from reference import preempting
 from reference.compare import DisagreementError, run
@@ -82,7 +82,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         lambda sound: lambda s, leaf, _highest, *more: sound(s, leaf, None, *more),
     ),
     "outside the fence": (PlannedUsage, "fence_root", _leaves_the_fence),
-    "no second try": (Guaranteed, "_something_changed", lambda _: lambda self: self._failed.clear()),
+    "no second try": (GuaranteePreemption, "_something_changed", lambda _: lambda self: self._failed.clear()),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from unittest.mock import patch
 
-from licorne.core.preemption.guarantees import PlannedUsage
+from licorne.core.preemption.planned_usage import PlannedUsage
 from preemption.test_examples import DELAY, beside_its_guarantee, victims
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ that hold the rules:
 | decisions | `scheduling/descent`, `scheduling/reservations`, `waiting/parking` |
 | gangs that start as a whole | `gangs/atomic`, `gangs/trial`, `gangs/plans`, `gangs/backfill` |
 | gangs with placeholders | `gangs/placeholders`, `gangs/replacement`, `gangs/timeout` |
-| preemption below a guarantee | `preemption/guaranteed`, `preemption/node_search`, `preemption/victim_search` |
+| preemption below a guarantee | `preemption/guarantee_preemption`, `preemption/node_search`, `preemption/victim_search` |
 | preemption on a required node | `preemption/required_node` |
 | evictions, and what they are for | `preemption/evictions`, `preemption/claims` |
 | lowered quotas | `preemption/quota_start`, `preemption/quota_cut`, `preemption/leaf_victims` |
@@ -53,7 +53,7 @@ from licorne.core.nodes.node import Node, ScorePolicy
 from licorne.core.placement.placer import PlacementConfigError, Placer
 from licorne.core.preemption.claims import Claims
 from licorne.core.preemption.evictions import EVICTIONS_MAX, Eviction, Outcome
-from licorne.core.preemption.guaranteed import Guaranteed
+from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
 from licorne.core.preemption.quota_start import QuotaChanges
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
@@ -131,7 +131,7 @@ class Partition:
     releases: Releases
     reservations: Reservations
     quotas: QuotaChanges
-    guaranteed: Guaranteed
+    guarantee_preemption: GuaranteePreemption
     claims: Claims
     evictions: deque[Eviction]
     preemption_predicates: PreemptionPredicate | None
@@ -188,7 +188,7 @@ class Partition:
         self.reservations = Reservations(self)
         self.quotas = QuotaChanges(self)
         self.cleaner = Cleaner(self)
-        self.guaranteed = Guaranteed(self)
+        self.guarantee_preemption = GuaranteePreemption(self)
         self.claims = Claims(self)
         self.evictions = deque(maxlen=EVICTIONS_MAX)
         self.preemption_predicates = None
@@ -268,7 +268,7 @@ class Partition:
         self.settle_size()
         self.wakeups.configuration_changed(self.tree.root, self.applications.values())
         self.cleaner.watch()
-        self.guaranteed.configure(enabled=self.config.preemption_enabled and self.tree.has_guarantees())
+        self.guarantee_preemption.configure(enabled=self.config.preemption_enabled and self.tree.has_guarantees())
         self.dirty = True
         self.generation += 1
 
@@ -327,7 +327,7 @@ class Partition:
             self.reservations.retry_refused()
         before: cython.Py_ssize_t = len(self.descent.out)
         made: cython.longlong = self.descent.decide(limit)
-        if self.parking.gangs or self.descent.unplaced or self.guaranteed.has_retries:
+        if self.parking.gangs or self.descent.unplaced or self.guarantee_preemption.has_retries:
             made += self.on_idle(limit - made)
         if made or len(self.descent.out) > before:
             self.dirty = True
@@ -345,7 +345,7 @@ class Partition:
     def on_idle(self, limit: int) -> int:
         """Backfill in front of waiting gangs, then preempt, when nothing more can be placed; return the allocations."""
         made = self.atomic.on_idle(limit) if self.parking.gangs else 0
-        while made < limit and self.guaranteed.on_idle():
+        while made < limit and self.guarantee_preemption.on_idle():
             made += self.descent.decide(limit - made)
             if self.parking.gangs:
                 made += self.atomic.on_idle(limit - made)

@@ -65,7 +65,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         return False
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.wakeups.quota_changed(queue)  # the tags have set another quota, or another guarantee
-        partition.guaranteed.quota_changed(queue)
+        partition.guarantee_preemption.quota_changed(queue)
         partition.claims.configured()
     if message.placeholder_ask:
         wanted = partition.numbering.of_ask(message.placeholder_ask, message.application_id)
@@ -202,7 +202,7 @@ def leave_queue(partition: Partition, app: Application) -> None:
         queue.accepted.pop(app, None)
         queue.blocked.pop(app, None)
     partition.parking.forget(app)
-    partition.guaranteed.forget(app)
+    partition.guarantee_preemption.forget(app)
     partition.atomic.forget(app)
     if app.gang is not None:
         partition.gangs.forget(app)

@@ -190,7 +190,7 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
         failed = _counted(partition, ask, counted)
         if failed is not None:
             found.append(failed)
-    preemption = partition.guaranteed.reason(ask)
+    preemption = partition.guarantee_preemption.reason(ask)
     if preemption is not None:
         found.append(Preemption(*preemption))
     return found or [NotTried()]

@@ -3,17 +3,17 @@
 Allocations are evicted for an ask whose queue is below its guarantee, for an ask that requires its node, and after a
 quota was lowered (`docs/quota-change.md`).
 
-guaranteed      preemption for a guarantee: when an ask tries it, and how its result is carried out
-retries         when a leaf queue whose searches failed may search again
-guarantees      what queues are guaranteed, and what they will use: who may preempt, who is protected
-snapshot        all candidates of one moment, kept while nothing but preemption happens
-candidates      allocations that may be evicted, and the bounds by which most of them are ruled out
-node_search     the best victim set over all nodes
-victim_search   the best victim set on one node
-claims          what is reserved for an ask while the victims that were evicted for it end
-evictions       how an allocation is evicted, and the record of why
-required_node   preemption on the node that an ask requires
-quota_start     when a lowered quota is enforced
-quota_cut       how much each leaf gives back after a quota was lowered
-leaf_victims    which allocations of a leaf are evicted for that
+guarantee_preemption  preemption for a guarantee: when an ask tries it, and how its result is carried out
+retries               when a leaf queue whose searches failed may search again
+planned_usage         what queues are guaranteed, and what they will use: who may preempt, who is protected
+snapshot              all candidates of one moment, kept while nothing but preemption happens
+candidates            allocations that may be evicted, and the bounds by which most of them are ruled out
+node_search           the best victim set over all nodes
+victim_search         the best victim set on one node
+claims                what is reserved for an ask while the victims that were evicted for it end
+evictions             how an allocation is evicted, and the record of why
+required_node         preemption on the node that an ask requires
+quota_start           when a lowered quota is enforced
+quota_cut             how much each leaf gives back after a quota was lowered
+leaf_victims          which allocations of a leaf are evicted for that
 """

@@ -112,7 +112,7 @@ class Claims:
             record.outcome = outcome
         if outcome in GAVE_UP:
             ask.triggered = False
-            partition.guaranteed.retry_after_giving_up(ask, claim.at_ns, outcome)
+            partition.guarantee_preemption.retry_after_giving_up(ask, claim.at_ns, outcome)
         partition.wakeups.claims_changed()
 
     def changed(self, ask: Ask) -> None:

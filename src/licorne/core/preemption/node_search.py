@@ -20,7 +20,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.nodes.node import Need
     from cython.cimports.licorne.core.preemption.candidates import Bounds, Candidate, NodeCandidates, QueueBudget
-    from cython.cimports.licorne.core.preemption.guarantees import PlannedUsage
+    from cython.cimports.licorne.core.preemption.planned_usage import PlannedUsage
     from cython.cimports.licorne.core.preemption.snapshot import PreemptionSnapshot
     from cython.cimports.licorne.core.preemption.victim_search import VictimSearch
     from cython.cimports.licorne.core.queues.ask import Ask
@@ -34,7 +34,7 @@ else:
     from licorne.core.queues.queue import Queue
 
     from .candidates import Bounds, Candidate, NodeCandidates, QueueBudget
-    from .guarantees import PlannedUsage
+    from .planned_usage import PlannedUsage
     from .snapshot import PreemptionSnapshot
     from .victim_search import VictimSearch
 

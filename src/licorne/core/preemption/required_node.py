@@ -4,7 +4,7 @@ Source: docs/spec/preemption.md, sections 1 and 3.
 
 An ask that requires a node (a pod of a DaemonSet) has reserved that node; allocations there of no higher priority make
 room for it. What is free on the node, and what evicted allocations will give back, is used before any other allocation
-is evicted. For asks whose queue is below its guarantee see `licorne.core.preemption.guaranteed`.
+is evicted. For asks whose queue is below its guarantee see `licorne.core.preemption.guarantee_preemption`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """When a leaf queue whose searches for victims failed may search again.
 
-Preemption for guarantees (`licorne.core.preemption.guaranteed`) keeps one entry, and at most one deadline, for each
-leaf that has asks which may preempt. So a leaf is visited when its first ask is due, and not in every pass.
+Preemption for guarantees (`licorne.core.preemption.guarantee_preemption`) keeps one entry, and at most one deadline,
+for each leaf that has asks which may preempt. So a leaf is visited when its first ask is due, and not in every pass.
 """
 
 from __future__ import annotations

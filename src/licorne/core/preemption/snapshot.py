@@ -21,7 +21,7 @@ if cython.compiled:
         NodeCandidates,
         QueueBudget,
     )
-    from cython.cimports.licorne.core.preemption.guarantees import PlannedUsage
+    from cython.cimports.licorne.core.preemption.planned_usage import PlannedUsage
     from cython.cimports.licorne.core.queues.ask import Ask
     from cython.cimports.licorne.core.queues.queue import Queue
 else:
@@ -31,7 +31,7 @@ else:
     from licorne.core.queues.queue import Queue
 
     from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget
-    from .guarantees import PlannedUsage
+    from .planned_usage import PlannedUsage
 
 if TYPE_CHECKING:
     from licorne.core.nodes.node import Node

@@ -39,7 +39,7 @@ class Cleaner:
         removed = partition.tree.remove_empty()
         partition.quotas.removed()
         if removed:
-            partition.guaranteed.queues_removed()
+            partition.guarantee_preemption.queues_removed()
         if partition.events is not None:
             partition.events.queues.removed(removed)
         self.watch()

@@ -54,7 +54,7 @@ def _reservation(partition: Partition, ask: Ask) -> None:
 
 
 def _preemption(partition: Partition, watch: LeafRetry) -> None:
-    partition.guaranteed.due(watch)
+    partition.guarantee_preemption.due(watch)
 
 
 def _placeholder(partition: Partition, app: Application) -> None:

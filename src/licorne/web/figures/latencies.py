@@ -40,9 +40,9 @@ class Latencies:
         self._attempts: dict[Partition, int] = {}  # attempts of each partition that `tried` already counts
 
     def watch(self, partition: Partition) -> None:
-        """Measure this partition's searches for victims, by wrapping `Guaranteed.attempt`."""
-        guaranteed = partition.guaranteed
-        guaranteed.attempt = partial(self._search, guaranteed.attempt)
+        """Measure this partition's searches for victims, by wrapping `GuaranteePreemption.attempt`."""
+        preemption = partition.guarantee_preemption
+        preemption.attempt = partial(self._search, preemption.attempt)
 
     def _search(self, attempt: Callable[[Ask], str], ask: Ask) -> str:
         began = time.perf_counter()

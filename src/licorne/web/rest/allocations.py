@@ -11,7 +11,7 @@ from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import explain
 from licorne.core.inspection.usage_history import most_used
-from licorne.core.preemption import guaranteed
+from licorne.core.preemption import guarantee_preemption
 
 from . import objects
 from .amounts import by_name
@@ -228,9 +228,9 @@ def _of_preemption(reason: explain.Preemption) -> str:
     match reason.state, reason.detail:
         case "too young" | "preempted once", _:
             return "Preemption preconditions failed"
-        case "attempted", guaranteed.NOT_ENTITLED:
+        case "attempted", guarantee_preemption.NOT_ENTITLED:
             return "Preemption queue guarantees check failed"
-        case "attempted", guaranteed.NO_VICTIMS:
+        case "attempted", guarantee_preemption.NO_VICTIMS:
             return "Preemption does not help"
         case "attempted", why:
             return f"Preemption is not needed: {why}"

@@ -20,8 +20,8 @@ from licorne.core.base.states import SECOND_NS, TIME_MAX_NS, ApplicationState
 from licorne.core.constants import AWAITS_NODE
 from licorne.core.queues.application import in_order
 
-from .guarantees import PlannedUsage, has_any_guarantee, user_room
 from .node_search import NodeSearch
+from .planned_usage import PlannedUsage, has_any_guarantee, user_room
 from .required_node import evict
 from .retries import FailedSearch, LeafRetries
 
@@ -52,7 +52,7 @@ GAVE_UP = -1
 """As `FailedSearch.generation`: the search found victims, but the ask gave up its claim. Real ones are not negative."""
 
 
-class Guaranteed:
+class GuaranteePreemption:
     """Preemption for guarantees in one partition."""
 
     def __init__(self, partition: Partition) -> None:
