@@ -30,7 +30,7 @@ INSTEAD = {
     "loose": "max_loss",
     "mild": "willing",
     "spares": "allows",
-    "Picture": "PreemptionSnapshot",
+    "Picture": "NodeSearch",
     "paint": "build",
     "traded": "apply_eviction",
     "singles": "by_rank",

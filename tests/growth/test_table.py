@@ -17,7 +17,6 @@ SHORT_LIVED = {
     "Grid": "eight levels of two types",
     "VictimGroup": "the choice in one leaf (`leafchoice`)",
     "Names": "the settings that there are",
-    "PreemptionSnapshot": "part of a `NodeSearch`",
     "ScorePolicy": "the weights of a configuration",
     "LeafVictimSearch": "one search for victims in a leaf",
     "VictimSearch": "one search for victims",

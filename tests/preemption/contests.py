@@ -13,8 +13,8 @@ from typing import Any
 
 import seeds
 from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
+from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.preemption.planned_usage import PlannedUsage
-from licorne.core.preemption.snapshot import PreemptionSnapshot
 from reference import preempting
 from reference.compare import DisagreementError, run
 from reference.contests import Contest
@@ -71,13 +71,13 @@ def _top(ask: Any) -> Any:
     return ask.app.queue.lineage()[-1]
 
 
-LEVEL = PreemptionSnapshot.budget
+LEVEL = NodeSearch.budget
 ROOT = PlannedUsage.fence_root
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
-    "below the guarantee": (PreemptionSnapshot, "budget", _takes_below_the_guarantee),
+    "below the guarantee": (NodeSearch, "budget", _takes_below_the_guarantee),
     "everybody is entitled": (PlannedUsage, "shortfall", lambda _: lambda *_arguments: {0: 0}),
     "priorities": (
-        PreemptionSnapshot,
+        NodeSearch,
         "_gather",
         lambda sound: lambda s, leaf, _highest, *more: sound(s, leaf, None, *more),
     ),

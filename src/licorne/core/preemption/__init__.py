@@ -6,9 +6,8 @@ quota was lowered (`docs/quota-change.md`).
 guarantee_preemption  preemption for a guarantee: when an ask tries it, and how its result is carried out
 retries               when a leaf queue whose searches failed may search again
 planned_usage         what queues are guaranteed, and what they will use: who may preempt, who is protected
-snapshot              all candidates of one moment, kept while nothing but preemption happens
 candidates            allocations that may be evicted, and the bounds by which most of them are ruled out
-node_search           the best victim set over all nodes
+node_search           all candidates of one moment, and the best victim set over all nodes
 victim_search         the best victim set on one node
 claims                what is reserved for an ask while the victims that were evicted for it end
 evictions             how an allocation is evicted, and the record of why

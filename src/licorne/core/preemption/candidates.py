@@ -3,7 +3,7 @@
 Source: docs/spec/preemption.md, section 2.
 
 All of these objects describe one moment. They are kept while nothing but preemption happens, updated after each
-eviction (`licorne.core.preemption.snapshot`), and then thrown away. The bounds are what makes searches cheap: most
+eviction (`licorne.core.preemption.node_search`), and then thrown away. The bounds are what makes searches cheap: most
 nodes are ruled out by comparing a few numbers.
 """
 
