@@ -88,8 +88,8 @@ def test_a_victim_set_of_any_size_is_feasible(seed: int) -> None:
     "broken",
     [
         pytest.param({"is_reluctant": lambda _alloc: False}, id="pods to be spared are forgotten"),
-        pytest.param({"_first_to_go": lambda alloc: (-alloc.priority, alloc.seq)}, id="high priorities first"),
-        pytest.param({"_first_to_go": lambda alloc: (alloc.priority, alloc.created, alloc.seq)}, id="oldest first"),
+        pytest.param({"victim_order": lambda alloc, *_: (-alloc.priority, alloc.seq)}, id="high priorities first"),
+        pytest.param({"victim_order": lambda alloc, *_: (alloc.priority, alloc.created, alloc.seq)}, id="oldest first"),
     ],
 )
 def test_planted_faults_are_caught(broken: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ guarantee_preemption  preemption for a guarantee: when an ask tries it, and how 
 retries               when a leaf queue whose searches failed may search again
 planned_usage         what queues are guaranteed, and what they will use: who may preempt, who is protected
 candidates            allocations that may be evicted, and the bounds by which most of them are ruled out
+ranking               the order of victims: which of two victim sets is better, for every kind of preemption
 node_search           all candidates of one moment, and the best victim set over all nodes
 victim_search         the best victim set on one node
 claims                what is reserved for an ask while the victims that were evicted for it end

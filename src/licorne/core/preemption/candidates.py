@@ -13,10 +13,13 @@ from typing import Any
 
 import cython
 
+from .ranking import victim_order
+
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
     from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.nodes.node import Node
+    from cython.cimports.licorne.core.preemption.ranking import VictimRank, is_reluctant, lowest_rank
     from cython.cimports.licorne.core.queues.ask import Ask
     from cython.cimports.licorne.core.queues.queue import Queue
 else:
@@ -26,6 +29,8 @@ else:
     from licorne.core.nodes.node import Node
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
+
+    from .ranking import VictimRank, is_reluctant, lowest_rank
 
 EXACT_SIZES = cython.declare(cython.Py_ssize_t, 8)  # the largest victim set for which each node has a bound of its own
 
@@ -131,20 +136,16 @@ class Candidate:
     leaf_group: LeafCandidates
     node_group: NodeCandidates
     amounts: Vec
-    reluctant: cython.bint  # it refuses preemption, or is an originator
+    reluctant: cython.bint
     priority: cython.longlong
-    created: cython.longlong
-    seq: cython.longlong
 
     def __init__(self, alloc: Ask, leaf_group: LeafCandidates, node_group: NodeCandidates, priority: int) -> None:
         self.alloc = alloc
         self.leaf_group = leaf_group
         self.node_group = node_group
         self.amounts = alloc.shape.amounts
-        self.reluctant = alloc.originator or not alloc.allow_self
+        self.reluctant = is_reluctant(alloc)
         self.priority = priority
-        self.created = alloc.created
-        self.seq = alloc.seq
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -156,14 +157,9 @@ class Candidate:
         return self.leaf_group.max_loss.covers(self.amounts)
 
     @property
-    def order(self) -> tuple[int, int, int, int]:
-        """The sort key of victim sets of one: the best is the smallest."""
-        return int(self.reluctant), self.priority, -self.created, -self.seq
-
-    @property
-    def newness(self) -> tuple[int, int]:
-        """A sort key that puts the newest candidate first."""
-        return -self.created, -self.seq
+    def order(self) -> tuple[bool, int, int, int]:
+        """A sort key of candidates: as the only victim, the first is the best."""
+        return victim_order(self.alloc, self.reluctant, self.priority)
 
 
 @cython.cclass
@@ -190,7 +186,7 @@ class NodeCandidates:
         self.order = order
         self.members = []
         self.room = node.free.clone()
-        self.willing = Bounds([], self.room)
+        self.willing = Bounds([], self.room, False)
         self.all = self.willing
         self.reserved = False
         self.stale = True
@@ -205,8 +201,8 @@ class NodeCandidates:
         members: list[Any] = self.usable()
         willing: list[Any] = [c for c in members if not c.reluctant]
         self.stale = False
-        self.all = Bounds(members, self.room)
-        self.willing = self.all if len(willing) == len(members) else Bounds(willing, self.room)
+        self.willing = Bounds(willing, self.room, False)
+        self.all = self.willing if len(willing) == len(members) else Bounds(members, self.room, True)
 
 
 @cython.cclass
@@ -214,40 +210,33 @@ class Bounds:
     """Bounds of what victim sets of k candidates on a node can achieve.
 
     `max_free[k]` is never below, in any type, what is free when any k of them have ended; its last entry is for all of
-    them. `min_priorities[k]` is the lowest sum of priorities of k candidates; a set that has this sum holds no
-    candidate newer than `created[k]`, `seq[k]`. Sets larger than `EXACT_SIZES` share the last entry.
+    them. No set of k candidates precedes `lowest[k]`. Sets larger than `EXACT_SIZES` share the last entry. With
+    `reluctant` only sets with a reluctant member count, as those without are known not to be enough.
     """
 
     max_free: list[Vec]
-    min_priorities: Vec
-    created: Vec
-    seq: Vec
+    lowest: list[VictimRank]
 
-    def __init__(self, members: list[Any], room: Vec) -> None:
+    def __init__(self, members: list[Any], room: Vec, reluctant: bool) -> None:
         k: cython.Py_ssize_t
         known: cython.Py_ssize_t = min(len(members), EXACT_SIZES)
         total: cython.longlong = 0
         c: Candidate
+        alloc: Ask
         newest: tuple[int, int] = (-UNLIMITED, -UNLIMITED)
         at: cython.Py_ssize_t = 0
         self.max_free = self._sums(members, room, known)
-        self.min_priorities = new_vec(known + 2, 0)
-        self.created = new_vec(known + 2, -UNLIMITED)
-        self.seq = new_vec(known + 2, -UNLIMITED)
+        self.lowest = [lowest_rank(0, 0, 0, UNLIMITED, UNLIMITED)]
         ordered = sorted(members, key=_by_priority)
-        for k in range(1, known + 2):
-            if k <= len(ordered):
-                c = ordered[k - 1]
-                total += c.priority
-                # Every candidate of the k-th lowest priority may belong to a set with the lowest sum, so all count.
-                while at < len(ordered) and cython.cast(Candidate, ordered[at]).priority <= c.priority:
-                    newest = max(
-                        newest, (cython.cast(Candidate, ordered[at]).created, cython.cast(Candidate, ordered[at]).seq)
-                    )
-                    at += 1
-            self.min_priorities.v[k] = total
-            self.created.v[k] = newest[0]
-            self.seq.v[k] = newest[1]
+        for k in range(1, len(self.max_free)):
+            c = ordered[k - 1]
+            total += c.priority
+            # Every candidate of the k-th lowest priority may belong to a set with the lowest sum, so all count.
+            while at < len(ordered) and cython.cast(Candidate, ordered[at]).priority <= c.priority:
+                alloc = cython.cast(Candidate, ordered[at]).alloc
+                newest = max(newest, (alloc.created, alloc.seq))
+                at += 1
+            self.lowest.append(lowest_rank(reluctant, k, total, newest[0], newest[1]))
 
     def _sums(self, members: list[Any], room: Vec, known: cython.Py_ssize_t) -> list[Any]:
         """For k = 0, 1 ...: what is free when the k largest of each type have ended; the last entry is for all."""
@@ -271,16 +260,15 @@ class Bounds:
         return sums
 
     @cython.cfunc
-    def fewest(self, amounts: Vec) -> cython.Py_ssize_t:
-        """A lower bound of the number of victims needed to fit these amounts; -1 if all candidates are not enough."""
+    def lowest_for(self, amounts: Vec) -> VictimRank | None:
+        """A rank that no set precedes which is enough to fit these amounts; None if all candidates are not enough."""
         k: cython.Py_ssize_t
         n: cython.Py_ssize_t = len(self.max_free)
-        if not cython.cast(Vec, self.max_free[n - 1]).covers(amounts):
-            return -1
-        for k in range(n):
-            if cython.cast(Vec, self.max_free[k]).covers(amounts):
-                return k
-        return -1
+        if cython.cast(Vec, self.max_free[n - 1]).covers(amounts):
+            for k in range(n):
+                if cython.cast(Vec, self.max_free[k]).covers(amounts):
+                    return self.lowest[k]
+        return None
 
 
 def _by_priority(c: Candidate) -> int:

@@ -1,9 +1,8 @@
 """Which allocations of a leaf are evicted when a quota was lowered (docs/spec/preemption.md, section 4.5).
 
 A victim set is *feasible* if it fits the budget of the leaf, which is what the leaf has to give back, and no further
-candidate fits what remains of the budget. The best feasible set has the fewest reluctant members (those that refuse
-preemption or are originators), then the fewest members, then the lowest sum of priorities, then the newest members.
-(The original takes originators and those that refuse first, by a slip in its order.)
+candidate fits what remains of the budget. The best feasible set is the one of the lowest rank
+(`licorne.core.preemption.ranking`). The original takes originators and those that refuse first, by a slip in its order.
 
 Candidates that are equal in reluctance and in the amounts that matter form a *group*. Within a group only the number of
 victims is open, because those of the lowest priority are taken first, and of equals the newest. What remains is a
@@ -18,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .ranking import VictimRank, is_reluctant, newest_first, set_rank, victim_order
+
 if TYPE_CHECKING:
     from licorne.core.queues.ask import Ask
 
@@ -26,11 +27,7 @@ GROUPS_MAX = 24
 
 Size = tuple[int, ...]
 Age = tuple[int, int, int]
-VictimRank = tuple[int, int, int, tuple[Age, ...]]
-"""The rank of a victim set: reluctant members, members, sum of priorities, sorted ages. The smallest is the best.
-
-An age (`Age`) is the negated time of creation, the negated arrival number, and the index among the candidates.
-"""
+"""A sort key that puts the newest first: `newest_first` of the allocation, and its index among the candidates."""
 
 
 def choose(candidates: Sequence[Ask], budget: Mapping[int, int], steps: int) -> list[Ask]:
@@ -49,22 +46,13 @@ def choose(candidates: Sequence[Ask], budget: Mapping[int, int], steps: int) -> 
         if kind not in groups:
             groups[kind] = VictimGroup(*kind)
         groups[kind].members.append(alloc)
-    ordered = sorted(groups.values(), key=lambda group: group.rank([budget[d] for d in types]))
-    ages = {alloc: (-alloc.created, -alloc.seq, place) for place, alloc in enumerate(candidates)}
+    ordered = sorted(groups.values(), key=lambda group: group.fill_order([budget[d] for d in types]))
+    ages = {alloc: (*newest_first(alloc), place) for place, alloc in enumerate(candidates)}
     for group in ordered:
-        group.members.sort(key=_first_to_go)
+        group.members.sort(key=group.victim_order)
     search = LeafVictimSearch(ordered, [budget[d] for d in types], steps, ages)
     search.run()
     return [alloc for group, number in zip(ordered, search.best, strict=True) for alloc in group.members[:number]]
-
-
-def is_reluctant(alloc: Ask) -> bool:
-    """Is the allocation evicted last, because it refuses preemption or is the originator of its application?"""
-    return bool(alloc.originator or not alloc.allow_self)
-
-
-def _first_to_go(alloc: Ask) -> tuple[int, int, int]:
-    return alloc.priority, -alloc.created, -alloc.seq
 
 
 class VictimGroup:
@@ -75,7 +63,11 @@ class VictimGroup:
         self.size = size
         self.members: list[Ask] = []
 
-    def rank(self, room: Sequence[int]) -> tuple[bool, int, Size]:
+    def victim_order(self, alloc: Ask) -> tuple[bool, int, int, int]:
+        """The order in which members are evicted."""
+        return victim_order(alloc, self.reluctant, alloc.priority)
+
+    def fill_order(self, room: Sequence[int]) -> tuple[bool, int, Size]:
         """The order in which a good first set is filled: reluctant groups last, large sizes first.
 
         A size is compared by the largest part of the budget that it takes, in millionths.
@@ -148,15 +140,13 @@ class LeafVictimSearch:
     def _consider(self) -> None:
         """Keep the current numbers, which are a feasible set, if it is the best so far."""
         reluctant = sum(number for group, number in zip(self.groups, self.numbers, strict=True) if group.reluctant)
-        few = (reluctant, sum(self.numbers))
-        if self.best_rank is not None and few > self.best_rank[:2]:
+        if self.best_rank is not None and not self.best_rank.admits(reluctant, sum(self.numbers)):
             return
         victims = [a for g, number in zip(self.groups, self.numbers, strict=True) for a in g.members[:number]]
         self.steps -= len(victims) // 8
-        newest = tuple(sorted(self.ages[a] for a in victims))
-        worth = (*few, sum(a.priority for a in victims), newest)
-        if self.best_rank is None or worth < self.best_rank:
-            self.best_rank = worth
+        rank = set_rank(reluctant, [a.priority for a in victims], [self.ages[a] for a in victims])
+        if self.best_rank is None or rank.precedes(self.best_rank):
+            self.best_rank = rank
             self.best = list(self.numbers)
 
     def _descend(self, at: int, rest: list[int], reluctant: int, taken: int) -> None:
@@ -190,7 +180,7 @@ class LeafVictimSearch:
                     return False
                 more = max(more, needed[0])
                 more_reluctant = max(more_reluctant, needed[1])
-        return self.best_rank is None or (reluctant + more_reluctant, taken + more) <= self.best_rank[:2]
+        return self.best_rank is None or self.best_rank.admits(reluctant + more_reluctant, taken + more)
 
     def _needed_to_block(self, size: Size, at: int, rest: list[int]) -> tuple[int, int] | None:
         """The least number of victims, and of reluctant ones, that must follow so that a size does not fit.

@@ -2,10 +2,10 @@
 
 Source: docs/preemption.md, "The choice of victims"; docs/spec/preemption.md, section 2.
 
-A search works on a *snapshot* of all candidates for eviction. Making it visits every allocation that may be evicted, and
-every node. So it is made once for all asks of a leaf with the same priority, the same root of the search and the same
-types, and is kept while nothing but preemption happens. Each eviction then updates only the queue budgets, leaf groups
-and node groups that it touches.
+A search works on a *snapshot* of all candidates for eviction. Making it visits every allocation that may be evicted,
+and every node. So it is made once for all asks of a leaf with the same priority, the same root of the search and the
+same types, and is kept while nothing but preemption happens. Each eviction then updates only the queue budgets, leaf
+groups and node groups that it touches.
 
 Most asks need one victim. So candidates are sorted by how good they are as the only victim, and the first one that
 makes enough room is the best. For asks that need more, each node has bounds of what is possible there
@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
-from .victim_search import rank_of
+from .ranking import rank_of
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
     from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.nodes.node import Need
     from cython.cimports.licorne.core.preemption.candidates import (
-        Bounds,
         Candidate,
         LeafCandidates,
         NodeCandidates,
         QueueBudget,
     )
     from cython.cimports.licorne.core.preemption.planned_usage import PlannedUsage
+    from cython.cimports.licorne.core.preemption.ranking import VictimRank
     from cython.cimports.licorne.core.preemption.victim_search import VictimSearch
     from cython.cimports.licorne.core.queues.ask import Ask
     from cython.cimports.licorne.core.queues.queue import Queue
@@ -43,8 +43,9 @@ else:
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
 
-    from .candidates import Bounds, Candidate, LeafCandidates, NodeCandidates, QueueBudget
+    from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget
     from .planned_usage import PlannedUsage
+    from .ranking import VictimRank
     from .victim_search import VictimSearch
 
 if TYPE_CHECKING:
@@ -97,18 +98,10 @@ class NodeSearch:
     infeasible: list[Any]  # (need, amounts) for which no single victim on any node was enough
     search: VictimSearch
     now: cython.longlong
-    # The rank of the victim set that is to be beaten:
-    target_reluctant: cython.longlong
-    target_count: cython.longlong
-    target_sum: cython.longlong
-    target_created: cython.longlong
-    target_seq: cython.longlong
-    # The bound of the node that `_may_be_better` has looked at last:
-    bound_reluctant: cython.longlong
-    bound_count: cython.longlong
-    bound_sum: cython.longlong
-    bound_created: cython.longlong
-    bound_seq: cython.longlong
+    # The best victim set so far for the ask, its rank, and the node that it makes room on; None if none is known:
+    best: VictimRank | None
+    best_node: NodeCandidates | None
+    best_victims: list[Candidate] | None
     searched: cython.longlong  # counted work: nodes searched
 
     def __init__(
@@ -150,9 +143,8 @@ class NodeSearch:
         self._compute_max_room()
         self.infeasible = []
         self.search = VictimSearch()
-        self.now = 0
         self.searched = 0
-        self._set_target(None)
+        self._begin(0)
 
     @staticmethod
     def _add_leaving(node_group: NodeCandidates) -> None:
@@ -336,24 +328,35 @@ class NodeSearch:
         """
         amounts: Vec = ask.shape.amounts
         over_quota: Vec | None = self._over_quota(amounts)
-        best: tuple[Any, ...] | None = None
-        self.now = now
+        self._begin(now)
         if over_quota is None:
             return None
         self.set_ask_size(amounts)
         with_room = self._node_with_room(ask, refused)
         if over_quota.zero() and with_room is not None:
             return with_room, []
-        single = self._best_single_victim(ask, over_quota, with_room, refused)
-        if single is not None:
-            best = single
-            if not single[0][0]:  # one victim, and not a reluctant one: no set can be better
-                return single[2], single[3]
-        # On a node with room victims are needed for a quota only; `_search_nodes` leaves such nodes out.
-        if with_room is not None:
-            best = self._better(best, self._search_node(with_room, ask, over_quota, best))
-        best = self._search_nodes(ask, over_quota, best, refused)
-        return None if best is None else (best[2], best[3])
+        self._find_single_victim(ask, over_quota, with_room, refused)
+        # One victim that is not reluctant cannot be bettered by any set.
+        if self.best is None or self.best.reluctant:
+            # On a node with room victims are needed for a quota only; `_search_nodes` leaves such nodes out.
+            if with_room is not None:
+                self._search_node(with_room, ask, over_quota)
+            self._search_nodes(ask, over_quota, refused)
+        return None if self.best_node is None or self.best_victims is None else (self.best_node, self.best_victims)
+
+    def _begin(self, now: int) -> None:
+        self.now = now
+        self.best = None
+        self.best_node = None
+        self.best_victims = None
+
+    def _keep_if_better(self, node_group: NodeCandidates, victims: list[Any]) -> None:
+        """Keep the victim set for this node if it is the best so far."""
+        rank: VictimRank = rank_of(victims, node_group.order)
+        if self.best is None or rank.precedes(self.best):
+            self.best = rank
+            self.best_node = node_group
+            self.best_victims = victims
 
     def _over_quota(self, amounts: Vec) -> Vec | None:
         """What victims must give back, by type, so that the ask fits the quotas of its queues.
@@ -411,10 +414,10 @@ class NodeSearch:
                 return False
         return True
 
-    def _best_single_victim(
+    def _find_single_victim(
         self, ask: Ask, over_quota: Vec, with_room: NodeCandidates | None, refused: dict[NodeCandidates, None]
-    ) -> tuple[Any, ...] | None:
-        """The best victim set of one: its rank, the node's position, the node, the set; None if there is none.
+    ) -> None:
+        """Find the best victim set of one.
 
         If a node has room (`with_room`), the victim serves to keep a quota only, and may be on any node.
         """
@@ -422,14 +425,12 @@ class NodeSearch:
         c: Candidate
         gone: cython.Py_ssize_t = 0
         late: bool = False  # one was large enough, but for a budget, a quota or a refusal
-        found: Candidate | None = None
-        where: NodeCandidates | None = None
         if with_room is None:
             if not self.max_room.covers(amounts):
-                return None
+                return
             for need, least in self.infeasible:
                 if need is ask.shape.need and amounts.covers(least):
-                    return None
+                    return
         candidates: list[Any] = self.reachable_by_rank if with_room is None else self.by_rank
         for each in candidates:
             c = each
@@ -445,33 +446,21 @@ class NodeSearch:
             if not c.usable() or not c.amounts.covers(over_quota):
                 late = True
                 continue
-            found = c
-            where = c.node_group if here else with_room
-            if here and with_room is not None and with_room.order < c.node_group.order:
-                where = with_room
+            if with_room is None or (here and c.node_group.order < with_room.order):
+                self._keep_if_better(c.node_group, [c])
+            else:
+                self._keep_if_better(with_room, [c])
             break
         # Unusable candidates are removed many at a time: each removal is a pass over the whole list.
         if gone > GONE_MAX and with_room is None:
             self.reachable_by_rank = [
                 c for c in self.reachable_by_rank if not c.alloc.preempted and not c.node_group.reserved
             ]
-        if found is None:
-            # Remembered only if size and constraints were the reason: budgets, quotas and refusals may change.
-            if with_room is None and not late:
-                self.infeasible.append((ask.shape.need, amounts))
-            return None
-        assert where is not None
-        return rank_of([found]), where.order, where, [found]
+        # Remembered only if size and constraints were the reason: budgets, quotas and refusals may change.
+        if self.best is None and with_room is None and not late:
+            self.infeasible.append((ask.shape.need, amounts))
 
-    @staticmethod
-    def _better(best: tuple[Any, ...] | None, other: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-        if best is None or (other is not None and other[:2] < best[:2]):
-            return other
-        return best
-
-    def _search_nodes(
-        self, ask: Ask, over_quota: Vec, best: tuple[Any, ...] | None, refused: dict[NodeCandidates, None]
-    ) -> tuple[Any, ...] | None:
+    def _search_nodes(self, ask: Ask, over_quota: Vec, refused: dict[NodeCandidates, None]) -> None:
         """Search the nodes whose bound is better than the best victim set so far, the node with the best bound first.
 
         A good set early lets the bounds exclude most of the other nodes.
@@ -479,90 +468,44 @@ class NodeSearch:
         start: cython.longlong = self.search.steps
         node_group: NodeCandidates
         first: NodeCandidates | None = None
-        self._set_target(best)
+        bound: VictimRank | None
+        least: VictimRank | None = self.best
         for each in self.node_groups:
             node_group = each
-            if self._may_be_better(node_group, ask) and self._could_run(node_group, ask) and node_group not in refused:
-                self._target_bound()  # the last node that beats the bounds before it has the best one
+            bound = self._bound(node_group, ask.shape.amounts, least)
+            if bound is not None and self._could_run(node_group, ask) and node_group not in refused:
+                least = bound
                 first = node_group
-        self._set_target(best)
         if first is None:
-            return best
-        best = self._better(best, self._search_node(first, ask, over_quota, best))
-        self._set_target(best)
+            return
+        self._search_node(first, ask, over_quota)
         for each in self.node_groups:
             node_group = each
-            if node_group is first or not self._may_be_better(node_group, ask):
+            if node_group is first or self._bound(node_group, ask.shape.amounts, self.best) is None:
                 continue
-            if best is not None and self.search.steps - start > EFFORT_MAX:
+            if self.best is not None and self.search.steps - start > EFFORT_MAX:
                 break
             if self._could_run(node_group, ask) and node_group not in refused:
-                best = self._better(best, self._search_node(node_group, ask, over_quota, best))
-                self._set_target(best)
-        return best
-
-    def _set_target(self, best: tuple[Any, ...] | None) -> None:
-        """From now on look only for victim sets better than this one; None: for any."""
-        if best is None:
-            self.target_reluctant = self.target_count = self.target_sum = self.target_created = self.target_seq = (
-                UNLIMITED
-            )
-            self.target_created = self.target_seq = -UNLIMITED
-            return
-        rank = best[0]
-        self.target_reluctant = rank[0]
-        self.target_count = rank[1]
-        self.target_sum = rank[2]
-        self.target_created = -rank[3][0][0]
-        self.target_seq = -rank[3][0][1]
+                self._search_node(node_group, ask, over_quota)
 
     @cython.cfunc
-    def _target_bound(self) -> cython.void:
-        """From now on look only for bounds better than that of the node looked at last."""
-        self.target_reluctant = self.bound_reluctant
-        self.target_count = self.bound_count
-        self.target_sum = self.bound_sum
-        self.target_created = self.bound_created
-        self.target_seq = self.bound_seq
+    def _bound(self, node_group: NodeCandidates, amounts: Vec, best: VictimRank | None) -> VictimRank | None:
+        """A rank that no victim set for this node precedes; None if no such set can be better than `best`.
 
-    @cython.cfunc
-    def _may_be_better(self, node_group: NodeCandidates, ask: Ask) -> cython.bint:
-        """Could a victim set for this node beat the target? No for a node that has room without any victim.
-
-        `_node_with_room` finds such nodes. The node's bound stays in the `bound_…` attributes.
+        It is None for a node that has room without any victim, too: `_node_with_room` finds such nodes.
         """
-        bounds: Bounds
-        amounts: Vec = ask.shape.amounts
-        count: cython.Py_ssize_t
+        bound: VictimRank | None
         if node_group.stale:
             node_group.recompute()
-        bounds = node_group.willing
-        self.bound_reluctant = 0
-        count = bounds.fewest(amounts)
-        if count < 0:
-            self.bound_reluctant = 1
-            bounds = node_group.all
-            count = bounds.fewest(amounts)
-        if count <= 0 or self.bound_reluctant > self.target_reluctant:
-            return False
-        self.bound_count = count
-        self.bound_sum = bounds.min_priorities.v[count]
-        self.bound_created = bounds.created.v[count]
-        self.bound_seq = bounds.seq.v[count]
-        if self.bound_reluctant != self.target_reluctant:
-            return True
-        if count != self.target_count:
-            return count < self.target_count
-        if self.bound_sum != self.target_sum:
-            return self.bound_sum < self.target_sum
-        if self.bound_created != self.target_created:
-            return self.bound_created > self.target_created
-        return self.bound_seq >= self.target_seq
+        bound = node_group.willing.lowest_for(amounts)
+        if bound is None:
+            bound = node_group.all.lowest_for(amounts)
+        if bound is None or bound.count == 0 or (best is not None and best.precedes(bound)):
+            return None
+        return bound
 
-    def _search_node(
-        self, node_group: NodeCandidates, ask: Ask, over_quota: Vec, best: tuple[Any, ...] | None
-    ) -> tuple[Any, ...] | None:
-        """The best victim set for this node: its rank, the node's position, the node, the set; None if none will do."""
+    def _search_node(self, node_group: NodeCandidates, ask: Ask, over_quota: Vec) -> None:
+        """Find the best victim set for this node."""
         d: cython.Py_ssize_t
         amounts: Vec = ask.shape.amounts
         here: Vec = new_vec(amounts.n, 0)
@@ -573,8 +516,9 @@ class NodeSearch:
                 here.v[d] = max(amounts.v[d] - node_group.room.at(d), 0)
                 elsewhere = elsewhere or over_quota.v[d] > here.v[d]
         far = self._helpful_elsewhere(node_group, over_quota) if elsewhere else []
-        found = self.search.find(node_group.usable(), far, here, over_quota.clone(), None if best is None else best[0])
-        return None if found is None else (rank_of(found), node_group.order, node_group, found)
+        found = self.search.find(node_group.usable(), far, here, over_quota.clone(), self.best)
+        if found is not None:
+            self._keep_if_better(node_group, found)
 
     def _helpful_elsewhere(self, node_group: NodeCandidates, over_quota: Vec) -> list[Any]:
         """Candidates on other nodes that may help to keep a quota, at most `FAR_MAX`.

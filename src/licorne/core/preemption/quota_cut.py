@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from .evictions import Eviction, evict
 from .leaf_victims import choose
+from .ranking import newest_first
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -180,4 +181,4 @@ def _candidates(leaf: Queue, share: Room) -> list[Ask]:
 
 def _telling_order(alloc: Ask) -> tuple[int, int, int]:
     app: Application = alloc.app
-    return app.seq, -alloc.created, -alloc.seq
+    return app.seq, *newest_first(alloc)

@@ -16,6 +16,7 @@ from licorne.core.amounts.vectors import Vec
 from . import evictions
 from .candidates import Candidate, LeafCandidates, NodeCandidates, QueueBudget
 from .evictions import Eviction
+from .ranking import release_order
 from .victim_search import VictimSearch, wanted_part
 
 if TYPE_CHECKING:
@@ -68,10 +69,10 @@ def evict(
     message: str,
     rule: str,
 ) -> list[Eviction]:
-    """Evict all victims of one ask, in the order of their rank; return the records of the evictions."""
+    """Evict all victims of one ask, in the order of releases; return the records of the evictions."""
     records = []
     asking: Application = ask.app
-    for victim in sorted(victims, key=rank):
+    for victim in sorted(victims, key=release_order):
         app: Application = victim.app
         record = Eviction(
             kind,
@@ -88,19 +89,6 @@ def evict(
         records.append(record)
         evictions.evict(partition, victim, record, message)
     return records
-
-
-def rank(alloc: Ask) -> tuple[int, int, int, int]:
-    """The order in which victims are released.
-
-    First by class (ordinary, refuses preemption, originator), then the lower priority, then the newer allocation; of
-    equally old ones the last to arrive.
-    """
-    if alloc.originator:
-        kind = 3
-    else:
-        kind = 1 if alloc.allow_self else 2
-    return kind, alloc.priority, -alloc.created, -alloc.seq
 
 
 def _lacking(ask: Ask, node: Node) -> Vec:

@@ -4,12 +4,11 @@ Source: docs/preemption.md, "The choice of victims"; docs/spec/preemption.md, se
 
 A victim set is feasible if its members on the node give back at least what is lacking there (`short_on_node`), all of
 its members together at least what is over a quota (`short_of_quota`), and no queue falls below its guarantee. The best
-feasible set has, in this order, the fewest reluctant members (opted out, or originator), the fewest members, the lowest
-sum of priorities, and is the newest: members are compared one by one, newest first.
+feasible set is the one of the lowest rank (`licorne.core.preemption.ranking`).
 
-The search is exact. For each number of reluctant members and of members it tries the combinations in the order of
-newness, and cuts a branch that can give too little, or nothing better. It counts its steps; a search that takes too
-many is replaced by a greedy one, whose set then loses every member that it can do without.
+The search is exact. For each number of reluctant members and of members it tries the combinations, the newest first,
+and cuts a branch that can give too little, or nothing better. It counts its steps; a search that takes too many is
+replaced by a greedy one, whose set then loses every member that it can do without.
 """
 
 from __future__ import annotations
@@ -19,31 +18,25 @@ from typing import Any
 
 import cython
 
+from .ranking import newest_first, rank_of
+
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
     from cython.cimports.licorne.core.constants import UNLIMITED
     from cython.cimports.licorne.core.preemption.candidates import Candidate, LeafCandidates, QueueBudget
+    from cython.cimports.licorne.core.preemption.ranking import VictimRank
 else:
     from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import UNLIMITED
 
     from .candidates import Candidate, LeafCandidates, QueueBudget
+    from .ranking import VictimRank
 
 STEPS_MAX = cython.declare(cython.longlong, 20_000)
 """How many steps an exact search may take before a greedy one replaces it."""
 POOL_MAX = cython.declare(cython.Py_ssize_t, 200)
 """With more candidates than this no exact search is tried."""
-
-
-def rank_of(chosen: list[Candidate]) -> tuple[int, int, int, list[tuple[int, int]]]:
-    """The rank of a victim set: reluctant members, members, sum of priorities, ages. The smallest rank is the best."""
-    return (
-        sum([c.reluctant for c in chosen]),
-        len(chosen),
-        sum([c.priority for c in chosen]),
-        sorted([c.newness for c in chosen]),
-    )
 
 
 @cython.cclass
@@ -86,15 +79,15 @@ class VictimSearch:
         far: list[Any],
         short_on_node: Vec,
         short_of_quota: Vec,
-        bound: tuple[int, int, int, list[tuple[int, int]]] | None,
+        bound: VictimRank | None,
     ) -> list[Any] | None:
         """The best victim set among candidates on the node (`near`) and elsewhere (`far`); None if none is feasible.
 
         `bound` is the rank of a set that is known: one that is worse need not be found.
         """
         nothing: Vec = new_vec(0, 0)
-        both: list[Any] = [(c.newness, c, c.amounts) for c in near]
-        both += [(c.newness, c, nothing) for c in far]
+        both: list[Any] = [(newest_first(c.alloc), c, c.amounts) for c in near]
+        both += [(newest_first(c.alloc), c, nothing) for c in far]
         both.sort(key=itemgetter(0))
         self.pool = [each[1] for each in both]
         self.amounts_on_node = [each[2] for each in both]
@@ -108,7 +101,7 @@ class VictimSearch:
         found = self._exact(bound) if self.steps_left else None
         if self.steps_left <= 0:
             greedy = self._greedy()
-            if greedy is not None and (found is None or rank_of(greedy) < rank_of(found)):
+            if greedy is not None and (found is None or rank_of(greedy).precedes(rank_of(found))):
                 found = greedy
         return found
 
@@ -157,28 +150,23 @@ class VictimSearch:
             total.plus(capped)
         return total.covers(self.short_of_quota) and total.covers(self.short_on_node)
 
-    def _exact(self, bound: tuple[int, int, int, list[tuple[int, int]]] | None) -> list[Any] | None:
+    def _exact(self, bound: VictimRank | None) -> list[Any] | None:
         reluctant: cython.Py_ssize_t
         count: cython.Py_ssize_t
         n: cython.Py_ssize_t = len(self.pool)
         all_reluctant: cython.Py_ssize_t = self.reluctant_from[0] if n else 0
-        worst: cython.Py_ssize_t = all_reluctant
-        largest: cython.Py_ssize_t
-        if bound is not None:
-            worst = min(worst, bound[0])
         # Numbers are tried in the order of rank, so the first pair of them with a feasible set has the best set.
-        for reluctant in range(worst + 1):
-            largest = n - all_reluctant + reluctant
-            if bound is not None and reluctant == bound[0]:
-                largest = min(largest, bound[1])
-            for count in range(max(reluctant, 1), largest + 1):
+        for reluctant in range(all_reluctant + 1):
+            for count in range(max(reluctant, 1), n - all_reluctant + reluctant + 1):
+                if bound is not None and not bound.admits(reluctant, count):
+                    return None
                 if not self._enough(count):
                     continue
                 self.best = None
                 self.best_sum = UNLIMITED
                 # A set with the same sum of priorities as the bound may still be newer, so that sum is not cut off.
-                if bound is not None and reluctant == bound[0] and count == bound[1] and bound[2] < UNLIMITED:
-                    self.best_sum = bound[2] + 1
+                if bound is not None and reluctant == bound.reluctant and count == bound.count:
+                    self.best_sum = bound.priorities + 1
                 self.picked = []
                 self._pick(0, count, reluctant, 0)
                 if self.best is not None:
