@@ -15,7 +15,7 @@ from licorne import _default, _interpreted, _log
 if TYPE_CHECKING:
     from licorne.core.api import ConfigurationError, NotRegisteredError, RegistrationError, SchedulerAPI
     from licorne.core.arguments import RequestError
-    from licorne.core.base.settings import SettingsError
+    from licorne.core.base.setting_table import SettingsError
     from licorne.core.incidents import Incident
     from licorne.core.inspection.validate import InvariantError
     from licorne.core.strict import NoEffectError
@@ -47,7 +47,7 @@ _WHERE = {
     "RequestError": "licorne.core.arguments",
     "ResourceManagerCallback": "licorne.si.callback",
     "SchedulerAPI": "licorne.core.api",
-    "SettingsError": "licorne.core.base.settings",
+    "SettingsError": "licorne.core.base.setting_table",
 }
 
 _interpreted.install()  # before the core is imported, because it decides whether compiled or Python modules are loaded

@@ -18,9 +18,11 @@ import msgspec
 import pytest
 
 import licorne.cli
+from licorne.daemon.setting_table import TABLE
 from licorne.service import Security, SecurityError, Service, Web
-from licorne.web.rest import Access
-from licorne.web.server import HEADER_BYTES, web_settings
+from licorne.web.rest import Access, RequestLimits
+from licorne.web.server import HEADER_BYTES
+from licorne.web.settings import WebSettings
 from service.peers import Peer, eventually, service
 from service.processes import serving
 
@@ -296,7 +298,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("texts", "expected"), SETTINGS)
 def test_settings(texts: dict[str, str], expected: tuple[float, int, int, int, int]) -> None:
-    found = web_settings(texts)
+    found, limits = TABLE.fill(WebSettings(), texts), TABLE.fill(RequestLimits(), texts)
     events = found.event_capacity if found.tracks_events else 0
-    values = found.health_interval_s, events, found.batch, found.streams, found.streams_per_host
+    values = found.health_interval_s, events, limits.batch, limits.streams, limits.streams_per_host
     assert values == expected

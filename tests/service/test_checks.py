@@ -19,10 +19,10 @@ import pytest
 
 import licorne.cli
 from licorne.config import ConfigError, Configuration, check, load
+from licorne.daemon.setting_table import MIB
 from licorne.service import Web
 from licorne.service.checking import check_process, checks
 from licorne.service.checking.checks import Checks
-from licorne.service.settings import MIB
 from service.peers import Peer, eventually, service
 from service.processes import Serving, resident_kb, serving
 from service.test_item_limits import queues

@@ -12,12 +12,16 @@ import msgspec
 import pytest
 
 import licorne.cli
-from licorne.service import ServiceSettings, SettingError
-from licorne.service.configuration import SETTINGS, Given, building, load_all, show
+from licorne.core.base.setting_table import SettingsError
+from licorne.core.base.settings import Settings
+from licorne.core.base.states import TIME_MAX_NS
+from licorne.daemon.setting_table import SETTINGS, TABLE
+from licorne.service import GroupSettings, Security, ServiceSettings, SettingError, Web
+from licorne.service.configuration import Given, building, load_all, show
 from licorne.service.configuration.queues import EVERYBODY, Groups
-from licorne.service.configuration.table import find
 from licorne.service.configuration.values import Values, read_values
-from licorne.web.server import WebSettings, web_settings
+from licorne.web.rest import RequestLimits
+from licorne.web.settings import WebSettings
 
 QUEUES = "partitions: [{name: default, queues: [{name: root, queues: [{name: %s}]}]}]\n"
 
@@ -31,12 +35,23 @@ def values_of(tmp_path: Path, text: str, **given: object) -> Values:
 # -- the table -------------------------------------------------------------------------------------------
 
 
+STRUCTURES = (Settings(), WebSettings(), RequestLimits(), ServiceSettings(), GroupSettings(), Security(), Web())
+
+
 def test_the_defaults_are_those_of_the_code_that_uses_them() -> None:
     values = read_values(Given())
     assert building.service_settings(values) == ServiceSettings()
-    texts = {one.key: one.default for one in SETTINGS if one.scheduler and "<" not in one.key}
-    assert web_settings(texts) == WebSettings() == web_settings({})
+    texts = {one.key: one.default for one in SETTINGS if one.default}
+    for structure in STRUCTURES:
+        assert TABLE.fill(structure, texts) == structure == TABLE.fill(structure, {})
     assert values.texts() == {}
+
+
+def test_every_setting_of_the_scheduler_fills_an_attribute() -> None:
+    filled = {one.key for structure in STRUCTURES for _, one in TABLE.attributes(structure)}
+    assert {one.key for one in SETTINGS if one.scheduler} <= filled
+    with pytest.raises(KeyError):
+        TABLE.field("event.maxStream")
 
 
 def test_every_setting_has_its_own_names_and_a_default_that_parses() -> None:
@@ -46,16 +61,44 @@ def test_every_setting_has_its_own_names_and_a_default_that_parses() -> None:
     assert len(set(variables)) == len(variables)
     assert all(re.fullmatch(r"LICORNE_[A-Z0-9_]+", name) for name in variables)
     assert [one.key for one in SETTINGS if one.default and one.kind.read(one.default) is None] == []
-    assert [one.key for one in SETTINGS if find(one.key) is not one and "<" not in one.key] == []
+    assert [one.key for one in SETTINGS if TABLE.find(one.key) is not one and "<" not in one.key] == []
     names = {one.key: one.environment for one in SETTINGS}
     assert names["licorne.rm-timeout"] == "LICORNE_RM_TIMEOUT"
     assert names["event.trackingEnabled"] == "LICORNE_EVENT_TRACKING_ENABLED"
     assert names["event.RESTResponseSize"] == "LICORNE_EVENT_REST_RESPONSE_SIZE"
 
 
+BOUNDS = [
+    ("event.requestCapacity", "1000001", 1_000_000),
+    ("event.ringBufferCapacity", "10000001", 10_000_000),
+    ("event.maxStreams", "0", 100),
+    ("event.maxStreams", "1e3", 100),
+    ("event.RESTResponseSize", "-1", 10_000),
+    ("event.trackingEnabled", "perhaps", True),
+    ("health.checkInterval", "-1500ms", -1.5),
+    ("reservation.delay", "2562047h", TIME_MAX_NS),
+    ("gang.hold.max.age", "0", 0),
+]
+
+
+@pytest.mark.parametrize(("key", "text", "value"), BOUNDS)
+def test_the_row_says_how_a_value_is_bounded(key: str, text: str, value: object) -> None:
+    found = TABLE.find(key)
+    assert found is not None
+    assert found.value({key: text}) == value
+
+
+def test_a_key_with_a_name_in_it_fills_a_map() -> None:
+    texts = {"priority.class.a": "-7", "priority.class.b": "+8", "priority.classes": "9"}
+    assert TABLE.fill(Settings(), texts).priority_classes == {"a": -7, "b": 8}
+    for wrong in ("1_000", " 5", "2147483648", ""):
+        with pytest.raises(SettingsError, match=r"priority\.class\.a: .*: must be an integer of 32 bits"):
+            TABLE.fill(Settings(), {"priority.class.a": wrong})
+
+
 @pytest.mark.parametrize("key", ["service.clusterId", "kubernetes.qps", "admissionController.accessControl.bypassAuth"])
 def test_settings_of_kubernetes_are_known_and_have_no_effect(key: str) -> None:
-    found = find(key)
+    found = TABLE.find(key)
     assert found is not None
     assert found.applies == "no effect here"
 
@@ -104,7 +147,8 @@ REFUSED = [
     ("service.dispatchTimeout: soon", "1: service.dispatchTimeout: 'soon': must be a duration"),
     ("kubernetes.qps: fast", "1: kubernetes.qps: 'fast': must be a whole number"),
     ("\nlicorne.max-name: 0", "2: licorne.max-name: '0': must be a whole number from 1"),
-    ("reservation.delay: -1s", "reservation.delay: '-1s': must be a duration"),
+    ("reservation.delay: -1s", "1: reservation.delay: '-1s': must be a duration"),
+    ("gang.hold.max.age: soon", "1: gang.hold.max.age: 'soon': must be a duration like 30m, or 0"),
     ("event.ringbufferCapacity: 5", "YuniKorn does not read it; write event.ringBufferCapacity"),
     ("service.instanceTypeNodeLabelKey: x", "write service.nodeInstanceTypeNodeLabelKey"),
     ("event.maxStream: 5", "'event.maxStream': no such setting; did you mean event.maxStreams?"),

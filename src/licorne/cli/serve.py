@@ -1,6 +1,6 @@
 """`licorne serve`: runs a scheduler for resource managers on this and other machines.
 
-Its options are made from the table of settings, `licorne.service.configuration.table`, which also explains them. This
+Its options are made from the table of settings, `licorne.daemon.setting_table`, which also explains them. This
 file reads the options, makes the service, and runs it until a signal.
 """
 
@@ -24,12 +24,14 @@ os.environ.setdefault(
 
 from licorne.cli.demo import Demo
 from licorne.core.base import setting_kinds as kinds
+from licorne.core.base.setting_table import Setting
 from licorne.daemon.log import Levels, Log
 from licorne.daemon.notify import READY, STOPPING, notify, stay_alive
 from licorne.daemon.process_log import process_log
+from licorne.daemon.setting_table import SETTINGS
 from licorne.daemon.signals import signals
 from licorne.service import SecurityError, Service, SettingError
-from licorne.service.configuration import SETTINGS, Changes, Given, Loaded, Setting, building, load_all, show
+from licorne.service.configuration import Changes, Given, Loaded, building, load_all, show
 from licorne.service.configuration.queues import Groups
 
 SWITCH_S = 0.001

@@ -81,7 +81,8 @@ def parse_gang_scheduling(text: str) -> bool | None:
     return {"atomic": True, "default": False}.get(text.lower())
 
 
-def _int32(text: str) -> int | None:
+def parse_int32(text: str) -> int | None:
+    """Return an integer of 32 bits in decimal digits, with or without a sign; None for any other text."""
     return _integer(text, r"[+-]?[0-9]+", -(2**31), 2**31 - 1)
 
 
@@ -167,7 +168,7 @@ PROPERTIES: Final[dict[str, Property]] = {
             APPLICATION_UNSCHEDULABLE_ASKS_BACKOFF_DELAY, "backoff_delay_ns", _delay, "a duration above zero, as 30s"
         ),
         Property(PRIORITY_POLICY, "priority_fence", _priority_fence, "default or fence", "no", "default"),
-        Property(PRIORITY_OFFSET, "priority_offset", _int32, "a whole number of 32 bits", "no", "0"),
+        Property(PRIORITY_OFFSET, "priority_offset", parse_int32, "a whole number of 32 bits", "no", "0"),
         Property(
             PREEMPTION_POLICY,
             "preemption_policy",

@@ -22,8 +22,7 @@ from functools import partial
 from typing import Any
 
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
-from licorne.core.base.setting_table import check_settings, unknown_settings
-from licorne.core.base.settings import SettingsError
+from licorne.core.base.setting_table import SettingsError, check_settings, unknown_settings
 from licorne.si import first, v19
 from licorne.si.callback import ResourceManagerCallback
 

@@ -5,6 +5,7 @@ lookups         calls that may take long, in a bounded number of threads
 pace            long work in small steps, so that the loop stays responsive
 regular         reading regular files, and nothing else
 security        addresses, TLS, tokens; `guesses`: slowing down clients that guess tokens
+setting_table   the settings of `licorne serve`, with their defaults
 signals         ending the process at a signal, within a time limit
 notify          messages to systemd
 """

@@ -19,6 +19,7 @@ import grpc
 import msgspec
 
 from .guesses import Guesses
+from .setting_table import TABLE
 
 HEALTH = "/grpc.health.v1.Health/"
 """Prefix of the calls that need no token, for health probes have none."""
@@ -39,7 +40,7 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes = b""
     client_ca: bytes = b""
     token: str = ""
-    insecure: bool = False
+    insecure: bool = TABLE.field("licorne.insecure")
 
     def check(self, addresses: Sequence[str]) -> None:
         """Check that no address is open to clients that are neither local nor authenticated.

@@ -17,6 +17,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
+from licorne.core.base.setting_table import TABLE
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
 from licorne.daemon.security import Security, SecurityError, TokenCheck, grpc_address
@@ -26,7 +27,8 @@ from licorne.service.groups.resolver import GroupSettings, Resolver
 from licorne.si.rpc import DEFAULT_ADDRESS, METHODS, REGISTER, REGISTRATION, RM_ID, SERVICE, Kind
 from licorne.web.backend import Backend
 from licorne.web.monitor import Monitor
-from licorne.web.server import Web, WebServer, web_settings
+from licorne.web.server import Web, WebServer
+from licorne.web.settings import WebSettings
 
 from .engine import Engine, steady_clock
 from .memory import Memory
@@ -123,7 +125,7 @@ class Service:
             prepare=self.prepared.prepare,
             check=self.checks.report,
         )
-        settings = web_settings(texts)
+        settings = TABLE.fill(WebSettings(), texts)
         self.monitor = self.engine.monitor = Monitor(
             backend,
             str(uuid.uuid4()),
@@ -134,7 +136,7 @@ class Service:
         self.monitor.tracks_events = settings.tracks_events
         self.monitor.log_level = lambda: level_of(self.log)
         self.monitor.log_dropped = lambda: dropped_of(self.log)
-        self.web = WebServer(web, self.monitor, self.security, settings, named(self.log, "core.rest"), self.guesses)
+        self.web = WebServer(web, self.monitor, self.security, texts, named(self.log, "core.rest"), self.guesses)
         self.engine.waiting = self.web.waiting
 
     def retune(self, settings: ServiceSettings, texts: Mapping[str, str]) -> None:
@@ -146,7 +148,7 @@ class Service:
         self.settings = self.sessions.settings = self.engine.settings = settings
         self.api.settings = dict(texts)
         if self.web is not None:
-            self.web.retune(web_settings(texts), settings.request_s, settings.body_bytes)
+            self.web.retune(texts, settings.request_s, settings.body_bytes)
 
     # -- start and end ---------------------------------------------------------------------------------
 

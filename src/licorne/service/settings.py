@@ -1,17 +1,32 @@
-"""Limits and times of the service, each with its default.
+"""Limits and times of the service. The defaults of those that are settings are in `licorne.daemon.setting_table`.
 
 Every limit has an error of its own, named in `docs/service.md`. Sizes are in bytes, times in seconds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-MIB = 1 << 20
+from licorne.core.base.setting_kinds import MOST
+from licorne.daemon.setting_table import TABLE
 
 
 class SettingError(ValueError):
     """A setting has a value that is not allowed; the text names the setting and the rule."""
+
+
+def check_amounts(settings: msgspec.Struct, names: Iterable[str]) -> None:
+    """Check that each of these attributes is more than 0 and at most 2³¹.
+
+    Raises:
+        SettingError: one is not.
+    """
+    for name in names:
+        value = getattr(settings, name)
+        if not 0 < value <= MOST:
+            raise SettingError(f"{name}: {value}: must be more than 0 and at most {MOST}")
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,20 +49,20 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     peer still answers. `grace_s`: how long calls under way may take when the service ends.
     """
 
-    rm_timeout_s: float = 60.0
+    rm_timeout_s: float = TABLE.field("licorne.rm-timeout")
     slow_after_s: float = 10.0
     slice_s: float = 0.005
     batch: int = 1000
-    message_bytes: int = 4 * MIB
-    buffer_bytes: int = 16 * MIB
-    streams: int = 3000
-    managers: int = 1000
+    message_bytes: int = TABLE.field("licorne.max-message")
+    buffer_bytes: int = TABLE.field("licorne.max-buffer")
+    streams: int = TABLE.field("licorne.max-streams")
+    managers: int = TABLE.field("licorne.max-managers")
     name_chars: int = 256
-    names: int = 1024
-    tags: int = 1000
-    queues: int = 10_000
-    body_bytes: int = MIB
-    request_s: float = 30.0
+    names: int = TABLE.field("licorne.max-name")
+    tags: int = TABLE.field("licorne.max-tags")
+    queues: int = TABLE.field("licorne.max-queues")
+    body_bytes: int = TABLE.field("licorne.max-body")
+    request_s: float = TABLE.field("licorne.request-time")
     keepalive_s: float = 20.0
     grace_s: float = 2.0
 
@@ -57,10 +72,7 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             SettingError: one is not.
         """
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            if not value > 0 or value > 1 << 31:
-                raise SettingError(f"{name}: {value}: must be more than 0 and at most 2147483648")
+        check_amounts(self, self.__struct_fields__)
 
 
-__all__ = ["MIB", "ServiceSettings", "SettingError"]
+__all__ = ["ServiceSettings", "SettingError", "check_amounts"]

@@ -10,6 +10,7 @@ backend         the narrow view of the scheduler that this package uses
 monitor         counts output messages, keeps events and history, and runs the health checks
 health          the health checks
 event_ring      the latest events
+settings        those of events and health checks
 usage           the log line with the resource usage of an application that ends
 figures/        metrics and history
 rest/           the REST interface as an ASGI application

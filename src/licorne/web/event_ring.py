@@ -19,8 +19,6 @@ import msgspec
 from licorne.core.events.runs import Record, expand
 from licorne.si.events import Event, cut
 
-CAPACITY = 100_000
-"""Number of events kept (`event.ringBufferCapacity`)."""
 STREAM_BUFFER = 1_000
 """Most events that wait for one stream; one more, and the stream is cut."""
 PAGE = 256
@@ -142,7 +140,7 @@ def _both(history: PastEvents, records: list[Record]) -> Iterator[Event]:
 class EventRing:
     """The latest events, and the streams that follow them."""
 
-    def __init__(self, uuid: str, capacity: int = CAPACITY) -> None:
+    def __init__(self, uuid: str, capacity: int) -> None:
         self.uuid = uuid
         self._capacity = capacity
         self._next = 0
@@ -229,4 +227,4 @@ class EventRing:
         self.listeners.pop(listener, None)
 
 
-__all__ = ["CAPACITY", "STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "PastEvents", "record"]
+__all__ = ["STREAM_BUFFER", "EventRecord", "EventRing", "Listener", "PastEvents", "record"]

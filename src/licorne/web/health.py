@@ -20,8 +20,6 @@ from .backend import Backend, full_name
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
 
-INTERVAL_S = 30.0
-"""Seconds between two runs (`health.checkInterval`)."""
 WHOLE_MAX = 5_000
 """Nodes, applications and pending asks of a partition up to which it is also checked as a whole, in a single step."""
 NAMED_MAX = 20
@@ -217,4 +215,4 @@ def _list(names: list[str]) -> str:
     return f"[{' '.join(names[:NAMED_MAX])}{more}]"
 
 
-__all__ = ["INTERVAL_S", "Health", "HealthCheck", "run"]
+__all__ = ["Health", "HealthCheck", "run"]

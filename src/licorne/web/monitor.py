@@ -22,9 +22,11 @@ from licorne.web.figures.latencies import Latencies
 
 from . import health
 from .backend import Backend
-from .event_ring import CAPACITY, EventRing
+from .event_ring import EventRing
+from .settings import WebSettings
 from .usage import tell_usage
 
+DEFAULTS = WebSettings()
 TICK_S = 1.0
 PARKED_EVERY_S = 10.0
 PARKED_NAMES = ("live", "no_node", "refused", "awaits_node", "awaits_placeholder", "awaits_gang")
@@ -48,8 +50,8 @@ class Monitor:
         backend: Backend,
         uuid: str,
         *,
-        health_interval_s: float = health.INTERVAL_S,
-        event_capacity: int = CAPACITY,
+        health_interval_s: float = DEFAULTS.health_interval_s,
+        event_capacity: int = DEFAULTS.event_capacity,
         log: Log | None = None,
     ) -> None:
         self.backend = backend
@@ -86,11 +88,11 @@ class Monitor:
         self.latencies.watch(partition)
         partition.on_end = partial(tell_usage, self._log, partition)
 
-    def retune(self, *, health_interval_s: float, event_capacity: int, tracks_events: bool) -> None:
+    def retune(self, settings: WebSettings) -> None:
         """Apply changed settings at run time; events are made only if a recorder was installed at construction."""
-        self._health_interval_s = health_interval_s
-        self.ring.resize(max(event_capacity, 1))
-        self.tracks_events = tracks_events
+        self._health_interval_s = settings.health_interval_s
+        self.ring.resize(max(settings.event_capacity, 1))
+        self.tracks_events = settings.tracks_events
 
     # -- called by the host ----------------------------------------------------------------------------
 

@@ -18,17 +18,18 @@ from pathlib import Path
 import msgspec
 import uvicorn
 
-from licorne.config.properties import parse_duration_ns
+from licorne.core.base.setting_table import TABLE as SCHEDULER
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Log
 from licorne.daemon.security import Security, SecurityError, grpc_address
+from licorne.daemon.setting_table import TABLE
 from licorne.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 
 from .courtesy import Waiting, quiet
-from .event_ring import CAPACITY
 from .http import Connections, Protocol
 from .monitor import Monitor
 from .rest import Access, RequestLimits, make_app
+from .settings import WebSettings
 
 DEFAULT_ADDRESS = "127.0.0.1:9080"
 CONNECTIONS = 1000
@@ -36,41 +37,6 @@ CONNECTIONS = 1000
 HEADER_BYTES = 65_536
 GRACE_S = 2
 """Seconds that answers under way may take when the service ends."""
-RING_MAX = 10_000_000
-_FALSE = ("0", "f", "F", "false", "FALSE", "False")
-
-
-class WebSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of events and health checks: those of docs/spec/events.md, section 4, and `health.checkInterval`.
-
-    `tracks_events`: events are made (`event.trackingEnabled`). `health_interval_s`: seconds; 0 or less: no health checks.
-    """
-
-    health_interval_s: float = 30.0
-    event_capacity: int = CAPACITY
-    tracks_events: bool = True
-    batch: int = 10_000
-    streams: int = 100
-    streams_per_host: int = 15
-
-
-def web_settings(texts: Mapping[str, str]) -> WebSettings:
-    """Read the settings; as in the original, a value that does not parse, or a number 0, means the default."""
-    interval = parse_duration_ns(texts.get("health.checkInterval", ""))
-    return WebSettings(
-        health_interval_s=30.0 if interval is None else interval / 1e9,
-        event_capacity=_number(texts, "event.ringBufferCapacity", CAPACITY),
-        tracks_events=texts.get("event.trackingEnabled", "true") not in _FALSE,
-        batch=_number(texts, "event.RESTResponseSize", 10_000),
-        streams=_number(texts, "event.maxStreams", 100),
-        streams_per_host=_number(texts, "event.maxStreamsPerHost", 15),
-    )
-
-
-def _number(texts: Mapping[str, str], key: str, default: int) -> int:
-    text = texts.get(key, "")
-    plain = text.isascii() and text.isdigit() and len(text) <= 20
-    return (min(int(text), RING_MAX) or default) if plain else default
 
 
 class Web(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +49,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
     access: Access = Access()
     limits: RequestLimits = RequestLimits()
-    old_queue_names: bool = False
+    old_queue_names: bool = TABLE.field("licorne.old-queue-metrics")
 
     def check(self, security: Security) -> None:
         """Refuse addresses that would be open to strangers.
@@ -148,13 +114,13 @@ class WebServer:
     """A REST server, from `start` to `stop`."""
 
     def __init__(
-        self, web: Web, monitor: Monitor, security: Security, settings: WebSettings, log: Log, guesses: Guesses
+        self, web: Web, monitor: Monitor, security: Security, texts: Mapping[str, str], log: Log, guesses: Guesses
     ) -> None:
         web.check(security)
         self._app = make_app(
             monitor,
             access=web.access,
-            limits=_limits(web, settings),
+            limits=SCHEDULER.fill(web.limits, texts),
             guesses=guesses,
             old_queue_names=web.old_queue_names,
             on_error=lambda path, error: log.error("a REST request failed", path=path, exc_info=error),
@@ -214,15 +180,12 @@ class WebServer:
         if exposed := self._security.exposed(self.addresses, tokens=self.wants_token):
             self._log.warning("open to everybody, as insecure was said", addresses=exposed)
 
-    def retune(self, settings: WebSettings, request_s: float, body_bytes: int) -> None:
-        """Apply changed settings at run time."""
-        limits = _limits(self._web, settings)
+    def retune(self, texts: Mapping[str, str], request_s: float, body_bytes: int) -> None:
+        """Apply changed settings at run time; `texts`: those of the scheduler, other keys mean nothing."""
+        limits = SCHEDULER.fill(self._web.limits, texts)
         self._app.limits = msgspec.structs.replace(limits, request_s=request_s, body_bytes=body_bytes)
-        self._monitor.retune(
-            health_interval_s=settings.health_interval_s,
-            event_capacity=settings.event_capacity,
-            tracks_events=settings.tracks_events,
-        )
+        settings = SCHEDULER.fill(WebSettings(), texts)
+        self._monitor.retune(settings)
         if not settings.tracks_events:
             self._monitor.ring.end_all(TRACKING_DISABLED)
 
@@ -243,12 +206,6 @@ class WebServer:
                 with contextlib.suppress(OSError):
                     os.unlink(address.removeprefix("unix:"))  # noqa: PTH108
         self._server = None
-
-
-def _limits(web: Web, settings: WebSettings) -> RequestLimits:
-    return msgspec.structs.replace(
-        web.limits, batch=settings.batch, streams=settings.streams, streams_per_host=settings.streams_per_host
-    )
 
 
 def _sockets(addresses: Sequence[str]) -> list[socket.socket]:
@@ -303,4 +260,4 @@ def _shown(one: socket.socket, given: str) -> str:
     return f"{address.rpartition(':')[0]}:{one.getsockname()[1]}"
 
 
-__all__ = ["DEFAULT_ADDRESS", "Web", "WebServer", "WebSettings", "web_settings"]
+__all__ = ["DEFAULT_ADDRESS", "Web", "WebServer"]

@@ -2,24 +2,28 @@
 
 Keys are flat, and keep the names of the original's ConfigMap (docs/spec/config.md, section 12) where they are part of
 it. Some are read by the scheduler (`licorne.core.base.settings`), some by a service around it
-(`licorne.service.configuration`, which adds settings of its own), and some by nothing here: they are accepted because a
+(`licorne.daemon.setting_table`, which adds settings of its own), and some by nothing here: they are accepted because a
 platform passes its whole ConfigMap to the scheduler. A key that is in no row is a mistake, and is refused: an
 experiment with a misspelt setting would measure the default. A key with `<name>` in it stands for any number of keys.
+
+Type, default and effect of a setting are in its row and nowhere else. An attribute that holds the value of a setting
+names its key (`parking: bool = TABLE.field("scheduler.parking")`), which gives it the default of the row, and
+`SettingTable.fill` sets such attributes from texts.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from . import setting_kinds as kinds
 from .setting_kinds import ValueType
-from .settings import EVENT_CAPACITY, SettingsError
 
+Structure = TypeVar("Structure", bound=msgspec.Struct)
 Applies = Literal["at once", "at registration", "at restart", "no effect here"]
 """When a change takes effect: at once, at the next registration of each resource manager, when the service is started
 again; or never, because the setting has no meaning here.
@@ -27,6 +31,10 @@ again; or never, because the setting has no meaning here.
 OWN = "licorne."
 """The prefix of the keys of `licorne serve`, which the scheduler does not read."""
 ENVIRONMENT = "LICORNE_"
+
+
+class SettingsError(ValueError):
+    """A setting that does not parse; the text names key, value and rule."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +64,35 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", self.key.removeprefix(OWN))
         return ENVIRONMENT + re.sub(r"[.-]", "_", words).upper()
 
+    @property
+    def initial(self) -> Any:
+        """The value if nothing is given, None if there is none; where the key stands for many, a map of no values."""
+        return {} if "<" in self.key else self.kind.read(self.default)
 
+    def part(self, key: str) -> str | None:
+        """Return what `<name>` stands for in a key; None for a key of another setting."""
+        before, _, rest = self.key.partition("<")
+        after = rest.rpartition(">")[2]
+        return key[len(before) : len(key) - len(after)] if key.startswith(before) and key.endswith(after) else None
+
+    def value(self, texts: Mapping[str, str]) -> Any:
+        """Return the value in texts by key, which must have the key; where it stands for many, a map of values by name.
+
+        Raises:
+            SettingsError: a text does not parse, and the setting is not lenient.
+        """
+        if "<" in self.key:
+            return {name: self._read(key, text) for key, text in texts.items() if (name := self.part(key)) is not None}
+        return self._read(self.key, texts[self.key])
+
+    def _read(self, key: str, text: str) -> Any:
+        value = self.kind.read(text)
+        if value is None and not self.lenient:
+            raise SettingsError(f"{key}: {text!r}: {self.kind.rule}")
+        return self.initial if value is None or value == self.kind.unset else value
+
+
+_RING = kinds.capacity(10_000_000)
 _NOWHERE = "of the Kubernetes resource manager or its admission controller"
 
 
@@ -98,19 +134,19 @@ SETTINGS: tuple[Setting, ...] = (
         secret=True,
     ),
     _core("reservation.enabled", kinds.FLAG, "Asks that wait may reserve nodes.", "true"),
-    _core("reservation.delay", kinds.DURATION, "How old an ask must be to reserve a node.", "2s"),
-    _core("gang.hold.max.age", kinds.DURATION, "How long a gang as a whole may hold nodes; 0: never.", "120m"),
+    _core("reservation.delay", kinds.DELAY, "How old an ask must be to reserve a node.", "2s"),
+    _core("gang.hold.max.age", kinds.AGE, "How long a gang as a whole may hold nodes; 0: never.", "120m"),
     _core("application.state.starting", kinds.FLAG, "The state Starting; not given: as the dialect has it."),
     _core("outstanding.inspection", kinds.FLAG, "Report asks that wait for nodes alone.", "true", "at once"),
     _core("scheduler.parking", kinds.FLAG, "For tests: false tries everything again in every pass.", "true"),
     _core("priority.class.<name>", kinds.INT32, "The number of a priority class.", "", "at once"),
     _lenient("event.trackingEnabled", kinds.FLAG, "Make events.", "true"),
-    _lenient("event.requestCapacity", kinds.NATURAL, "Events that may wait for a resource manager.", EVENT_CAPACITY),
-    _lenient("event.ringBufferCapacity", kinds.NATURAL, "Events that REST keeps.", 100_000),
-    _lenient("event.maxStreams", kinds.NATURAL, "Streams of events at once.", 100),
-    _lenient("event.maxStreamsPerHost", kinds.NATURAL, "The same of one Host header.", 15),
-    _lenient("event.RESTResponseSize", kinds.NATURAL, "Events of a batch at most.", 10_000),
-    _lenient("health.checkInterval", kinds.DURATION, "Time between two health checks; 0: none.", "30s"),
+    _lenient("event.requestCapacity", kinds.capacity(1_000_000), "Events that may wait for a resource manager.", 1_000),
+    _lenient("event.ringBufferCapacity", _RING, "Events that REST keeps.", 100_000),
+    _lenient("event.maxStreams", _RING, "Streams of events at once.", 100),
+    _lenient("event.maxStreamsPerHost", _RING, "The same of one Host header.", 15),
+    _lenient("event.RESTResponseSize", _RING, "Events of a batch at most.", 10_000),
+    _lenient("health.checkInterval", kinds.INTERVAL, "Time between two health checks; 0: none.", "30s"),
     Setting(
         key="service.policyGroup",
         kind=kinds.TEXT,
@@ -157,25 +193,19 @@ _NEVER_READ = {
 """Spellings of the original's documentation that the original itself does not read, and what to write instead."""
 
 
-class Names:
-    """A table of settings by key: finds the setting of a key, and explains a key that is unknown."""
+class SettingTable:
+    """Settings by key: finds the setting of a key, explains a key that is unknown, and fills structures."""
 
     def __init__(self, settings: Iterable[Setting], hint: str) -> None:
         """Take the settings; `hint` tells users where all names are listed."""
         every = tuple(settings)
         self._hint = hint
         self._by_key = {setting.key: setting for setting in every if "<" not in setting.key}
-        self._many = [(setting, *setting.key.partition("<")) for setting in every if "<" in setting.key]
+        self._many = [setting for setting in every if "<" in setting.key]
 
     def find(self, key: str) -> Setting | None:
         """Return the setting of a key, None for an unknown key."""
-        known = self._by_key.get(key)
-        if known is None:
-            for setting, before, _, rest in self._many:
-                after = rest.rpartition(">")[2]
-                if key.startswith(before) and key.endswith(after) and len(key) > len(before) + len(after):
-                    return setting
-        return known
+        return self._by_key.get(key) or next((setting for setting in self._many if setting.part(key)), None)
 
     def unknown(self, key: str) -> str:
         """Return the message for an unknown key, with the nearest known one if there is one."""
@@ -187,8 +217,39 @@ class Names:
         best = same or near
         return f"{shown}; did you mean {best[0]}?" if best else f"{shown}; {self._hint}"
 
+    # -- structures ------------------------------------------------------------------------------------
 
-_NAMES = Names(SETTINGS, "docs/settings.md lists all")
+    def field(self, key: str) -> Any:
+        """Return the field of a structure for the value of a setting: a field with its default, encoded by its key.
+
+        Raises:
+            KeyError: the table has no such setting.
+        """
+        setting = self.find(key)
+        if setting is None:
+            raise KeyError(key)
+        return msgspec.field(default=setting.initial, name=key)
+
+    def attributes(self, structure: msgspec.Struct | type[msgspec.Struct]) -> Iterator[tuple[str, Setting]]:
+        """Yield the attributes of a structure that hold the values of settings, with these settings."""
+        for name, key in zip(structure.__struct_fields__, structure.__struct_encode_fields__, strict=True):
+            setting = self.find(key)
+            if setting is not None:
+                yield name, setting
+
+    def fill(self, structure: Structure, texts: Mapping[str, str]) -> Structure:
+        """Return a copy of a structure with the values of settings from texts by key; others stay.
+
+        Raises:
+            SettingsError: a text does not parse, and its setting is not lenient.
+        """
+        values = {
+            name: one.value(texts) for name, one in self.attributes(structure) if one.key in texts or "<" in one.key
+        }
+        return msgspec.structs.replace(structure, **values)
+
+
+TABLE = SettingTable(SETTINGS, "docs/settings.md lists all")
 
 
 def unknown_settings(texts: Mapping[str, str]) -> list[str]:
@@ -196,9 +257,9 @@ def unknown_settings(texts: Mapping[str, str]) -> list[str]:
     return [
         f"{key[:100]!r}: is a setting of `licorne serve`, not of the scheduler"
         if key.startswith(OWN)
-        else _NAMES.unknown(key)
+        else TABLE.unknown(key)
         for key in texts
-        if _NAMES.find(key) is None
+        if TABLE.find(key) is None
     ]
 
 
@@ -212,11 +273,14 @@ def check_settings(texts: Mapping[Any, Any], *, known: bool = True) -> None:
         raise SettingsError(f"settings: {texts!r}: must be a map from names to texts")
     for key, text in texts.items():
         if not isinstance(key, str) or not isinstance(text, str):
-            setting = _NAMES.find(str(key))
+            setting = TABLE.find(str(key))
             example = f", such as {setting.default!r}" if setting is not None and setting.default else ""
             raise SettingsError(f"{key}: {text!r}: must be a text{example}")
     if known and (wrong := unknown_settings(texts)):
         raise SettingsError("\n".join(wrong))
 
 
-__all__ = ["ENVIRONMENT", "OWN", "SETTINGS", "Applies", "Names", "Setting", "check_settings", "unknown_settings"]
+__all__ = [
+    "ENVIRONMENT", "OWN", "SETTINGS", "TABLE", "Applies", "Setting", "SettingTable", "SettingsError",
+    "check_settings", "unknown_settings",
+]  # fmt: skip

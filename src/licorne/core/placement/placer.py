@@ -27,6 +27,7 @@ from typing import Final
 
 from licorne.config.model import RuleConfig
 from licorne.core.base.rejections import naming
+from licorne.core.base.setting_kinds import parse_flag
 
 from .rules import (
     INVALID_QUEUE_NAME,
@@ -69,7 +70,6 @@ MAX_LEVELS: Final = 256
 """The most levels that the path of a queue may have, so that no request can make the tree arbitrarily deep."""
 
 _NO_RULE_MATCHED = "application rejected: no placement rule matched"
-_TRUE_TEXTS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 class Verdict(StrEnum):
@@ -161,7 +161,7 @@ class Placer:
 
 def is_forced(tags: Mapping[str, str] | None) -> bool:
     """Return whether an application's tags say that it must not be lost; a text that is no truth value means no."""
-    return PlacementRequest("", tags=tags).tag(FORCE_TAG) in _TRUE_TEXTS
+    return parse_flag(PlacementRequest("", tags=tags).tag(FORCE_TAG)) is True
 
 
 def creation_fault(path: str, tree: QueueLookup, user: str, groups: Sequence[str]) -> str | None:

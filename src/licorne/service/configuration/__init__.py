@@ -7,15 +7,14 @@ loaded      reads and checks all of it, at the start and when a file has changed
 queues      the queue configurations, and which resource manager gets which
 values      merges all sources: for each key the strongest value, with its origin
 files       the settings file: flat keys, a ConfigMap of Kubernetes, or a folder with a file for each key
-table       every setting: its key, option, type, default, and when a change takes effect; the only place for these,
-            with `licorne.core.base.setting_table`, which has the settings that any program may give the scheduler
+
+`licorne.daemon.setting_table` has every setting: its key, option, type, default, and when a change takes effect.
 """
 
 from __future__ import annotations
 
 from .changes import Changes
 from .loaded import Loaded, load_all
-from .table import SETTINGS, Setting
 from .values import Given
 
-__all__ = ["SETTINGS", "Changes", "Given", "Loaded", "Setting", "load_all"]
+__all__ = ["Changes", "Given", "Loaded", "load_all"]

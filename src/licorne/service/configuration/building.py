@@ -17,24 +17,12 @@ from .values import Values
 
 def service_settings(values: Values) -> ServiceSettings:
     """Make the limits and times of the service."""
-    return ServiceSettings(
-        rm_timeout_s=values.get("licorne.rm-timeout"),
-        message_bytes=values.get("licorne.max-message"),
-        buffer_bytes=values.get("licorne.max-buffer"),
-        streams=values.get("licorne.max-streams"),
-        managers=values.get("licorne.max-managers"),
-        names=values.get("licorne.max-name"),
-        tags=values.get("licorne.max-tags"),
-        queues=values.get("licorne.max-queues"),
-        body_bytes=values.get("licorne.max-body"),
-        request_s=values.get("licorne.request-time"),
-    )
+    return values.fill(ServiceSettings())
 
 
 def group_settings(values: Values) -> GroupSettings:
     """Make the settings of group lookups; raises SettingError if resolver and table contradict each other."""
-    table = values.get("licorne.group-table")
-    return GroupSettings(resolver=values.get("licorne.group-resolver"), table=Path(table) if table else None)
+    return values.fill(GroupSettings())
 
 
 def security(values: Values) -> Security:
@@ -43,13 +31,13 @@ def security(values: Values) -> Security:
     Raises:
         SettingError: a file that cannot be read, is empty, or holds no token.
     """
-    return Security(
+    security = Security(
         certificate=_bytes(values, "licorne.tls-cert", "a certificate"),
         key=_bytes(values, "licorne.tls-key", "a private key"),
         client_ca=_bytes(values, "licorne.tls-client-ca", "the certificate of an authority"),
         token=_token(values, "licorne.token-file"),
-        insecure=values.get("licorne.insecure"),
     )
+    return values.fill(security)
 
 
 def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
@@ -65,17 +53,14 @@ def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
         read_tokens=_tokens(values, "licorne.rest-read-token-file"),
         admin_tokens=_tokens(values, "licorne.rest-token-file"),
     )
-    return Web(
-        addresses=addresses,
-        access=access,
-        limits=RequestLimits(request_s=values.get("licorne.request-time"), body_bytes=values.get("licorne.max-body")),
-        old_queue_names=values.get("licorne.old-queue-metrics"),
-    )
+    return values.fill(Web(addresses=addresses, access=access, limits=values.fill(RequestLimits())))
 
 
 def set_levels(levels: Levels, values: Values) -> None:
     """Set the levels of the loggers."""
-    levels.set(values.get("log.level"), {name: value.parsed for name, value in values.many("log.", ".level").items()})
+    levels.set(
+        values.get("log.level"), {name: value.parsed for name, value in values.many("log.<logger>.level").items()}
+    )
 
 
 def _bytes(values: Values, key: str, what: str) -> bytes:

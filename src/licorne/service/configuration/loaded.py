@@ -16,7 +16,6 @@ from typing import Protocol
 import msgspec
 
 from licorne.config import ConfigError, Configuration
-from licorne.core.base.settings import SettingsError, read_settings
 from licorne.service.checking.queue_texts import read_queues
 from licorne.service.settings import SettingError
 
@@ -67,7 +66,7 @@ def load_all(given: Given) -> Loaded:
         SettingError: a setting, a file or a queue configuration that is refused; the text names the place and the rule.
     """
     marks = {} if given.file is None else {given.file: mark(given.file)}
-    values = _read(given)
+    values = read_values(given)
     most = values.get("licorne.max-queues")
     sources: dict[str, Source] = {}
     marks |= {path: mark(path) for path in values.paths()}
@@ -83,7 +82,7 @@ def load_again(old: Loaded, read: Read = read_queues) -> Loaded:
     values = old.values
     inline: dict[str, Source] = {}
     try:
-        values, restart = _kept(_read(old.given), old.values)
+        values, restart = _kept(read_values(old.given), old.values)
         most = values.get("licorne.max-queues")
         for name, label, path, text in _wanted(values, files=False):
             inline[name] = _known(inline, label, text) or _again(label, path, text, most, old.sources.get(name), read)
@@ -104,15 +103,6 @@ def load_again(old: Loaded, read: Read = read_queues) -> Loaded:
             except SettingError as error:
                 refused.append(Refusal(source.label, str(error)))
     return Loaded(given=old.given, values=values, sources=sources, refused=refused, restart=restart)
-
-
-def _read(given: Given) -> Values:
-    values = read_values(given)
-    try:
-        read_settings(values.texts())
-    except SettingsError as error:
-        raise SettingError(str(error)) from None
-    return values
 
 
 def _kept(new: Values, old: Values) -> tuple[Values, list[str]]:
@@ -142,7 +132,7 @@ def _wanted(values: Values, *, files: bool) -> Iterator[_Wanted]:
     own = values.get("service.policyGroup")
     named: dict[str, str] = values.get("licorne.policy-group") or {}
     everybody: str = values.get("licorne.config")
-    for name, value in values.many("", ".yaml").items():
+    for name, value in values.many("<policyGroup>.yaml").items():
         where = f"{value.origin.rpartition(':')[0] or value.origin}[{value.key}]"
         if name not in named:
             yield name, where, None, value.text

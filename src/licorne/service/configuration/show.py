@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from licorne.daemon.setting_table import SETTINGS
+
 from .loaded import Loaded
 from .queues import EVERYBODY
-from .table import SETTINGS
 from .values import SettingValue
 
 
@@ -60,7 +61,7 @@ _PAGE = """\
 Each may stand in the settings file, in the environment and on the command line ([service](service.md#settings)); those
 without an option are given as `--setting KEY=VALUE`. "Changes": when another value takes effect.
 
-Made from the table in `src/licorne/service/configuration/table.py` by `docs/generate_settings.py`; a test compares the two.
+Made from the table in `src/licorne/daemon/setting_table.py` by `docs/generate_settings.py`; a test compares the two.
 
 | key | type | default | changes | what it does | option | variable |
 |---|---|---|---|---|---|---|

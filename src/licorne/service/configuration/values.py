@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 
 from licorne.core.base.setting_kinds import FLAG
+from licorne.core.base.setting_table import ENVIRONMENT, Setting, Structure
+from licorne.daemon.setting_table import BY_ENVIRONMENT, DISABLE_RESERVATION, SETTINGS, TABLE
 from licorne.service.settings import SettingError
 
 from .files import Entry, read_settings_file
-from .table import BY_ENVIRONMENT, DISABLE_RESERVATION, ENVIRONMENT, SETTINGS, Setting, find, unknown
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,16 +58,14 @@ class Values:
         """Return the parsed value of a setting."""
         return self.by_key[key].parsed
 
-    def many(self, before: str, after: str = "") -> dict[str, SettingValue]:
-        """Return the values of a setting whose key is a pattern, by the part between `before` and `after`."""
-        pattern = next(
-            one for one in SETTINGS if "<" in one.key and one.key.startswith(before) and one.key.endswith(after)
-        )
-        return {
-            key[len(before) : len(key) - len(after)]: value
-            for key, value in self.by_key.items()
-            if value.setting is pattern
-        }
+    def many(self, pattern: str) -> dict[str, SettingValue]:
+        """Return the values of the setting with this key, which stands for many, by what `<name>` stands for."""
+        named = (value for value in self.by_key.values() if value.setting.key == pattern)
+        return {name: value for value in named if (name := value.setting.part(value.key))}
+
+    def fill(self, structure: Structure) -> Structure:
+        """Return a copy of a structure that has all settings of its attributes, as far as they are given."""
+        return TABLE.fill(structure, {key: value.text for key, value in self.by_key.items() if value.given})
 
     def paths(self) -> list[Path]:
         """Return the files with queue configurations."""
@@ -102,11 +101,11 @@ def read_values(given: Given) -> Values:
     entries += _of_environment(given.environment, warnings)
     entries += [Entry(key, text, "option --setting") for key, text in given.settings.items()]
     entries += [Entry(key, text, f"option --{_option(key)}") for key, text in given.options.items()]
-    faults = [f"{_place(entry)}: {unknown(entry.key)}" for entry in entries if find(entry.key) is None]
+    faults = [f"{_place(entry)}: {TABLE.unknown(entry.key)}" for entry in entries if TABLE.find(entry.key) is None]
     strongest = {entry.key: entry for entry in entries}
     values = {one.key: _default(one) for one in SETTINGS if "<" not in one.key}
     for key, entry in strongest.items():
-        setting = find(key)
+        setting = TABLE.find(key)
         if setting is None:
             continue
         value = _parsed(setting, entry)
@@ -126,7 +125,7 @@ def read_values(given: Given) -> Values:
 
 
 def _option(key: str) -> str:
-    setting = find(key)
+    setting = TABLE.find(key)
     return setting.option if setting is not None else key
 
 
@@ -135,9 +134,7 @@ def _place(entry: Entry) -> str:
 
 
 def _default(setting: Setting) -> SettingValue:
-    return SettingValue(
-        setting, setting.key, setting.default, setting.kind.read(setting.default), "default", given=False
-    )
+    return SettingValue(setting, setting.key, setting.default, setting.initial, "default", given=False)
 
 
 def _parsed(setting: Setting, entry: Entry) -> SettingValue | None:

@@ -28,7 +28,8 @@ import msgspec
 from licorne.daemon.log import Log, no_log
 from licorne.daemon.lookups import Threads
 from licorne.daemon.pace import paced
-from licorne.service.settings import SettingError
+from licorne.daemon.setting_table import TABLE
+from licorne.service.settings import SettingError, check_amounts
 from licorne.si.messages import AddApplication, Input
 
 from .system import GroupsError, os_groups
@@ -61,8 +62,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     lookup may take, in seconds. `threads`: how many lookups run at once.
     """
 
-    resolver: Choice = "config"
-    table: Path | None = None
+    resolver: Choice = TABLE.field("licorne.group-resolver")
+    table: Path | None = TABLE.field("licorne.group-table")
     positive_s: float = 300.0
     negative_s: float = 30.0
     capacity: int = 10_000
@@ -81,9 +82,7 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise SettingError("group resolver: table: give the file of the table too")
         if self.resolver in ("none", "os") and self.table is not None:
             raise SettingError(f"group table: nobody asks it where the group resolver is {self.resolver}")
-        for name in ("positive_s", "negative_s", "capacity", "timeout_s", "threads"):
-            if not 0 < getattr(self, name) <= 1 << 31:
-                raise SettingError(f"{name}: {getattr(self, name)}: must be more than 0 and at most 2147483648")
+        check_amounts(self, ("positive_s", "negative_s", "capacity", "timeout_s", "threads"))
 
 
 class Resolver:

@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from licorne.daemon.setting_table import TABLE
+
 from .errors import refuse
 
 Role = Literal["read", "admin"]
@@ -57,19 +59,18 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     `body_bytes`: the longest body; a configuration of 10,000 queues with their quotas takes 0.8 MB. `request_s`: seconds
     until an answer must begin. `path_chars`: the longest path and query together. `streams`, `streams_per_host`: open streams
-    of events, in all and per Host header (`event.maxStreams`, `event.maxStreamsPerHost`). `send_s`: seconds that a client may
-    take to receive a piece of a stream. `batch`: most events of a batch (`event.RESTResponseSize`). `checks`: most
-    configurations that are checked at once. `keep_s`: most seconds for which an answer that was slow to make is given again
-    although what it shows has changed; 0: never.
+    of events, in all and per Host header. `send_s`: seconds that a client may take to receive a piece of a stream. `batch`:
+    most events of a batch. `checks`: most configurations that are checked at once. `keep_s`: most seconds for which an
+    answer that was slow to make is given again although what it shows has changed; 0: never.
     """
 
-    body_bytes: int = 1 << 20
-    request_s: float = 30.0
+    body_bytes: int = TABLE.field("licorne.max-body")
+    request_s: float = TABLE.field("licorne.request-time")
     path_chars: int = 16_384
-    streams: int = 100
-    streams_per_host: int = 15
+    streams: int = TABLE.field("event.maxStreams")
+    streams_per_host: int = TABLE.field("event.maxStreamsPerHost")
     send_s: float = 5.0
-    batch: int = 10_000
+    batch: int = TABLE.field("event.RESTResponseSize")
     checks: int = 2
     keep_s: float = 2.0
 

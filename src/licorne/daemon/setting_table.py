@@ -11,22 +11,24 @@ option of its own, or is given by `--setting KEY=VALUE`.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from licorne.core.base import setting_kinds as kinds
 from licorne.core.base import setting_table
 from licorne.core.base.setting_kinds import ValueType
-from licorne.core.base.setting_table import ENVIRONMENT, OWN, Applies, Names, Setting
-from licorne.service.settings import ServiceSettings
+from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
 from licorne.si.rpc import DEFAULT_ADDRESS
+
+MIB = 1 << 20
 
 DISABLE_RESERVATION = "DISABLE_RESERVATION"
 """The one environment variable of yunikorn-core that is read; true means `reservation.enabled: false`."""
 
-_D = ServiceSettings()
+_FILE = ValueType("path", kinds.PATH.rule, lambda text: Path(text) if text else None)
 
 
 def _own(name: str, kind: ValueType, what: str, default: object = "", applies: Applies = "at restart") -> Setting:
-    text = f"{default:g}" if isinstance(default, float) else str(default)
-    return Setting(key=OWN + name, kind=kind, what=what, default=text, applies=applies, option=name)
+    return Setting(key=OWN + name, kind=kind, what=what, default=str(default), applies=applies, option=name)
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -47,27 +49,27 @@ SETTINGS: tuple[Setting, ...] = (
         "Where a user's groups come from if no message says: config (as the queue configuration has it), none, os, table.",
         "config",
     ),
-    _own("group-table", kinds.PATH, "File with a line `user: [group, ...]` for each user; it is watched."),
-    _own("rm-timeout", kinds.SECONDS, "How long a lost resource manager is waited for.", _D.rm_timeout_s, "at once"),
-    _own("request-time", kinds.SECONDS, "How long an answer may take.", _D.request_s, "at once"),
-    _own("max-message", kinds.COUNT, "Bytes of the longest message that is taken.", _D.message_bytes),
+    _own("group-table", _FILE, "File with a line `user: [group, ...]` for each user; it is watched."),
+    _own("rm-timeout", kinds.SECONDS, "How long a lost resource manager is waited for.", 60, "at once"),
+    _own("request-time", kinds.SECONDS, "How long an answer may take.", 30, "at once"),
+    _own("max-message", kinds.COUNT, "Bytes of the longest message that is taken.", 4 * MIB),
     _own(
         "max-buffer",
         kinds.COUNT,
         "Bytes that may wait for a resource manager to read them, before it is slowed down.",
-        _D.buffer_bytes,
+        16 * MIB,
         "at registration",
     ),
-    _own("max-streams", kinds.COUNT, "Streams at once, of all resource managers together.", _D.streams),
-    _own("max-managers", kinds.COUNT, "Resource managers at once.", _D.managers, "at once"),
-    _own("max-body", kinds.COUNT, "Bytes of the body of a REST request.", _D.body_bytes, "at once"),
-    _own("max-queues", kinds.COUNT, "Queues of a configuration.", _D.queues, "at once"),
-    _own("max-name", kinds.COUNT, "Characters of the name of anything.", _D.names, "at once"),
+    _own("max-streams", kinds.COUNT, "Streams at once, of all resource managers together.", 3000),
+    _own("max-managers", kinds.COUNT, "Resource managers at once.", 1000, "at once"),
+    _own("max-body", kinds.COUNT, "Bytes of the body of a REST request.", MIB, "at once"),
+    _own("max-queues", kinds.COUNT, "Queues of a configuration.", 10_000, "at once"),
+    _own("max-name", kinds.COUNT, "Characters of the name of anything.", 1024, "at once"),
     _own(
         "max-tags",
         kinds.COUNT,
         "Tags of an item; as many attributes, groups, types of resources.",
-        _D.tags,
+        1000,
         "at once",
     ),
     _own("tls-cert", kinds.PATH, "Certificate of the service, PEM."),
@@ -82,19 +84,6 @@ SETTINGS: tuple[Setting, ...] = (
     *setting_table.SETTINGS,
 )
 BY_ENVIRONMENT = {setting.environment: setting for setting in SETTINGS if setting.environment}
-_NAMES = Names(SETTINGS, "`licorne serve --print-config` lists all")
-find = _NAMES.find
-unknown = _NAMES.unknown
+TABLE = SettingTable(SETTINGS, "`licorne serve --print-config` lists all")
 
-
-__all__ = [
-    "BY_ENVIRONMENT",
-    "DISABLE_RESERVATION",
-    "ENVIRONMENT",
-    "OWN",
-    "SETTINGS",
-    "Applies",
-    "Setting",
-    "find",
-    "unknown",
-]
+__all__ = ["BY_ENVIRONMENT", "DISABLE_RESERVATION", "MIB", "SETTINGS", "TABLE"]
