@@ -33,6 +33,7 @@ from licorne.daemon.signals import signals
 from licorne.service import SecurityError, Service, SettingError
 from licorne.service.configuration import Changes, Given, Loaded, building, load_all, show
 from licorne.service.configuration.queues import Groups
+from licorne.web.server import DEFAULT_ADDRESS as REST_ADDRESS
 
 SWITCH_S = 0.001
 """Interpreter switch interval, in seconds: how long a thread that reads a configuration may block the loop at a
@@ -76,7 +77,7 @@ def _given(options: dict[str, Any]) -> Given:
     )
 
 
-def _demo(*, demo: bool = False, demo_speed: float = 1.0, demo_seed: int = 1, **_: Any) -> Demo:
+def _demo(*, demo: bool = Demo.wanted, demo_speed: float = Demo.speed, demo_seed: int = Demo.seed, **_: Any) -> Demo:
     return Demo(demo, demo_speed, demo_seed)
 
 
@@ -158,9 +159,14 @@ def _parameters() -> Iterator[inspect.Parameter]:
         ("setting", tuple[str, ...], (), "KEY=VALUE: any setting, like reservation.delay=5s. May be repeated."),
         ("print_config", bool, False, "Print all settings, with values and where these come from, and start nothing."),
         ("json", bool, False, "With --print-config: as JSON."),
-        ("demo", bool, False, "Run a simulated cluster too, with REST at 127.0.0.1:9080 unless --rest says where."),
-        ("demo_speed", float, 1.0, "How much faster than usual everything happens there."),
-        ("demo_seed", int, 1, "Another number, other applications."),
+        (
+            "demo",
+            bool,
+            Demo.wanted,
+            f"Run a simulated cluster too, with REST at {REST_ADDRESS} unless --rest says where.",
+        ),
+        ("demo_speed", float, Demo.speed, "How much faster than usual everything happens there."),
+        ("demo_seed", int, Demo.seed, "Another number, other applications."),
     )
     for name, typed, default, told in others:
         said = Parameter(help=told, negative="", show_default=False)
