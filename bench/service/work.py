@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.worker import prepared
-from licorne.measure.boundary import allocation_requests, application_request, node_request
+from licorne.measure.boundary import allocation_requests, application_request, ask_messages, node_request
 from licorne.si import v19
 from licorne.si.wire import encode
 from licorne.sim.generate import Options, Size
@@ -15,7 +15,7 @@ class Work:
     def __init__(self, size: Size, rm_id: str) -> None:
         workload = prepared("b", Options(shape="unique"), size)
         nodes, applications = node_request(workload), application_request(workload)
-        self.requests = allocation_requests(workload)
+        self.requests = allocation_requests(ask_messages(workload.lines))
         nodes.rm_id = applications.rm_id = rm_id
         for request in self.requests:
             request.rm_id = rm_id

@@ -1,12 +1,14 @@
-"""The machine's messages in the two dialects."""
+"""The machine's messages in the two dialects.
+
+Those of 1.9 are made by the product: what the scheduler does with them is compared with records of the message itself.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from licorne.si import first, messages, v19
-
-NODE_PARTITION = "si/node-partition"
+from licorne.si import first, messages, requests_v19
+from licorne.si.constants import NODE_PARTITION
 
 
 def can_say(message: Any, *, first_interface: bool) -> bool:
@@ -20,58 +22,7 @@ def can_say(message: Any, *, first_interface: bool) -> bool:
 
 def send_v19(rm_id: str, inputs: list[Any]) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
     """One request of 1.9 for each message, in order."""
-    return [_v19(rm_id, message) for message in inputs]
-
-
-def _v19(rm_id: str, message: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    if isinstance(message, messages.AddApplication):
-        added = v19.ApplicationRequest(rm_id=rm_id, new=[_application(message)])
-        return "update_application", (added,), {}
-    if isinstance(message, messages.RemoveApplication):
-        gone = v19.RemoveApplicationRequest(application_id=message.application_id, partition_name=message.partition)
-        return "update_application", (v19.ApplicationRequest(rm_id=rm_id, remove=[gone]),), {}
-    if isinstance(message, messages.Allocation):
-        return "update_allocation", (v19.AllocationRequest(rm_id=rm_id, allocations=[_allocation(message)]),), {}
-    if isinstance(message, messages.Release):
-        release = v19.AllocationRelease(
-            partition_name=f"[{rm_id}]{message.partition}",
-            application_id=message.application_id,
-            termination_type=v19.TerminationType(message.termination),
-            allocation_key=message.key,
-        )
-        releases = v19.AllocationReleasesRequest(allocations_to_release=[release])
-        return "update_allocation", (v19.AllocationRequest(rm_id=rm_id, releases=releases),), {}
-    node = v19.NodeInfo(
-        node_id=message.node_id,
-        action=v19.ActionFromRM(message.action),
-        attributes={**(message.attributes or {}), NODE_PARTITION: message.partition},
-        schedulable_resource=message.capacity,
-    )
-    return "update_node", (v19.NodeRequest(rm_id=rm_id, nodes=[node]),), {}
-
-
-def _application(message: messages.AddApplication) -> Any:
-    return v19.AddApplicationRequest(
-        application_id=message.application_id,
-        queue_name=message.queue,
-        partition_name=message.partition,
-        ugi=v19.UserGroupInformation(user=message.user, groups=list(message.groups)),
-        tags=message.tags,
-        execution_timeout_milli_seconds=message.execution_timeout_ms,
-        placeholder_ask=message.placeholder_ask,
-    )
-
-
-def _allocation(message: messages.Allocation) -> v19.Allocation:
-    return v19.Allocation(
-        allocation_key=message.key,
-        allocation_tags=message.tags or {},
-        resource_per_alloc=message.resource,
-        priority=message.priority,
-        node_id=message.node_id,
-        application_id=message.application_id,
-        partition_name=message.partition,
-    )
+    return [(name, (request,), {}) for message in inputs for name, request in requests_v19.requests(rm_id, [message])]
 
 
 _FIRST_ACTIONS = {
@@ -90,7 +41,7 @@ def send_first(rm_id: str, inputs: list[Any]) -> list[tuple[str, tuple[Any, ...]
 def _first(rm_id: str, message: Any) -> first.UpdateRequest:
     request = first.UpdateRequest(rm_id=rm_id)
     if isinstance(message, messages.AddApplication):
-        request.new_applications = [_application(message)]
+        request.new_applications = [requests_v19.application(message)]
     elif isinstance(message, messages.RemoveApplication):
         request.remove_applications = [
             first.RemoveApplicationRequest(application_id=message.application_id, partition_name=message.partition)

@@ -13,17 +13,18 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from licorne import SchedulerAPI
 from licorne.core.api import PolicyGroups
 from licorne.core.calls import OnOutput
-from licorne.si import adapt_first, adapt_v19, first, v19
+from licorne.si import adapt_first, adapt_v19, first, requests_v19, v19
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.messages import NewAllocation, Output, RejectedAllocation, RejectedApplication, RejectedNode
 from licorne.si.wire import decode, encode
-from licorne.sim.lines import App, Ask, Node
+from licorne.sim import inputs
+from licorne.sim.lines import App, Ask, Line, Node
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
 BoundaryName = Literal["objects", "bytes", "first-bytes"]
@@ -106,7 +107,7 @@ class ObjectFeed(Feed):
         self.workload = workload
         self.nodes = node_request(workload)
         self.applications = application_request(workload)
-        self.batches: list[v19.AllocationRequest] = allocation_requests(workload)
+        self.batches: list[v19.AllocationRequest] = allocation_requests(ask_messages(workload.lines))
         self.asks = sum(len(batch.allocations) for batch in self.batches)
 
     def connect(self, *, keep: bool, reservations: bool) -> ObjectSession:
@@ -161,61 +162,29 @@ def registration(workload: Workload) -> v19.RegisterResourceManagerRequest:
 
 def node_request(workload: Workload) -> v19.NodeRequest:
     """Return a request with all nodes."""
-    nodes = [
-        v19.NodeInfo(
-            node_id=line.id,
-            action=v19.ActionFromRM.CREATE,
-            attributes=line.attrs or {},
-            schedulable_resource=line.res,
-        )
-        for line in workload.lines
-        if isinstance(line, Node)
-    ]
+    nodes = [requests_v19.node(inputs.node(line)) for line in workload.lines if isinstance(line, Node)]
     return v19.NodeRequest(rm_id=RM_ID, nodes=nodes)
 
 
 def application_request(workload: Workload) -> v19.ApplicationRequest:
     """Return a request with all applications."""
     applications = [
-        v19.AddApplicationRequest(
-            application_id=line.id,
-            queue_name=line.queue,
-            partition_name="default",
-            ugi=v19.UserGroupInformation(user=line.user, groups=list(line.groups)),
-            tags=line.tags or {},
-        )
-        for line in workload.lines
-        if isinstance(line, App)
+        requests_v19.application(inputs.application(line)) for line in workload.lines if isinstance(line, App)
     ]
     return v19.ApplicationRequest(rm_id=RM_ID, new=applications)
 
 
-def allocation_requests(workload: Workload) -> list[v19.AllocationRequest]:
-    """Return requests with all asks, in batches."""
-    asks = [ask_message(line) for line in workload.lines if isinstance(line, Ask)]
+def ask_messages(lines: Iterable[Line]) -> list[v19.Allocation]:
+    """Return the asks and existing allocations among these lines as messages."""
+    return [requests_v19.allocation(inputs.ask(line)) for line in lines if isinstance(line, Ask)]
+
+
+def allocation_requests(asks: list[v19.Allocation]) -> list[v19.AllocationRequest]:
+    """Return requests with these asks, in batches."""
     return [
         v19.AllocationRequest(rm_id=RM_ID, allocations=asks[start : start + ASKS_A_CALL])
         for start in range(0, len(asks), ASKS_A_CALL)
     ]
-
-
-def ask_message(line: Ask) -> v19.Allocation:
-    """Return an ask, or with a node an existing allocation."""
-    policy = None
-    if line.pre_self or line.pre_other:
-        policy = v19.PreemptionPolicy(allow_preempt_self=line.pre_self, allow_preempt_other=line.pre_other)
-    return v19.Allocation(
-        allocation_key=line.key,
-        application_id=line.app,
-        partition_name="default",
-        resource_per_alloc=line.res,
-        priority=line.prio,
-        allocation_tags=line.tags or {},
-        node_id=line.node,
-        task_group_name=line.group,
-        placeholder=line.ph,
-        preemption_policy=policy,
-    )
 
 
 # -- bytes -----------------------------------------------------------------------------------------------
@@ -259,7 +228,7 @@ class BytesFeed(Feed):
         self.workload = workload
         self.nodes = encode(node_request(workload))
         self.applications = encode(application_request(workload))
-        requests = allocation_requests(workload)
+        requests = allocation_requests(ask_messages(workload.lines))
         self.asks = sum(len(request.allocations) for request in requests)
         self.batches: list[bytes] = [encode(request) for request in requests]
 
@@ -313,7 +282,7 @@ class FirstBytesFeed(Feed):
                 new_applications=application_request(workload).new,
             )
         )
-        requests = allocation_requests(workload)
+        requests = allocation_requests(ask_messages(workload.lines))
         self.asks = sum(len(request.allocations) for request in requests)
         self.batches: list[bytes] = [
             encode(first.UpdateRequest(rm_id=RM_ID, asks=[_first_ask(ask) for ask in request.allocations]))

@@ -16,20 +16,25 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Any
 
 import msgspec
 
 from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne._machine import Meter
 from licorne.core import compiled
-from licorne.measure.boundary import ASKS_A_CALL, RM_ID, ask_message, node_request, registration
+from licorne.measure.boundary import (
+    ASKS_A_CALL,
+    RM_ID,
+    allocation_requests,
+    application_request,
+    ask_messages,
+    node_request,
+    registration,
+)
 from licorne.si import v19
 from licorne.sim.collector import quiet_collector
 from licorne.sim.gangs import Gangs
-from licorne.sim.inputs import application
 from licorne.sim.lines import App, Ask
 from licorne.sim.workload import Workload, WorkloadError
 
@@ -124,43 +129,19 @@ class _Feed:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self.nodes = node_request(workload)
+        self.applications = application_request(workload)
         applications = [line for line in workload.lines if isinstance(line, App)]
         asks = [line for line in workload.lines if isinstance(line, Ask)]
-        self.applications = v19.ApplicationRequest(rm_id=RM_ID, new=[_application(line) for line in applications])
         self.gangs = any(line.gang for line in applications)
         self.expected = sum(not line.node for line in asks)
-        self.running = _requests([ask_message(line) for line in asks if line.node])
+        self.running = allocation_requests(ask_messages(line for line in asks if line.node))
         gangs = Gangs()
         for line in applications:
             gangs.submitted(line, 0)
         first = [placeholder for line in applications for placeholder in gangs.accepted(line.id, "")]
         first += [line for line in asks if not line.node and not gangs.keeps(line)]
-        self.first = _requests([ask_message(line) for line in first])
-        self.later = {
-            app: [ask_message(line) for line in gang.kept.values()] for app, gang in gangs.known.items() if gang.kept
-        }
-
-
-def _application(line: App) -> v19.AddApplicationRequest:
-    message = application(line)
-    return v19.AddApplicationRequest(
-        application_id=line.id,
-        queue_name=line.queue,
-        partition_name="default",
-        ugi=v19.UserGroupInformation(user=line.user, groups=list(line.groups)),
-        tags=message.tags,
-        placeholder_ask=message.placeholder_ask or None,
-        gang_scheduling_style=line.style,
-        execution_timeout_milli_seconds=message.execution_timeout_ms,
-    )
-
-
-def _chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    return (items[start : start + ASKS_A_CALL] for start in range(0, len(items), ASKS_A_CALL))
-
-
-def _requests(asks: list[v19.Allocation]) -> list[v19.AllocationRequest]:
-    return [v19.AllocationRequest(rm_id=RM_ID, allocations=list(chunk)) for chunk in _chunks(asks)]
+        self.first = allocation_requests(ask_messages(first))
+        self.later = {app: ask_messages(gang.kept.values()) for app, gang in gangs.known.items() if gang.kept}
 
 
 class _Manager(ResourceManagerCallback):
@@ -213,10 +194,11 @@ class _Manager(ResourceManagerCallback):
         """Confirm releases and submit asks that are due; return whether there were any."""
         confirming, self.to_confirm = self.to_confirm, []
         asks, self.to_hand_in = self.to_hand_in, []
-        for request in _requests(asks):
+        for request in allocation_requests(asks):
             self.api.update_allocation(request, now_ns=self.now_ns)
-        for chunk in _chunks(confirming):
-            releases = v19.AllocationReleasesRequest(allocations_to_release=[_confirmation(gone) for gone in chunk])
+        for start in range(0, len(confirming), ASKS_A_CALL):
+            chunk = [_confirmation(gone) for gone in confirming[start : start + ASKS_A_CALL]]
+            releases = v19.AllocationReleasesRequest(allocations_to_release=chunk)
             self.api.update_allocation(v19.AllocationRequest(rm_id=RM_ID, releases=releases), now_ns=self.now_ns)
         return bool(confirming or asks)
 

@@ -3,6 +3,7 @@
     first, v19                  the messages of peers (the first interface, and the 1.9 interface)
     messages                    the inputs and outputs of the core
     adapt_first, adapt_v19       translation between a dialect and the core, from and to objects or bytes
+    requests_v19                requests of 1.9, for programs that act as a resource manager
     wire                        any message of both dialects as protobuf bytes
     callback                    the resource manager's side of the in-process API
     rpc                         names of the gRPC service and its calls
