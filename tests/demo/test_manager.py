@@ -12,8 +12,7 @@ from licorne import ResourceManagerCallback, SchedulerAPI
 from licorne.config import check
 from licorne.core.partition import Partition
 from licorne.demo.configuration import CONFIGURATION, SETTINGS
-from licorne.demo.manager import CROWD_BUSY, CROWD_PODS, Manager
-from licorne.demo.requests import RM_ID
+from licorne.demo.manager import CROWD_BUSY, CROWD_PODS, RM_ID, Manager
 from licorne.demo.scenario import scenario
 from licorne.si import v19
 from licorne.sim.lines import App, Ask
@@ -102,8 +101,8 @@ def test_a_minute_shows_everything() -> None:
     seen = (
         "applications refused",
         "asks refused",
-        "created again",
-        "evicted",
+        "resubmitted",
+        "preempted_by_scheduler",
         "lost",
         "placeholders",
         "placed",
@@ -120,13 +119,15 @@ def test_ended_jobs_are_forgotten(seed: int) -> None:
     played = Played(seed)
     for _ in range(4):
         played.play(240)
-        manager, books = played.manager, played.manager.books
-        assert books.busy() <= CROWD_BUSY + 1
-        assert books.waiting() <= CROWD_PODS + 50  # those of the last application, and those that are created again
-        assert len(manager.gangs.known) <= len(books.jobs)
-        assert len(books.jobs) <= 100  # those that complete are there for 30 s
-        assert len(books._plan) <= 500
-        assert set(books.jobs) == set(played.partition.applications)
+        manager, model = played.manager, played.manager.model
+        assert manager.busy() <= CROWD_BUSY + 1
+        assert manager.waiting() <= CROWD_PODS + 50  # those of the last application, and those that are created again
+        assert len(model.gangs.known) <= len(model.applications)
+        assert len(model.applications) <= 100  # those that complete are there for 30 s
+        assert len(model.ends) + len(model.going) + len(manager._withdrawals) <= 500
+        assert set(model.applications) == set(played.partition.applications)
+        assert set(model.keys_of) <= set(model.applications)
+        assert {run.pod.ask.app for run in model.running.values()} <= set(model.applications)
         played.api.cluster.validate()
     assert played.manager.counts["placed"] > 1000
     assert played.manager.counts["stayed away"] > 0
@@ -135,9 +136,9 @@ def test_ended_jobs_are_forgotten(seed: int) -> None:
 def test_everything_is_reported_to_a_scheduler_that_knows_nothing() -> None:
     played = Played()
     played.play(40)
-    books = played.manager.books
-    running = {key: pod.node for key, pod in books.pods.items() if pod.node}
-    waiting = {key for key, pod in books.pods.items() if not pod.node}
+    model = played.manager.model
+    running = {run.pod.ask.key: run.node for run in (*model.running.values(), *(run for _, _, run in model.going))}
+    waiting = {pod.ask.key for pod in model.waiting()}
     assert running
     assert waiting
     played.register()
@@ -146,9 +147,9 @@ def test_everything_is_reported_to_a_scheduler_that_knows_nothing() -> None:
     assert played.placed() == running
     asks = {ask.key for app in played.partition.applications.values() for ask in app.asks.values()}
     assert asks == waiting
-    assert set(played.partition.nodes) == set(books.nodes)
-    assert len(played.partition.foreign) == len(books.foreign)
+    assert set(played.partition.nodes) == set(model.nodes)
+    assert len(played.partition.foreign) == len(model.foreign)
     played.settle()
     played.play(60)
-    assert set(books.jobs) == set(played.partition.applications)
+    assert set(model.applications) == set(played.partition.applications)
     played.api.cluster.validate()

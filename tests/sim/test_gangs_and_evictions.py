@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from licorne.si.messages import AcceptedApplication, Released, Termination, UpdatedApplication
-from licorne.sim.evictions import EvictionBook, Evictions, cause
+from licorne.sim.evictions import EvictionCosts, Evictions, cause
 from licorne.sim.gangs import Gangs, GangWaits, placeholder_ask, task_groups
 from licorne.sim.inputs import application
 from licorne.sim.lines import App, Ask, TaskGroup, encode
@@ -133,11 +133,11 @@ def test_the_message_gives_the_cause_of_an_eviction(message: str, expected: tupl
 
 
 def test_work_lost_adds_up_in_whole_numbers() -> None:
-    book = EvictionBook()
+    costs = EvictionCosts()
     for number in range(10):
-        book.evicted("guaranteed", "root.b", "root.a", held={"gpu": 2}, ran_ns=10**8 + number, real=True)
-    book.evicted("guaranteed", "root.b", "root.a", held={"gpu": 2}, ran_ns=10**12, real=False)
-    (row,) = book.rows()
+        costs.evicted("guaranteed", "root.b", "root.a", held={"gpu": 2}, ran_ns=10**8 + number, real=True)
+    costs.evicted("guaranteed", "root.b", "root.a", held={"gpu": 2}, ran_ns=10**12, real=False)
+    (row,) = costs.rows()
     assert (row.pods, row.placeholders, row.lost_pod_s, row.lost) == (11, 1, 1.000000045, {"gpu": 2.00000009})
 
 

@@ -19,8 +19,7 @@ import licorne
 from licorne.client import DisconnectedError, SchedulerClient
 from licorne.core.api import RegistrationError
 from licorne.demo.configuration import CONFIGURATION, SETTINGS
-from licorne.demo.manager import Manager
-from licorne.demo.requests import RM_ID
+from licorne.demo.manager import RM_ID, Manager
 from licorne.demo.scenario import scenario
 from licorne.si import ResourceManagerCallback, v19
 
@@ -133,7 +132,7 @@ class Demonstration:
                     self._manager.hand_in(list(given), now_ns)
                     at_s, given = next(stream)
                 self._manager.pass_time(now_ns)
-            next_ns = min(int(at_s * 1e9), self._manager.books.next_ns() or now_ns + (1 << 40))
+            next_ns = min(int(at_s * 1e9), self._manager.next_ns() or now_ns + (1 << 40))
             self._listen(min(TICK_S, max(0.001, (next_ns - now_ns) / 1e9 / self._speed)))
 
     def _listen(self, wait_s: float) -> None:

@@ -5,6 +5,8 @@ starts, 1,000 in a call. But here the resource manager has a part of its own: it
 asks of a gang when its application runs. Its answers are made inside the measured loop, because they depend on what was
 decided; their time is part of the whole, and reported separately from that of deciding.
 
+It keeps no state of its pods, as `licorne.sim.model` does: that takes 2 µs for each allocation, half as long as the decision.
+
 | case | the clock runs |
 |---|---|
 | preempt | from the first virtual time at which preemption is allowed, until all asks run or nothing more happens |

@@ -52,7 +52,7 @@ class _Sum:
         self.lost: defaultdict[str, int] = defaultdict(int)
 
 
-class EvictionBook:
+class EvictionCosts:
     """Sums up evictions by kind and queues."""
 
     def __init__(self) -> None:

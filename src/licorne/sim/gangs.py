@@ -13,7 +13,7 @@ is counted from the line of its application to that moment.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -104,8 +104,8 @@ class Gangs:
             else:
                 gang.kept = {}
 
-    def accepted(self, app: str, queue: str) -> list[Ask]:
-        """Note that an application was accepted, in `queue`; return the placeholders to submit."""
+    def accepted(self, app: str, queue: str, tags: Mapping[str, dict[str, str] | None] | None = None) -> list[Ask]:
+        """Note that an application was accepted, in `queue`; return the placeholders to submit, with the `tags` of their group."""
         gang = self.known.get(app)
         if gang is None:
             return []
@@ -113,7 +113,14 @@ class Gangs:
         if gang.atomic:
             return []
         return [
-            Ask(key=f"tg-{app}-{group.name}-{number}", app=app, res=group.res, group=group.name, ph=True)
+            Ask(
+                key=f"tg-{app}-{group.name}-{number}",
+                app=app,
+                res=group.res,
+                tags=tags.get(group.name) if tags else None,
+                group=group.name,
+                ph=True,
+            )
             for group in gang.groups
             for number in range(group.min)
         ]

@@ -11,11 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from licorne.si import messages
+from licorne.si.constants import DEFAULT_PARTITION, FOREIGN_DEFAULT, NODE_PARTITION, TAG_FOREIGN
 from licorne.sim import lines
 from licorne.sim.gangs import ATOMIC, TAG_GANG_SCHEDULING, TAG_TASK_GROUPS, placeholder_ask, task_groups
-
-PARTITION_ATTRIBUTE = "si/node-partition"
-FOREIGN_TAG = {"foreign": "default"}
 
 
 def ask(line: lines.Ask) -> messages.Allocation:
@@ -72,7 +70,7 @@ def node(line: lines.Node) -> messages.NodeUpdate:
     return messages.NodeUpdate(
         node_id=line.id,
         action=messages.NodeAction.CREATE_DRAIN if line.drain else messages.NodeAction.CREATE,
-        partition=attributes.get(PARTITION_ATTRIBUTE) or "default",
+        partition=attributes.get(NODE_PARTITION) or DEFAULT_PARTITION,
         attributes=attributes,
         capacity=line.res,
     )
@@ -87,7 +85,7 @@ def node_update(line: lines.NodeUpdate) -> messages.NodeUpdate:
 
 def foreign(line: lines.Foreign) -> messages.Allocation:
     """Convert an allocation of another scheduler."""
-    return messages.Allocation(key=line.key, resource=line.res, node_id=line.node, tags=dict(FOREIGN_TAG))
+    return messages.Allocation(key=line.key, resource=line.res, node_id=line.node, tags={TAG_FOREIGN: FOREIGN_DEFAULT})
 
 
 def release(line: lines.Release) -> messages.Release:
@@ -95,7 +93,12 @@ def release(line: lines.Release) -> messages.Release:
     return messages.Release(application_id=line.app, key=line.key)
 
 
-CONVERSIONS: dict[type[lines.Line], Callable[[Any], messages.Input]] = {
+def convert(line: lines.Line) -> messages.Input:
+    """Convert a line of any kind that is a message; a configuration, a reload or a run is none."""
+    return _CONVERSIONS[type(line)](line)
+
+
+_CONVERSIONS: dict[type[lines.Line], Callable[[Any], messages.Input]] = {
     lines.Ask: ask,
     lines.App: application,
     lines.Node: node,

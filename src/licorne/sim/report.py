@@ -21,7 +21,7 @@ from licorne.sim.refusals import Refused
 from licorne.sim.workload import Mode, Workload
 
 if TYPE_CHECKING:
-    from licorne.sim.model import ResourceManager
+    from licorne.sim.simulation import Simulation
 
 NANOSECONDS = 1_000_000_000
 
@@ -110,14 +110,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     compiled: bool
 
 
-def summarise(workload: Workload, manager: ResourceManager, *, digest: str, real_s: float) -> Result:
-    """Make the result from the records of a resource manager."""
-    counts = manager.counts
-    reasons = _reasons(manager)
+def summarise(workload: Workload, simulation: Simulation, *, digest: str, real_s: float) -> Result:
+    """Make the result from what a simulation has recorded."""
+    counts = simulation.counts
+    reasons = _reasons(simulation)
     return Result(
         workload=workload.name,
         mode=workload.mode.value,
-        notes=[*workload.notes, *_notes(workload, manager)],
+        notes=[*workload.notes, *_notes(workload, simulation)],
         applications_accepted=counts["applications accepted"],
         applications_rejected=counts["applications rejected"],
         nodes_rejected=counts["nodes rejected"],
@@ -131,59 +131,59 @@ def summarise(workload: Workload, manager: ResourceManager, *, digest: str, real
         resubmitted=counts["resubmitted"],
         placeholders=counts["placeholders"],
         reasons=reasons,
-        refused=manager.refusals.rows(),
-        waiting_times=_waiting_times(manager),
-        gangs=manager.gangs.rows(),
-        evictions=manager.evictions.rows(),
-        utilisation=_utilisation(manager),
-        queues=_queues(manager),
-        simulated_s=manager.changed_ns / NANOSECONDS,
+        refused=simulation.refusals.rows(),
+        waiting_times=_waiting_times(simulation),
+        gangs=simulation.model.gangs.rows(),
+        evictions=simulation.evictions.rows(),
+        utilisation=_utilisation(simulation),
+        queues=_queues(simulation),
+        simulated_s=simulation.changed_ns / NANOSECONDS,
         real_s=real_s,
         digest=digest,
         compiled=compiled,
     )
 
 
-def _notes(workload: Workload, manager: ResourceManager) -> Iterable[str]:
+def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
     if workload.mode is not Mode.TIMED:
         yield "time stands still: nothing waits and nothing ends"
-    refused = manager.counts["reloads refused"]
+    refused = simulation.counts["reloads refused"]
     if refused:
         yield f"{refused} changed configuration(s) were refused, and the one before stayed"
 
 
-def _reasons(manager: ResourceManager) -> list[ReasonCount]:
+def _reasons(simulation: Simulation) -> list[ReasonCount]:
     """Return why asks were never placed, the most frequent reason first."""
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
     places: dict[str, str] = {}
-    for (reason, key), number in manager.refusals.asks.items():
+    for (reason, key), number in simulation.refusals.asks.items():
         text = f"rejected: {reason}"
         counts[text] += number
         examples.setdefault(text, key)
-        places.setdefault(text, manager.refusals.place_of(reason))
+        places.setdefault(text, simulation.refusals.place_of(reason))
     gangs: dict[str, str] = {}  # why the first waiting placeholder of an application waits
-    for key, text in waiting(manager.partition):
-        pod = manager.pods.get(key)
+    for key, text in waiting(simulation.partition):
+        pod = simulation.model.pods.get(key)
         if pod is not None and pod.ask.ph:
-            gangs.setdefault(pod.app, text)
+            gangs.setdefault(pod.ask.app, text)
             continue
-        counts[text] += pod.wanted - pod.placed if pod is not None else 1
+        counts[text] += pod.ask.max - pod.placed if pod is not None else 1
         examples.setdefault(text, key)
-    for app, ask in manager.gangs.kept_back():
+    for app, ask in simulation.model.gangs.kept_back():
         text = f"waits for the placeholders of its gang: {gangs.get(app, 'not all are there yet')}"
         counts[text] += ask.max
         examples.setdefault(text, ask.key)
-    left = manager.counts["asked"] - manager.counts["placed"] - counts.total()
+    left = simulation.counts["asked"] - simulation.counts["placed"] - counts.total()
     if left > 0:
         counts["taken back before it was placed"] = left
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [ReasonCount(reason, number, examples.get(reason, ""), places.get(reason, "")) for reason, number in ordered]
 
 
-def _waiting_times(manager: ResourceManager) -> list[QueueWaits]:
+def _waiting_times(simulation: Simulation) -> list[QueueWaits]:
     """Return a row for each queue in which an ask was placed, and one for all together, named `*`."""
-    groups = sorted(manager.waits_ns.items())
+    groups = sorted(simulation.waits_ns.items())
     if len(groups) > 1:
         groups.append(("*", [wait for _, waits in groups for wait in waits]))
     rows: list[QueueWaits] = []
@@ -193,8 +193,8 @@ def _waiting_times(manager: ResourceManager) -> list[QueueWaits]:
     return rows
 
 
-def _utilisation(manager: ResourceManager) -> list[Utilisation]:
-    end_ns, share = manager.changed_ns, manager.use.share
+def _utilisation(simulation: Simulation) -> list[Utilisation]:
+    end_ns, share = simulation.changed_ns, simulation.use.share
     share.finish(end_ns)
     used = share.used.over(0, end_ns)
     rows: list[Utilisation] = []
@@ -206,13 +206,13 @@ def _utilisation(manager: ResourceManager) -> list[Utilisation]:
     return rows
 
 
-def _queues(manager: ResourceManager) -> list[QueueUsage]:
+def _queues(simulation: Simulation) -> list[QueueUsage]:
     """Return a row for each queue and resource that was used, guaranteed or limited, queues in order of path."""
-    end_ns = manager.changed_ns
-    queues: list[Any] = list(manager.partition.tree.queues())
+    end_ns = simulation.changed_ns
+    queues: list[Any] = list(simulation.partition.tree.queues())
     known = {queue.path: queue for queue in queues}
     rows: list[QueueUsage] = []
-    gauges = manager.use.gauges
+    gauges = simulation.use.gauges
     for path in sorted(gauges.keys() | known.keys(), key=str.encode):
         gauge, queue = gauges.get(path), known.get(path)
         levels = gauge.over(0, end_ns) if gauge is not None else {}

@@ -25,9 +25,9 @@ from licorne.si.messages import NewAllocation, Output
 from licorne.sim.collector import quiet_collector
 from licorne.sim.escaping import decision_lines
 from licorne.sim.lines import App, Ask, Line, Reload, Run, to_ns
-from licorne.sim.model import ResourceManager
 from licorne.sim.report import Result, summarise
 from licorne.sim.script import ScriptTrace
+from licorne.sim.simulation import Simulation
 from licorne.sim.workload import Mode, Progress, Workload
 
 HOUR_NS = 3_600 * 1_000_000_000
@@ -90,7 +90,7 @@ def simulate(
     still = workload.mode is not Mode.TIMED
     with ExitStack() as stack:
         stack.enter_context(quiet_collector())
-        manager = ResourceManager(
+        simulation = Simulation(
             workload,
             config=config,
             settings=settings,
@@ -98,16 +98,16 @@ def simulate(
             follows=not still,
         )
         stream = stack.enter_context(decisions.open("w", encoding="utf-8")) if decisions is not None else None
-        trace = ScriptTrace(_writer(stream), manager.partition) if workload.mode is Mode.SCRIPT else None
+        trace = ScriptTrace(_writer(stream), simulation.partition) if workload.mode is Mode.SCRIPT else None
         made = Decisions(None if trace is not None else stream)
-        manager.observers = (made,) if trace is None else (made, trace)
+        simulation.observers = (made,) if trace is None else (made, trace)
         if workload.mode is Mode.BATCH:
-            _run_batch(manager, workload.lines, progress)
+            _run_batch(simulation, workload.lines, progress)
         elif trace is not None:
-            _run_script(manager, workload.lines, trace, progress)
+            _run_script(simulation, workload.lines, trace, progress)
         else:
-            _Clock(manager, workload.lines, progress).run()
-    return summarise(workload, manager, digest=made.digest(), real_s=time.perf_counter() - started)
+            _Clock(simulation, workload.lines, progress).run()
+    return summarise(workload, simulation, digest=made.digest(), real_s=time.perf_counter() - started)
 
 
 def _writer(stream: IO[str] | None) -> Callable[[str], object]:
@@ -117,43 +117,43 @@ def _writer(stream: IO[str] | None) -> Callable[[str], object]:
     return lambda line: stream.write(line + "\n")
 
 
-def _run_batch(manager: ResourceManager, lines: Sequence[Line], progress: Progress | None) -> None:
+def _run_batch(simulation: Simulation, lines: Sequence[Line], progress: Progress | None) -> None:
     """Run version 1: submit everything, then decide until nothing more is possible."""
     total = 2 * len(lines)
     for start in range(0, len(lines), _BATCH):
-        manager.hand_in(lines[start : start + _BATCH], start)
+        simulation.hand_in(lines[start : start + _BATCH], start)
         if progress is not None:
             progress(start, total)
     decided = 0
-    while made := manager.decide(_SLICE):
+    while made := simulation.decide(_SLICE):
         decided += made
         if progress is not None:
             progress(len(lines) + decided, total)
-    manager.observe()
+    simulation.observe()
 
 
-def _run_script(manager: ResourceManager, lines: Sequence[Line], trace: ScriptTrace, progress: Progress | None) -> None:
+def _run_script(simulation: Simulation, lines: Sequence[Line], trace: ScriptTrace, progress: Progress | None) -> None:
     """Run version 2 without times: process each line completely before the next."""
     for number, line in enumerate(lines):
         if type(line) is Run:
-            while manager.decide():
+            while simulation.decide():
                 pass
             trace.sums()
         elif type(line) is Reload:
-            if manager.reload(line.yaml, manager.workload.place(number)) is not None:
+            if simulation.reload(line.yaml, simulation.workload.place(number)) is not None:
                 trace.refused()
         else:
-            manager.hand_in((line,), number)
+            simulation.hand_in((line,), number)
         if progress is not None and number % _BATCH == 0:
             progress(number, len(lines))
-    manager.observe()
+    simulation.observe()
 
 
 class _Clock:
     """The virtual clock of a timed simulation."""
 
-    def __init__(self, manager: ResourceManager, lines: Sequence[Line], progress: Progress | None) -> None:
-        self.manager = manager
+    def __init__(self, simulation: Simulation, lines: Sequence[Line], progress: Progress | None) -> None:
+        self.simulation = simulation
         self.lines = lines
         self.progress = progress
         self.next = 0
@@ -165,7 +165,7 @@ class _Clock:
 
     def run(self) -> None:
         """Go from moment to moment until nothing more will happen."""
-        manager = self.manager
+        simulation = self.simulation
         idle = steps = 0
         while True:
             own_ns = self._own_moment()
@@ -174,16 +174,16 @@ class _Clock:
             if own_ns is None:
                 if deadline_ns is None or idle >= IDLE_DEADLINES:
                     break
-                if deadline_ns > manager.changed_ns + self.quiet_ns or not manager.unsettled():
+                if deadline_ns > simulation.changed_ns + self.quiet_ns or not simulation.unsettled():
                     break
             moments = [moment for moment in (own_ns, deadline_ns) if moment is not None]
-            manager.now_ns = min(moments)
-            ended = manager.end_due() + manager.end_evicted()
+            simulation.now_ns = min(moments)
+            ended = simulation.end_due()
             handed_in = self._hand_in()
-            made = manager.decide()
-            manager.observe()
+            made = simulation.decide()
+            simulation.observe()
             self.done += ended + handed_in
-            changed = bool(made) or manager.changed_ns == manager.now_ns
+            changed = bool(made) or simulation.changed_ns == simulation.now_ns
             idle = 0 if changed else idle + 1
             steps += 1
             if self.progress is not None and steps % 64 == 0:
@@ -194,25 +194,25 @@ class _Clock:
         moments: list[int] = []
         if self.next < len(self.lines):
             at = self.lines[self.next].at
-            moments.append(self.manager.now_ns if at is None else to_ns(at))
-        end_ns = self.manager.next_end_ns()
+            moments.append(self.simulation.now_ns if at is None else to_ns(at))
+        end_ns = self.simulation.model.next_ns()
         if end_ns is not None:
             moments.append(end_ns)
         return min(moments) if moments else None
 
     def _deadline(self) -> int | None:
         """Return the core's next deadline, if it is in the future: one that was not served when it passed never will be."""
-        deadline_ns = self.manager.api.next_deadline_ns()
-        return deadline_ns if deadline_ns is not None and deadline_ns > self.manager.now_ns else None
+        deadline_ns = self.simulation.api.next_deadline_ns()
+        return deadline_ns if deadline_ns is not None and deadline_ns > self.simulation.now_ns else None
 
     def _hand_in(self) -> int:
         """Submit the lines of this moment; return their number."""
         first = self.next
         while self.next < len(self.lines):
             at = self.lines[self.next].at
-            if at is not None and to_ns(at) > self.manager.now_ns:
+            if at is not None and to_ns(at) > self.simulation.now_ns:
                 break
             self.next += 1
         if self.next > first:
-            self.manager.hand_in(self.lines[first : self.next], first)
+            self.simulation.hand_in(self.lines[first : self.next], first)
         return self.next - first

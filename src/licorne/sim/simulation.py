@@ -1,0 +1,263 @@
+"""One simulation: a scheduler in this process, the model of its resource manager, the virtual time, and what is observed.
+
+In scripts the model does not follow its pods: there nothing ends, and no release is confirmed, until a line says so.
+
+Outputs of the core are collected while a call runs and handled after it has returned, so that nothing is submitted while
+the core is at work.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from licorne import ConfigurationError, SchedulerAPI
+from licorne.si import messages, v19
+from licorne.sim import lines
+from licorne.sim.evictions import EvictionCosts, cause
+from licorne.sim.model import ResourceManager, Running
+from licorne.sim.refusals import Refusals
+from licorne.sim.registration import refused_configuration, register
+from licorne.sim.use import Use
+from licorne.sim.workload import Workload
+
+if TYPE_CHECKING:
+    from licorne.core.queues.queue import Queue
+
+RM_ID = "simulator"
+_OF_APPLICATIONS = (lines.App, lines.ReleaseApp, lines.Ask, lines.Release)
+
+
+class Observer(Protocol):
+    """Receives every output of the core, in order; `deciding` says whether it came from a call of `schedule`."""
+
+    def take(self, outputs: Sequence[messages.Output], *, deciding: bool) -> None:
+        """Handle outputs of the scheduler."""
+
+
+class Simulation:
+    """Submits a workload's lines to the scheduler and keeps track of what becomes of them."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        config: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        defaults: Mapping[str, str] | None = None,
+        follows: bool = False,
+    ) -> None:
+        """Register with a new scheduler.
+
+        `follows`: pods end by themselves and releases are confirmed, as in timed simulations. `settings` take precedence over
+        those of the workload, and these over `defaults`.
+        """
+        self.api = SchedulerAPI(settings=dict(defaults or {}), on_output=self._on_output)
+        self.model = ResourceManager(
+            grace_ns=lines.to_ns(workload.grace_s), follows=follows, resubmits=workload.resubmit
+        )
+        self.counts = self.model.counts
+        self.workload = workload
+        self.now_ns = 0
+        self.changed_ns = 0
+        self.observers: tuple[Observer, ...] = ()
+        self.extra = {**workload.extra, **(settings or {})}
+        self.evictions = EvictionCosts()
+        self.refusals = Refusals(workload)
+        self.waits_ns: defaultdict[str, list[int]] = defaultdict(list)
+        self._outputs: list[messages.Output] = []
+        self._queue_of: dict[str, Queue] = {}
+        self.partition = register(self.api, RM_ID, workload, config, settings or {})
+        self.use = Use(next(iter(self.partition.tree.queues())))
+
+    # -- inputs --------------------------------------------------------------------------------------------------
+
+    def hand_in(self, given: Sequence[lines.Line], first: int = -1) -> None:
+        """Submit lines, in order, at the present moment. A `run` is not a message and is left to the caller.
+
+        `first` is the index in the workload of the first line; -1 if they are not its lines. A refusal then names the line.
+        """
+        batch: list[messages.Input] = []
+        self.refusals.handing_in(given, first)
+        for index, line in enumerate(given, first):
+            if type(line) is lines.Reload:
+                self._submit(batch)
+                batch = []
+                self.reload(line.yaml, self.workload.place(index))
+            elif type(line) is not lines.Run:
+                if type(line) is lines.Ask and line.key in self.model.pods:
+                    self._used(line.app)
+                elif not isinstance(line, _OF_APPLICATIONS):
+                    self.use.resized()
+                message = self.model.take(line, self.now_ns)
+                if message is not None:
+                    batch.append(message)
+        self._submit(batch)
+
+    def reload(self, text: str, place: str = "") -> str | None:
+        """Replace the configuration, from a line at `place`; return the scheduler's reason for refusing it, or None."""
+        request = v19.UpdateConfigurationRequest(rm_id=RM_ID, config=text, extra_config=self.extra)
+        try:
+            self.api.update_configuration(request, now_ns=self.now_ns)
+        except ConfigurationError as error:
+            self.counts["reloads refused"] += 1
+            reason = refused_configuration(text, "yaml", error)
+            self.refusals.reload(reason, place)
+            return reason
+        finally:
+            self._take(deciding=False)
+        self.use.queues_changed(self._queue_of.values())
+        self.changed_ns = self.now_ns
+        return None
+
+    def decide(self, limit: int | None = None) -> int:
+        """Let the scheduler decide until nothing more is possible, or up to a limit; return the number of allocations made."""
+        made = self.api.schedule(now_ns=self.now_ns, limit=limit)
+        # A confirmed release frees room that the next decision may be waiting for.
+        while self._take(deciding=True):
+            made += self.api.schedule(now_ns=self.now_ns, limit=limit)
+        return made
+
+    def end_due(self) -> int:
+        """End the pods whose duration is over, or the grace period of their eviction; return their number."""
+        batch = self.model.due(self.now_ns)
+        self._submit(batch)
+        return sum(type(message) is messages.Release for message in batch)
+
+    def _submit(self, batch: list[messages.Input]) -> None:
+        if batch:
+            self.api.submit(RM_ID, batch, now_ns=self.now_ns)
+            self.changed_ns = self.now_ns
+        self._take(deciding=False)
+
+    # -- outputs -------------------------------------------------------------------------------------------------
+
+    def _on_output(self, rm_id: str, outputs: list[messages.Output]) -> None:
+        del rm_id
+        self._outputs += outputs
+
+    def _take(self, *, deciding: bool) -> bool:
+        """Handle the collected outputs, and submit the answers that they need; return whether there were any."""
+        confirmed = False
+        # Answers may cause further outputs at the same moment.
+        while self._outputs:
+            outputs, self._outputs = self._outputs, []
+            for observer in self.observers:
+                observer.take(outputs, deciding=deciding)
+            answers: list[messages.Input] = []
+            for output in outputs:
+                if isinstance(output, messages.NewAllocation):
+                    self._allocated(output, deciding)
+                elif isinstance(output, messages.Released):
+                    answers += self._released(output)
+                else:
+                    answers += self._other(output)
+            if answers:
+                confirmed = True
+                self.api.submit(RM_ID, answers, now_ns=self.now_ns)
+        return confirmed
+
+    def _used(self, app: str) -> Queue | None:
+        """Note that the usage of an application's queue may have changed; return that queue, None if it is not known."""
+        queue = self._queue_of.get(app)
+        if queue is not None:
+            self.use.changed(queue)
+        return queue
+
+    def _allocated(self, new: messages.NewAllocation, deciding: bool) -> None:
+        self.changed_ns = self.now_ns
+        queue = self._used(new.application_id)
+        pod = self.model.placed(new.key, new.uuid, new.node_id, self.now_ns)
+        if pod is None:
+            return
+        if pod.ask.ph:
+            self.counts["placeholders"] += 1
+        elif deciding:
+            self.counts["placed"] += 1
+            self.waits_ns[queue.path if queue is not None else new.queue].append(self.now_ns - pod.arrived_ns)
+        else:
+            self.counts["recovered"] += 1
+
+    def _released(self, released: messages.Released) -> list[messages.Input]:
+        self.changed_ns = self.now_ns
+        self._used(released.application_id)
+        if not self.model.follows or released.ask:
+            return []
+        run = self.model.running.get(released.uuid or released.key)
+        if run is not None and released.termination is messages.Termination.PREEMPTED_BY_SCHEDULER:
+            self._evicted(run, released.message)
+        return self.model.released(released.key, released.uuid, released.termination, self.now_ns)
+
+    def _evicted(self, run: Running, message: str) -> None:
+        """Record an eviction: of which queue, for which queue, and the work that is lost."""
+        kind, wanted_by = cause(message)
+        if kind != "quota-change":
+            wanting = self.model.pods.get(wanted_by)
+            wanted_by = self._path(wanting.ask.app) if wanting is not None else ""
+        ask = run.pod.ask
+        self.evictions.evicted(
+            kind,
+            self._path(ask.app),
+            wanted_by,
+            held=ask.res,
+            ran_ns=self.now_ns + self.model.grace_ns - run.since_ns,
+            real=not ask.ph,
+        )
+
+    def _path(self, app: str) -> str:
+        queue = self._queue_of.get(app)
+        return queue.path if queue is not None else ""
+
+    def _give_up(self, app: str, reason: str) -> None:
+        """Count the asks that were kept back for an application as rejected, since it has ended."""
+        for ask in self.model.gangs.given_up(app):
+            if self.model.drop(ask.key) is not None:
+                self.refusals.given_up(reason, ask, app)
+
+    def _other(self, output: messages.Output) -> list[messages.Input]:
+        answers: list[messages.Input] = []
+        if isinstance(output, messages.AcceptedApplication):
+            self.counts["applications accepted"] += 1
+            self.refusals.accepted("application", output.application_id)
+            application = self.partition.applications.get(output.application_id)
+            if application is not None:
+                self._queue_of[output.application_id] = application.queue
+                answers = self.model.accepted(output.application_id, application.queue.path, self.now_ns)
+        elif isinstance(output, messages.RejectedApplication):
+            self.counts["applications rejected"] += 1
+            there = output.application_id in self._queue_of  # a second application of the same name was refused
+            reason = self.refusals.application(output, there=there)
+            if not there:
+                self._give_up(output.application_id, reason)
+        elif isinstance(output, messages.UpdatedApplication):
+            answers = self.model.entered(output.application_id, output.state, output.message)
+            if output.state in ("Failing", "Failed"):
+                self._give_up(output.application_id, f"its gang failed: {output.message}")
+        elif isinstance(output, messages.AcceptedNode):
+            self.refusals.accepted("node", output.node_id)
+        elif isinstance(output, messages.RejectedNode):
+            self.counts["nodes rejected"] += 1
+            self.refusals.node(output)
+        elif isinstance(output, messages.RejectedAllocation):
+            self._rejected(output)
+        return answers
+
+    def _rejected(self, output: messages.RejectedAllocation) -> None:
+        pod = self.model.pods.get(output.key)
+        if pod is None or pod.ask.app != output.application_id or pod.placed:
+            self.refusals.allocation(output)
+            return
+        self.model.drop(output.key)
+        if pod.ask.ph:
+            self.refusals.allocation(output)
+        else:
+            self.refusals.ask(output, pod.ask.max)
+
+    def unsettled(self) -> bool:
+        """Whether a deadline can still change the result: an ask waits, or an allocation lives."""
+        return bool(self.model.running or self.model.going) or self.counts["placed"] < self.counts["asked"]
+
+    def observe(self) -> None:
+        """Read from the core what has changed at this moment: the usage of queues and the size of the cluster."""
+        self.use.observe(self.now_ns)

@@ -1,0 +1,102 @@
+"""The model of a resource manager: what it submits and confirms, and what it reports to a scheduler that knows nothing."""
+
+from __future__ import annotations
+
+from licorne.si.constants import TAG_REQUIRED_NODE
+from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Release, Termination
+from licorne.sim.lines import App, Ask, Foreign, Node, NodeDrain, NodeRemove, NodeUndrain
+from licorne.sim.lines import NodeUpdate as Change
+from licorne.sim.model import ResourceManager
+
+SECOND_NS = 10**9
+
+
+def manager(**policy: bool) -> ResourceManager:
+    """An application with two pods on a node: `short` ends after 5 s, `long` does not."""
+    made = ResourceManager(grace_ns=2 * SECOND_NS, **policy)
+    for line in (Node(id="n", res={"vcore": 9}), App(id="a"), ask("short", duration_s=5), ask("long")):
+        assert made.take(line, 0) is not None
+    made.accepted("a", "root.q", 0)
+    for key in ("short", "long"):
+        made.placed(key, "", "n", 0)
+    return made
+
+
+def ask(key: str, **fields: object) -> Ask:
+    return Ask(key=key, app="a", res={"vcore": 1}, **fields)  # type: ignore[arg-type]
+
+
+def said(inputs: list[Input]) -> list[str]:
+    return [
+        f"ask {one.key}{' on ' * bool(one.node_id)}{one.node_id}"
+        if isinstance(one, Allocation)
+        else f"{one.termination.name} {one.key}"
+        if isinstance(one, Release)
+        else type(one).__name__
+        for one in inputs
+    ]
+
+
+def test_a_pod_that_ended_is_released_once_and_not_reported_meanwhile() -> None:
+    made = manager(replaces=True)
+    assert made.next_ns() == 5 * SECOND_NS
+    assert said(made.due(5 * SECOND_NS)) == ["STOPPED_BY_RM short"]
+    assert made.released("short", "", Termination.STOPPED_BY_RM, 5 * SECOND_NS) == []
+    assert list(made.pods) == ["long"]
+
+    again = manager()
+    again.due(5 * SECOND_NS)
+    assert said(again.report()) == ["NodeUpdate", "AddApplication", "ask long on n"]
+    assert again.released("short", "", Termination.STOPPED_BY_RM, 6 * SECOND_NS) == []
+
+
+def test_an_evicted_pod_is_there_until_its_grace_period_is_over_and_then_created_again() -> None:
+    made = manager()
+    assert made.released("long", "", Termination.PREEMPTED_BY_SCHEDULER, SECOND_NS) == []
+    assert said(made.report())[2:] == ["ask short on n", "ask long on n"]
+    assert made.due(2 * SECOND_NS) == []
+    assert said(made.due(3 * SECOND_NS)) == ["PREEMPTED_BY_SCHEDULER long", "ask long"]
+    assert said(made.report())[2:] == ["ask short on n", "ask long"]
+    assert (made.counts["preempted_by_scheduler"], made.counts["resubmitted"]) == (1, 1)
+
+
+def test_an_evicted_pod_that_is_not_wanted_any_more_is_only_confirmed() -> None:
+    made = manager()
+    made.released("long", "", Termination.PREEMPTED_BY_SCHEDULER, 0)
+    assert made.forget("a")
+    assert said(made.report()) == ["NodeUpdate"]
+    assert said(made.due(2 * SECOND_NS)) == ["PREEMPTED_BY_SCHEDULER long"]
+
+
+def test_only_a_pod_that_can_run_elsewhere_is_created_again_when_its_node_is_lost() -> None:
+    made = manager(replaces=True)
+    made.take(ask("daemon", tags={TAG_REQUIRED_NODE: "n"}), 0)
+    made.placed("daemon", "", "n", 0)
+    made.take(NodeRemove(id="n"), 0)
+    answers = [made.released(key, "", Termination.STOPPED_BY_RM, 0) for key in ("long", "daemon")]
+    assert [said(answer) for answer in answers] == [["ask long"], []]
+    assert manager().released("long", "", Termination.STOPPED_BY_RM, 0) == []
+
+
+def test_nodes_are_reported_as_they_have_become() -> None:
+    made = manager()
+    for line in (
+        Node(id="m", res={"vcore": 1}, attrs={"si/zone": "a"}),
+        Node(id="gone", res={"vcore": 1}),
+        Foreign(key="f", node="n", res={"vcore": 1}),
+        Foreign(key="g", node="gone", res={"vcore": 1}),
+        NodeDrain(id="n"),
+        NodeDrain(id="m"),
+        NodeUndrain(id="m"),
+        Change(id="m", res={"vcore": 2}),
+        NodeRemove(id="gone"),
+    ):
+        made.take(line, 0)
+    found = made.report()
+    nodes = [one for one in found if isinstance(one, NodeUpdate)]
+    assert [(node.node_id, node.action, node.capacity, node.attributes) for node in nodes] == [
+        ("n", NodeAction.CREATE_DRAIN, {"vcore": 9}, {}),
+        ("m", NodeAction.CREATE, {"vcore": 2}, {"si/zone": "a"}),
+    ]
+    assert [type(one) for one in found[2:4]] == [AddApplication, Allocation]
+    assert said(found)[3:] == ["ask f on n", "ask short on n", "ask long on n"]
