@@ -4,7 +4,7 @@
     python examples/resource_manager.py [ADDRESS [SECONDS]]
 
 Pods "run" for a second, or as many as are given; a real resource manager would start containers. What it shows: report
-nodes and applications, ask, take decisions, release what is done, and keep the books from which everything can be
+nodes and applications, ask, take decisions, release what is done, and keep the state from which everything can be
 reported again when the connection breaks or the scheduler is restarted (try it: end `licorne serve` while this runs,
 and start it again).
 """

@@ -21,6 +21,6 @@ def test_queues_stay_in_order_while_priorities_come_and_go(asks: list[tuple[int,
     for app_, ask in pending:
         tops = {name: bench[f"root.{name}"].priority for name in "abcd" if bench[f"root.{name}"].asks_pending}
         assert bench.order("root") == sorted(tops, key=lambda name: (-tops[name], name))
-        bench.books.unpend(app_, ask)
+        bench.accounting.unpend(app_, ask)
         bench.tree.validate()
     assert bench.order("root") == []

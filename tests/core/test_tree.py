@@ -108,13 +108,13 @@ def test_offsets_add_up_and_fences_hide() -> None:
     bench.ask(app, "ten", 10)
     twenty = bench.ask(app, "twenty", 20)
     seen = [[q.priority for q in bench["root.p.leaf"].lineage()]]
-    bench.books.unpend(app, twenty)
+    bench.accounting.unpend(app, twenty)
     seen.append([q.priority for q in bench["root.p.leaf"].lineage()])
     for parent in ({"priority.offset": "100"}, {"priority.policy": "fence", "priority.offset": "10"}, {}):
         bench.tree.reload(config(parent))
         bench.tree.validate()
         seen.append([q.priority for q in bench["root.p.leaf"].lineage()])
-    bench.books.unpend(app, app.asks["ten"])
+    bench.accounting.unpend(app, app.asks["ten"])
     seen.append([q.priority for q in bench["root.p.leaf"].lineage()])
     assert seen == [
         [25, 25, 25],

@@ -161,7 +161,7 @@ def test_sums_and_orders_survive_every_reload(first: QueueConfig, steps: list[An
             path = leaves[place % len(leaves)].path
             app = next(iter(bench[path].apps.values()), None) or bench.app(f"x{number}", path)
             if priority == 0 and app.asks:
-                bench.books.unpend(app, next(iter(app.asks.values())))
+                bench.accounting.unpend(app, next(iter(app.asks.values())))
             else:
                 bench.ask(app, f"k{number}", priority)
         bench.tree.validate()

@@ -44,8 +44,8 @@ class Bench:
         self.types.slot("vcore")
         self.tree = Tree(config, self.types)
         self.parking = Parking(Timers(), UNLIMITED)
-        self.books = Accounting(self.parking, NodeIndex(ScorePolicy(False, [])), self.types)
-        self.wakeups = self.books.wakeups
+        self.accounting = Accounting(self.parking, NodeIndex(ScorePolicy(False, [])), self.types)
+        self.wakeups = self.accounting.wakeups
         self.need = first_need()
         self.apps: dict[str, Application] = {}
 
@@ -63,7 +63,7 @@ class Bench:
         amounts = {"vcore": vcore}
         shape = Shape(self.types.vector(amounts), amounts, self.need)
         ask = Ask(key, app, shape, priority, 0, 0)
-        self.books.pend(app, ask)
+        self.accounting.pend(app, ask)
         return ask
 
     def resize(self, **amounts: int) -> None:

@@ -14,7 +14,7 @@ from machine.amounts import Amounts, plus
 from machine.things import App, Ask
 
 if TYPE_CHECKING:
-    from machine.work import Ledger
+    from machine.work import Usage
     from machine.world import World
 
 SIZE_MAX = 4
@@ -23,8 +23,8 @@ SIZE_MAX = 4
 
 def arrive(world: World, at: int, queue: int, user: int, count: int, size: int) -> None:
     """A gang with all members, or all but one, all alike."""
-    rm_id, name, books = world.where(at)
-    if len(books.apps) >= 9:
+    rm_id, name, expected = world.where(at)
+    if len(expected.apps) >= 9:
         return
     need = 1 + count % SIZE_MAX
     add = world.application(rm_id, name, queue, user, 0)
@@ -32,7 +32,7 @@ def arrive(world: World, at: int, queue: int, user: int, count: int, size: int) 
     add.tags = add.tags | {"gang.scheduling": "atomic", "yunikorn.apache.org/task-groups": json.dumps(groups)}
     world.send(rm_id, [add])
     world.driver.check()
-    if add.application_id in books.apps:
+    if add.application_id in expected.apps:
         members = need - (count > 5)
         asks = [
             messages.Allocation(
@@ -53,15 +53,15 @@ def holds(partition: Any) -> bool:
     return partition.atomic.backfill.hold is not None
 
 
-def held(ledger: Ledger, node_id: str) -> bool:
+def held(usage: Usage, node_id: str) -> bool:
     """Tell whether the node is held for a gang."""
-    partition: Any = ledger.partition
+    partition: Any = usage.partition
     return bool(partition.atomic.backfill.holds(partition.nodes[node_id]))
 
 
-def why_wait(ledger: Ledger, app: App, quota: Callable[[Ledger, App, Ask], str]) -> str:
+def why_wait(usage: Usage, app: App, quota: Callable[[Usage, App, Ask], str]) -> str:
     """Why a gang waits; "-" for what is none, or has started; empty if it could start, and then it is a fault."""
-    core = ledger.partition.applications[app.id]
+    core = usage.partition.applications[app.id]
     if core.atomic is None:
         return "-"
     need: int = core.atomic.needs["w"] - sum(a.task_group == "w" for a in core.allocations.values())
@@ -73,21 +73,21 @@ def why_wait(ledger: Ledger, app: App, quota: Callable[[Ledger, App, Ask], str])
     total: Amounts = {}
     for member in members:
         total = plus(total, member.resource)
-    if quota(ledger, app, Ask("", total, 1, 0, 0, 0, 0, "")):
+    if quota(usage, app, Ask("", total, 1, 0, 0, 0, 0, "")):
         return "gang: quota"
-    return "gang: nodes" if any(m.resource != members[0].resource for m in members) else _nodes(ledger, app, members)
+    return "gang: nodes" if any(m.resource != members[0].resource for m in members) else _nodes(usage, app, members)
 
 
-def _nodes(ledger: Ledger, app: App, members: list[Ask]) -> str:
+def _nodes(usage: Usage, app: App, members: list[Ask]) -> str:
     """How many members, all alike, do the nodes hold that are open to the gang?"""
-    hold = ledger.partition.atomic.backfill.hold
+    hold = usage.partition.atomic.backfill.hold
     mine = hold is not None and hold.app.id == app.id
     room = 0
-    for node in ledger.books.nodes.values():
-        core = ledger.partition.nodes[node.id]
-        if not node.schedulable or core.reservations or (held(ledger, node.id) and not mine):
+    for node in usage.expected.nodes.values():
+        core = usage.partition.nodes[node.id]
+        if not node.schedulable or core.reservations or (held(usage, node.id) and not mine):
             continue
-        if ledger.books.has_room(members[0], node) and ledger.books.meets(members[0], node):
-            free = ledger.books.free(node)
+        if usage.expected.has_room(members[0], node) and usage.expected.meets(members[0], node):
+            free = usage.expected.free(node)
             room += min(free.get(name, 0) // amount for name, amount in members[0].resource.items() if amount)
     return "gang: nodes" if room < len(members) else ""

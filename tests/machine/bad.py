@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate, Release, RemoveApplication
-from machine.books import Books
+from machine.expected import ExpectedState
 
 HUGE = 2**63 - 1
 
@@ -78,9 +78,9 @@ def _all(p: str, app: str, node: str, key: str) -> list[Any]:
 KINDS = len(_all("", "", "", ""))
 
 
-def message(kind: int, partition: str, books: Books, which: int) -> Any:
+def message(kind: int, partition: str, expected: ExpectedState, which: int) -> Any:
     """The bad message of this number; it names what is there, where it has to."""
-    apps, nodes = list(books.apps.values()), list(books.nodes)
+    apps, nodes = list(expected.apps.values()), list(expected.nodes)
     app = apps[which % len(apps)] if apps else None
     key = next(iter(app.asks), "x") if app else "x"
     node = nodes[which % len(nodes)] if nodes else "nobody-knows"

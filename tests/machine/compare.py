@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from machine.books import Books
+from machine.expected import ExpectedState
 
 
-def compare(books: Books, partition: Any) -> None:
+def compare(expected: ExpectedState, partition: Any) -> None:
     """Raise AssertionError at the first difference."""
-    _same(set(books.nodes), set(partition.nodes), "nodes")
-    for id_, node in books.nodes.items():
+    _same(set(expected.nodes), set(partition.nodes), "nodes")
+    for id_, node in expected.nodes.items():
         core = partition.nodes[id_]
         types = partition.types
         _same(node.capacity, core.capacity.named(types), f"invariant 1: capacity of {id_}")
         _same(node.schedulable, core.schedulable, f"schedulable of {id_}")
-        _same(_nonzero(books.used[id_]), core.allocated.named(types), f"invariant 1: allocated on {id_}")
-        _same(_nonzero(books.free(node)), core.free.named(types), f"invariant 1: available on {id_}")
-    _same(set(books.apps), set(partition.applications), "applications")
-    for id_, app in books.apps.items():
+        _same(_nonzero(expected.used[id_]), core.allocated.named(types), f"invariant 1: allocated on {id_}")
+        _same(_nonzero(expected.free(node)), core.free.named(types), f"invariant 1: available on {id_}")
+    _same(set(expected.apps), set(partition.applications), "applications")
+    for id_, app in expected.apps.items():
         core = partition.applications[id_]
         if not app.independent:  # its state is never reported
             _same(app.state, str(core.state), f"invariant 8: state of {id_}")
@@ -45,4 +45,4 @@ def _nonzero(amounts: dict[str, int]) -> dict[str, int]:
 
 
 def _same(mine: object, theirs: object, what: str) -> None:
-    assert mine == theirs, f"{what}: {mine} in the books, {theirs} in the scheduler"
+    assert mine == theirs, f"{what}: {mine} expected, {theirs} in the scheduler"

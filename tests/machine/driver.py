@@ -24,9 +24,9 @@ from licorne.si import messages, v19
 from licorne.si.messages import Output, Termination
 from machine import atomic, evicted, evictions, flights, work
 from machine.amounts import pruned
-from machine.books import Books
 from machine.compare import compare
-from machine.eventbooks import EventBooks
+from machine.eventbalances import EventBalances
+from machine.expected import ExpectedState
 from machine.order import passed_over
 from machine.situations import Situations
 from machine.things import App
@@ -93,20 +93,20 @@ class Scheduler:
 
 
 class Driver:
-    """The driver of the schedulers (see the module's docstring). `books[rm, partition]` are the records of each partition."""
+    """The driver of the schedulers (see the module's docstring). `expected[rm, partition]` is the state expected of each partition."""
 
     def __init__(self, situations: Situations, *, alone: bool = False) -> None:
         """`alone`: without the second scheduler, to see what the other checks find."""
         self.situations = situations
         self.first = Scheduler({})
-        self.events = EventBooks()  # of the first one alone: a listener changes no decision
+        self.events = EventBalances()  # of the first one alone: a listener changes no decision
         self.versions = Versions()
         self.first.api.cluster.recorder = self.events.record
         self.second = self.first if alone else Scheduler({"scheduler.parking": "false"})
         self.log: list[Call] = []
         self.digest = hashlib.sha256()
         self.now = START_NS
-        self.books: dict[tuple[str, str], Books] = {}
+        self.expected: dict[tuple[str, str], ExpectedState] = {}
         self.queues: dict[tuple[str, str], dict[str, Any]] = {}
         self.moody: set[str] = set()
         self.mood = 0
@@ -161,8 +161,8 @@ class Driver:
     def forget(self, rm_id: str) -> None:
         """Drop the records of a resource manager."""
         self.moody.discard(rm_id)
-        for key in [key for key in self.books if key[0] == rm_id]:
-            del self.books[key], self.queues[key]
+        for key in [key for key in self.expected if key[0] == rm_id]:
+            del self.expected[key], self.queues[key]
 
     def submit(self, rm_id: str, inputs: list[Any], send: Callable[[str, list[Any]], list[Call]] | None = None) -> None:
         """Submit messages, as internal ones or by `send` in a dialect, and record them."""
@@ -172,11 +172,11 @@ class Driver:
             _, said = self.call(name, *args, **keywords)
             answers += _of(said, rm_id)
         for message in inputs:
-            books = self.books.get((rm_id, message.partition))
-            if books is None:
+            expected = self.expected.get((rm_id, message.partition))
+            if expected is None:
                 self._unknown(message, answers)
             else:
-                books.take(message, answers, self.now)
+                expected.take(message, answers, self.now)
         self.hear(rm_id, answers)
         self.quiet = False
 
@@ -191,24 +191,24 @@ class Driver:
     def hear(self, rm_id: str, said: list[Output]) -> None:
         """Enter the messages of a call that makes no decisions."""
         for output in said:
-            books = self._meant(rm_id, output)
-            if books is not None:
-                books.hear(output)
+            expected = self._meant(rm_id, output)
+            if expected is not None:
+                expected.hear(output)
                 self.situations.heard(output)
 
-    def _meant(self, rm_id: str, output: Any) -> Books | None:
+    def _meant(self, rm_id: str, output: Any) -> ExpectedState | None:
         """The records that an output is about: those of the partition that it names, or in which the application is."""
         name = getattr(output, "partition", "")
         if name:
-            return self.books.get((rm_id, name))
+            return self.expected.get((rm_id, name))
         app_id = getattr(output, "application_id", "")
-        mine = [books for (rm, _), books in self.books.items() if rm == rm_id]
-        return next((books for books in mine if app_id in books.apps or app_id in books.gone), None)
+        mine = [expected for (rm, _), expected in self.expected.items() if rm == rm_id]
+        return next((expected for expected in mine if app_id in expected.apps or app_id in expected.gone), None)
 
     def advance(self, passed_ns: int) -> None:
         """Let time pass: every deadline until then takes effect, and no decision is made."""
         self.now += passed_ns
-        rm_id = min(rm for rm, _ in self.books)
+        rm_id = min(rm for rm, _ in self.expected)
         self.situations.before_time(self)
         _, said = self.call("submit", rm_id, [], now_ns=self.now)
         for rm, outputs in said:
@@ -220,17 +220,17 @@ class Driver:
 
     def schedule(self, limit: int | None = None) -> int:
         """Decide; every decision is checked when it is entered, and what still waits afterwards too."""
-        reserved = {key: self.reservations(*key) for key in self.books}
+        reserved = {key: self.reservations(*key) for key in self.expected}
         self.situations.before_schedule(self)
-        self.holding = {key for key in self.books if atomic.holds(self.partition(*key))}
-        evicted_before = {key: len(self.partition(*key).evictions) for key in self.books}
+        self.holding = {key for key in self.expected if atomic.holds(self.partition(*key))}
+        evicted_before = {key: len(self.partition(*key).evictions) for key in self.expected}
         made, said = self.call("schedule", now_ns=self.now, limit=limit)
         count = 0
         for rm_id, outputs in said:
             count += self._decided(rm_id, outputs, reserved)
         assert count == made, f"{made} allocations were said to be made, {count} were told"
         assert limit is None or count < limit + atomic.SIZE_MAX
-        for key in self.books:
+        for key in self.expected:
             assert self.reservations(*key) == self.reservations(*key, scheduler=self.second), (
                 "invariant 14: reservations"
             )
@@ -254,61 +254,61 @@ class Driver:
 
     def _decided(self, rm_id: str, outputs: list[Output], reserved: dict[tuple[str, str], dict[str, list[str]]]) -> int:
         count = 0
-        ledgers: dict[int, work.Ledger] = {}
+        usages: dict[int, work.Usage] = {}
         for output in outputs:
-            books = self._meant(rm_id, output)
-            assert books is not None, f"said of nobody: {output}"
+            expected = self._meant(rm_id, output)
+            assert expected is not None, f"said of nobody: {output}"
             if isinstance(output, messages.NewAllocation):
                 count += 1
                 key = (rm_id, output.partition)
-                ledger = ledgers.setdefault(id(books), work.Ledger(books, self.partition(*key), self.queues[key]))
+                usage = usages.setdefault(id(expected), work.Usage(expected, self.partition(*key), self.queues[key]))
                 if rm_id not in self.moody and not (reserved[key] or self.reservations(*key) or key in self.holding):
-                    self._check_order(ledger, output)
-                books_app = self._allocate(books, output, ledger, reserved[key])
-                work.within_limits(ledger, books_app, pruned(output.resource))
+                    self._check_order(usage, output)
+                expected_app = self._allocate(expected, output, usage, reserved[key])
+                work.within_limits(usage, expected_app, pruned(output.resource))
             else:
                 count += getattr(output, "termination", None) is Termination.PLACEHOLDER_REPLACED
-                books.hear(output)
+                expected.hear(output)
             self.situations.heard(output)
         return count
 
-    def _check_order(self, ledger: work.Ledger, output: messages.NewAllocation) -> None:
-        app = ledger.books.apps[output.application_id]
+    def _check_order(self, usage: work.Usage, output: messages.NewAllocation) -> None:
+        app = usage.expected.apps[output.application_id]
         ask = app.asks.get(output.key)
         if ask is None or ask.required:
             return
-        found = passed_over(ledger, app, ask, self.now)
+        found = passed_over(usage, app, ask, self.now)
         assert found is None, f"invariant 13: {app.id}/{ask.key} before {found[0].id}/{found[1].key}"
         self.situations.count("order checked")
 
     def _allocate(
-        self, books: Books, output: messages.NewAllocation, ledger: work.Ledger, reserved: dict[str, list[str]]
+        self, expected: ExpectedState, output: messages.NewAllocation, usage: work.Usage, reserved: dict[str, list[str]]
     ) -> App:
-        node = books.nodes[output.node_id]
-        app = books.apps[output.application_id]
+        node = expected.nodes[output.node_id]
+        app = expected.apps[output.application_id]
         ask = app.asks.get(output.key)
         assert ask is not None, f"invariant 7: {output.key} was not asked for"
-        assert books.has_room(ask, node), f"invariant 1: no room on {node.id} for {ask.key}"
-        assert books.meets(ask, node), f"{ask.key} may not run on {node.id}"
+        assert expected.has_room(ask, node), f"invariant 1: no room on {node.id} for {ask.key}"
+        assert expected.meets(ask, node), f"{ask.key} may not run on {node.id}"
         assert node.schedulable or ask.required, f"{node.id} is not schedulable"
         assert not ask.required or ask.required == node.id, f"{ask.key} requires {ask.required}"
         assert app.queue == output.queue
         self.situations.allocated(app, ask, node, reserved)
-        heard = books.hear(output)
+        heard = expected.hear(output)
         assert heard is not None
-        ledger.allocated(app, pruned(output.resource))
+        usage.allocated(app, pruned(output.resource))
         return heard
 
     def _work_conserved(self) -> None:
-        for (rm_id, name), books in self.books.items():
+        for (rm_id, name), expected in self.expected.items():
             partition = self.partition(rm_id, name)
-            for app in books.apps.values():
+            for app in expected.apps.values():
                 if app.independent:
                     app.state = str(partition.applications[app.id].state)  # this is never reported
-            ledger = work.Ledger(books, partition, self.queues[rm_id, name])
-            for app in books.apps.values():
+            usage = work.Usage(expected, partition, self.queues[rm_id, name])
+            for app in expected.apps.values():
                 for ask in app.asks.values():
-                    why = work.why_wait(ledger, app, ask, self.predicate(rm_id), self.now)
+                    why = work.why_wait(usage, app, ask, self.predicate(rm_id), self.now)
                     assert why, f"invariant 12: {ask.key} of {app.id} could run, and waits"
                     self.situations.count(f"waits: {why}")
 
@@ -325,15 +325,15 @@ class Driver:
             self.events.check(rm_id, list(manager.partitions.values()))
             for partition in manager.partitions.values():
                 self.versions.check(partition)
-        for (rm_id, name), books in self.books.items():
+        for (rm_id, name), expected in self.expected.items():
             partition = self.partition(rm_id, name)
-            books.settled()
-            for app_id, app in books.apps.items():
+            expected.settled()
+            for app_id, app in expected.apps.items():
                 assert app_id in partition.applications, f"invariant 7: application {app_id} is lost"
                 app.queue = partition.applications[app_id].queue.path
-            compare(books, partition)
-            flights.check(books, self.now)
-            self.situations.met["placed elsewhere in flight"] += flights.any_apart(books)
+            compare(expected, partition)
+            flights.check(expected, self.now)
+            self.situations.met["placed elsewhere in flight"] += flights.any_apart(expected)
         self.situations.stepped()
         self.broken = False
 
@@ -356,12 +356,12 @@ class Driver:
             messages.Release(
                 partition=name,
                 application_id=app.id,
-                key="" if self.books[rm_id, name].first_interface else alloc.key,
-                uuid=alloc.id if self.books[rm_id, name].first_interface else "",
+                key="" if self.expected[rm_id, name].first_interface else alloc.key,
+                uuid=alloc.id if self.expected[rm_id, name].first_interface else "",
                 termination=Termination.PLACEHOLDER_REPLACED if alloc.id in app.flights else Termination.TIMEOUT,
-                what="allocation" if self.books[rm_id, name].first_interface else "both",
+                what="allocation" if self.expected[rm_id, name].first_interface else "both",
             )
-            for app in self.books[rm_id, name].apps.values()
+            for app in self.expected[rm_id, name].apps.values()
             for alloc in app.allocs.values()
             if alloc.ending
         ]

@@ -31,7 +31,7 @@ def check(driver: Driver, rm_id: str, said: list[messages.Output]) -> None:
 def _check_victims(driver: Driver, key: tuple[str, str], path: str, outputs: list[messages.Released]) -> None:
     queues: dict[str, Any] = driver.queues[key]
     partition = driver.partition(*key)
-    apps = driver.books[key].apps
+    apps = driver.expected[key].apps
     sizes = [apps[output.application_id].allocs[output.uuid or output.key].resource for output in outputs]
     left = _left(partition, path)
     maximum = queues[path]["max"] or {}

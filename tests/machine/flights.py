@@ -16,7 +16,7 @@ from licorne.si.messages import Termination
 from machine.amounts import Amounts, fits, met, plus
 
 if TYPE_CHECKING:
-    from machine.books import Books
+    from machine.expected import ExpectedState
     from machine.things import Alloc, App, Ask
 
 SECOND_NS = 10**9
@@ -66,30 +66,30 @@ def waits(app: App, ask: Ask) -> bool:
     return bool(ask.group) and not ask.placeholder and app.gang is not None and live(app, ask.group)
 
 
-def replaceable(books: Books, app: App, ask: Ask, predicate: Any) -> str:
+def replaceable(expected: ExpectedState, app: App, ask: Ask, predicate: Any) -> str:
     """A placeholder that this ask could replace where it is; empty if there is none."""
     for place in app.allocs.values():
         if not place.placeholder or place.group != ask.group or place.ending or not fits(ask.resource, place.resource):
             continue
-        node = books.nodes[place.node]
+        node = expected.nodes[place.node]
         may_stay = met(ask.constraint, node.labels, tainted=node.tainted) and ask.required in ("", node.id)
         if may_stay and predicate(ask.key, node.id, allocate=False):
             return place.key
     return ""
 
 
-def any_apart(books: Books) -> bool:
+def any_apart(expected: ExpectedState) -> bool:
     """Is one in flight to another node than the placeholder's?"""
-    return any(flight.apart for app in books.apps.values() for flight in app.flights.values())
+    return any(flight.apart for app in expected.apps.values() for flight in app.flights.values())
 
 
 # -- what is said ------------------------------------------------------------------------------------------
 
 
-def depart(books: Books, app: App, place: Alloc) -> None:
+def depart(expected: ExpectedState, app: App, place: Alloc) -> None:
     """A placeholder is to be replaced."""
     assert place.placeholder, f"{place.key} is replaced, and is no placeholder"
-    key, id_, node = books.whereabouts(app.id, place.id)
+    key, id_, node = expected.whereabouts(app.id, place.id)
     ask = app.asks.get(key)
     assert ask is not None and not ask.placeholder, f"invariant 7: {key} was not asked for, and is in flight"
     assert ask.group == place.group, f"{key} replaces {place.key} of another task group"
@@ -97,104 +97,104 @@ def depart(books: Books, app: App, place: Alloc) -> None:
     ask.left -= 1
     if ask.left == 0:
         del app.asks[key]
-    there = books.nodes[node]
-    assert books.meets(ask, there) and ask.required in ("", node), f"{key} may not run on {node}"
+    there = expected.nodes[node]
+    assert expected.meets(ask, there) and ask.required in ("", node), f"{key} may not run on {node}"
     apart = node != place.node
     if apart:
-        assert there.schedulable and books.has_room(ask, there), f"invariant 1: no room on {node} for {key}"
+        assert there.schedulable and expected.has_room(ask, there), f"invariant 1: no room on {node} for {key}"
     flight = Flight(ask.one(), id_, node, apart)
     app.flights[place.id] = flight
-    _use(books, flight, 1)
+    _use(expected, flight, 1)
 
 
-def dropped(books: Books, app: App, output: messages.Released) -> None:
+def dropped(expected: ExpectedState, app: App, output: messages.Released) -> None:
     """A pending ask is not wanted any more."""
     assert output.termination is Termination.TIMEOUT
     told = (app.id, output.key)
-    if told in books.untold:
-        books.untold.remove(told)
+    if told in expected.untold:
+        expected.untold.remove(told)
         return
     ask = app.asks.get(output.key)
     assert ask is not None and ask.placeholder, f"invariant 7: {output.key} is dropped, and is no pending placeholder"
     del app.asks[output.key]
 
 
-def failing(books: Books, app: App, message: str) -> None:
+def failing(expected: ExpectedState, app: App, message: str) -> None:
     """Record that the application is going to fail: no ask of it is pending or in flight any longer."""
     if message == OVER:
         keys = dict.fromkeys([*app.asks, *(flight.ask.key for flight in app.flights.values())])
-        books.untold += [(app.id, key) for key in keys]
-    abandon(books, app)
+        expected.untold += [(app.id, key) for key in keys]
+    abandon(expected, app)
     app.asks.clear()
 
 
 # -- what is sent ------------------------------------------------------------------------------------------
 
 
-def ended(books: Books, app: App, alloc: Alloc, termination: Termination) -> None:
+def ended(expected: ExpectedState, app: App, alloc: Alloc, termination: Termination) -> None:
     """Record that an allocation has ended, with what happens to the real ask that was to replace it."""
     flight = app.flights.pop(alloc.id, None)
     if flight is None:
         return
-    _use(books, flight, -1)
+    _use(expected, flight, -1)
     if termination is Termination.PLACEHOLDER_REPLACED:
-        books.announced.append((app.id, flight.ask.key, flight.node, flight.ask.resource))
+        expected.announced.append((app.id, flight.ask.key, flight.node, flight.ask.resource))
     else:
         _pend(app, flight)
 
 
-def released(books: Books, app: App, message: messages.Release) -> None:
+def released(expected: ExpectedState, app: App, message: messages.Release) -> None:
     """Real ones in flight are released by key, or with all that the application asks for."""
     if message.what == "allocation" or (message.what == "both" and message.termination is Termination.TIMEOUT):
         return
     for place, flight in list(app.flights.items()):
         if not message.key or message.key == flight.ask.key:
-            _use(books, flight, -1)
+            _use(expected, flight, -1)
             del app.flights[place]
 
 
-def node_lost(books: Books, app: App, node: str) -> None:
+def node_lost(expected: ExpectedState, app: App, node: str) -> None:
     """Record the loss of a node: asks that were to come there are pending again; those on other nodes are announced."""
     for place, flight in list(app.flights.items()):
         if app.allocs[place].node == node:
             kept = Termination.PLACEHOLDER_REPLACED if flight.apart else Termination.STOPPED_BY_RM
-            ended(books, app, app.allocs[place], kept)
+            ended(expected, app, app.allocs[place], kept)
         elif flight.node == node:
             del app.flights[place]
             _pend(app, flight)
 
 
-def resized(books: Books, app: App, key: str, resource: Amounts) -> bool:
+def resized(expected: ExpectedState, app: App, key: str, resource: Amounts) -> bool:
     """Give an ask another size, if it is in flight; tell whether it is."""
     for flight in app.flights.values():
         if flight.id == key:
-            _use(books, flight, -1)
+            _use(expected, flight, -1)
             flight.ask.resource = resource
-            _use(books, flight, 1)
+            _use(expected, flight, 1)
             return True
     return False
 
 
-def placed_outside(books: Books, app: App, key: str) -> Ask | None:
+def placed_outside(expected: ExpectedState, app: App, key: str) -> Ask | None:
     """Record that an ask in flight has been placed from outside."""
     for place, flight in list(app.flights.items()):
         if flight.id == key:
-            _use(books, flight, -1)
+            _use(expected, flight, -1)
             del app.flights[place]
             return flight.ask
     return None
 
 
-def abandon(books: Books, app: App) -> None:
+def abandon(expected: ExpectedState, app: App) -> None:
     """Drop all asks in flight."""
     for flight in app.flights.values():
-        _use(books, flight, -1)
+        _use(expected, flight, -1)
     app.flights.clear()
 
 
-def _use(books: Books, flight: Flight, times: int) -> None:
-    if flight.apart and flight.node in books.used:
-        books.used[flight.node] = plus(books.used[flight.node], flight.ask.resource, times)
+def _use(expected: ExpectedState, flight: Flight, times: int) -> None:
+    if flight.apart and flight.node in expected.used:
+        expected.used[flight.node] = plus(expected.used[flight.node], flight.ask.resource, times)
 
 
 def _pend(app: App, flight: Flight) -> None:
@@ -208,10 +208,10 @@ def _pend(app: App, flight: Flight) -> None:
 # -- after each step ---------------------------------------------------------------------------------------
 
 
-def check(books: Books, now: int) -> None:
+def check(expected: ExpectedState, now: int) -> None:
     """Check the timeout of every gang (invariant 10). The beginning that is recorded here is never too early."""
-    assert not books.untold, f"invariant 7: asks that were dropped, and nobody was told: {books.untold}"
-    for app in books.apps.values():
+    assert not expected.untold, f"invariant 7: asks that were dropped, and nobody was told: {expected.untold}"
+    for app in expected.apps.values():
         gang = app.gang
         if gang is None:
             continue

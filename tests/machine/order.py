@@ -12,23 +12,23 @@ from typing import Any
 
 from machine.flights import waits
 from machine.things import App, Ask
-from machine.work import Ledger
+from machine.work import Usage
 
 
-def passed_over(ledger: Ledger, app: App, ask: Ask, now: int) -> tuple[App, Ask] | None:
+def passed_over(usage: Usage, app: App, ask: Ask, now: int) -> tuple[App, Ask] | None:
     """An ask that should have been allocated in the place of this one (which is pending still); None: there is none."""
-    partition = ledger.partition
+    partition = usage.partition
     for other in app.asks.values():
         if other is not ask and _alike(other, ask) and _rank(other) < _rank(ask) and not waits(app, other):
             return app, other
     queue = partition.tree.find(app.queue)
     if queue.settings.sort_policy not in ("fifo", "fair"):
         return None
-    for rival in ledger.books.apps.values():
+    for rival in usage.expected.apps.values():
         same_limits = (rival.user, rival.groups) == (app.user, app.groups)
         if rival is app or rival.queue != app.queue or not rival.asks or not same_limits:
             continue
-        if rival.state == "Accepted" and (any(q.max_apps for q in queue.lineage()) or ledger.limits(rival)):
+        if rival.state == "Accepted" and (any(q.max_apps for q in queue.lineage()) or usage.limits(rival)):
             continue
         core = partition.applications[rival.id]
         if core.group != partition.applications[app.id].group or core.backoff_until > now or queue.settings.backoff:

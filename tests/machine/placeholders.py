@@ -10,8 +10,8 @@ from hypothesis.stateful import rule
 from licorne.si import messages
 from licorne.si.messages import Termination
 from machine.amounts import CONSTRAINTS
-from machine.books import Books
 from machine.driver import SECOND_NS
+from machine.expected import ExpectedState
 from machine.things import App, Node
 from machine.world import World
 
@@ -25,8 +25,8 @@ class Placeholders(World):
     @rule(at=small, queue=small, user=small, count=small, size=small, more=small, then=small)
     def placeholder_gang(self, at: int, queue: int, user: int, count: int, size: int, more: int, then: int) -> None:
         """An application with one or two task groups, all placeholders or all but one, and often real asks too."""
-        rm_id, name, books = self.where(at)
-        if len(books.apps) >= 9:
+        rm_id, name, expected = self.where(at)
+        if len(expected.apps) >= 9:
             return
         groups = {"g": 1 + count % 3, "h": count // 4}
         amount = 1 + size % 4
@@ -39,7 +39,7 @@ class Placeholders(World):
         add.timeout_is_running_time = rm_id == "s" and user > 5
         self.send(rm_id, [add])
         self.driver.check()
-        app = books.apps.get(add.application_id)
+        app = expected.apps.get(add.application_id)
         if app is None:
             return
         for group, number in groups.items():
@@ -62,8 +62,8 @@ class Placeholders(World):
     @rule(at=small, which=small, count=small, size=small, more=small, then=small)
     def member(self, at: int, which: int, count: int, size: int, more: int, then: int) -> None:
         """Real asks of a task group, now and then placeholders, or ones of a task group that there is not."""
-        rm_id, name, books = self._where(at)
-        app = self._gang(books, which)
+        rm_id, name, expected = self._where(at)
+        app = self._gang(expected, which)
         if app is not None:
             group = ("g", "g", "g", "h", "h", "other")[more % 6]
             self._ask_of(rm_id, name, app, group, 1 + count % 3, 1 + size % 5, more, placeholder=count == 7)
@@ -76,35 +76,35 @@ class Placeholders(World):
 
     def confirm(self, at: int, which: int, what: int, termination: int, then: int) -> None:
         """Confirm ends that the scheduler asked for: the last first, twice, with another type; or ends that were not asked for."""
-        rm_id, name, books = self._where(at)
-        ending = [(a, alloc) for a in books.apps.values() for alloc in a.allocs.values() if alloc.ending]
+        rm_id, name, expected = self._where(at)
+        ending = [(a, alloc) for a in expected.apps.values() for alloc in a.allocs.values() if alloc.ending]
         flying = [(a, alloc) for a, alloc in ending if alloc.id in a.flights]
         chosen = (flying or ending)[:: -1 if which % 2 else 1][: 1 + which // 2]
         for app, alloc in chosen:
             kind = Termination.PLACEHOLDER_REPLACED if termination < 5 else ENDS[termination - 5]
             self.situations.met["placeholder replaced"] += alloc.id in app.flights and termination < 5
-            release = self._end(books, name, app, alloc.key, alloc.id, kind)
+            release = self._end(expected, name, app, alloc.key, alloc.id, kind)
             self.send(rm_id, [release])
             self.driver.check()
             if what == 0:
                 self.send(rm_id, [release])
                 self.driver.check()
         if what == 1:
-            running = [(a, alloc) for a in books.apps.values() for alloc in a.allocs.values() if not alloc.ending]
+            running = [(a, alloc) for a in expected.apps.values() for alloc in a.allocs.values() if not alloc.ending]
             for app, alloc in running[which : which + 1]:
                 kind = Termination.PLACEHOLDER_REPLACED
-                self.send(rm_id, [self._end(books, name, app, alloc.key, alloc.id, kind)])
-        app_or_none: App | None = self.one_of(books.apps, which)
+                self.send(rm_id, [self._end(expected, name, app, alloc.key, alloc.id, kind)])
+        app_or_none: App | None = self.one_of(expected.apps, which)
         if what == 2 and app_or_none is not None:
-            nobody = self._end(books, name, app_or_none, "nobody", "nobody", Termination.PLACEHOLDER_REPLACED)
+            nobody = self._end(expected, name, app_or_none, "nobody", "nobody", Termination.PLACEHOLDER_REPLACED)
             self.send(rm_id, [nobody])
         self.then(then)
 
     @rule(at=small, which=small, what=small, size=small, then=small)
     def meanwhile(self, at: int, which: int, what: int, size: int, then: int) -> None:
         """A real one is in flight: it, its placeholder or a node changes or goes before the confirmation."""
-        rm_id, name, books = self._where(at)
-        flying = [(app, place) for app in books.apps.values() for place in app.flights]
+        rm_id, name, expected = self._where(at)
+        flying = [(app, place) for app in expected.apps.values() for place in app.flights]
         if not flying:
             return
         app, place = flying[which % len(flying)]
@@ -113,37 +113,39 @@ class Placeholders(World):
         message: Any = messages.Allocation(
             key=flight.ask.key, application_id=app.id, partition=name, resource={"vcore": 1 + size}
         )
-        if what == 1 and not books.first_interface:
+        if what == 1 and not expected.first_interface:
             message.key = alloc.key
         elif what == 2:
-            there: Node = self.one_of(books.nodes, size)
+            there: Node = self.one_of(expected.nodes, size)
             message.node_id = there.id
         elif what in (3, 4):
             message = messages.Release(partition=name, application_id=app.id, key=flight.ask.key if what == 3 else "")
-            message.what = "ask" if books.first_interface else "both"
+            message.what = "ask" if expected.first_interface else "both"
         elif what in (5, 6):
             node_id = alloc.node if what == 5 else flight.node
             message = messages.NodeUpdate(node_id=node_id, action=messages.NodeAction.DECOMISSION, partition=name)
         self.send(rm_id, [message])
         self.then(then)
 
-    def _where(self, number: int) -> tuple[str, str, Books]:
+    def _where(self, number: int) -> tuple[str, str, ExpectedState]:
         """A partition: one in which something is in flight or, if there is none, one with a gang."""
-        known = [(*key, books) for key, books in self.driver.books.items()]
+        known = [(*key, expected) for key, expected in self.driver.expected.items()]
         flying = [each for each in known if any(app.flights for app in each[2].apps.values())]
         gangs = [each for each in known if any(app.gang for app in each[2].apps.values())]
         found = flying or gangs
         return found[number % len(found)] if found else self.where(number)
 
     @staticmethod
-    def _gang(books: Books, which: int) -> App | None:
-        gangs = [app for app in books.apps.values() if app.gang is not None]
+    def _gang(expected: ExpectedState, which: int) -> App | None:
+        gangs = [app for app in expected.apps.values() if app.gang is not None]
         return gangs[which % len(gangs)] if gangs else None
 
     @staticmethod
-    def _end(books: Books, name: str, app: App, key: str, id_: str, termination: Termination) -> messages.Release:
+    def _end(
+        expected: ExpectedState, name: str, app: App, key: str, id_: str, termination: Termination
+    ) -> messages.Release:
         release = messages.Release(partition=name, application_id=app.id, termination=termination)
-        if books.first_interface:
+        if expected.first_interface:
             release.uuid, release.what = id_, "allocation"
         else:
             release.key = key

@@ -43,7 +43,7 @@ class Machine(Quotas, Squeezes, Placeholders):
             self.settings["reservation.enabled"] = "false"
         self.register("v", one, moody=moody)
         self.register("s", other, moody=False)
-        for rm_id, name in list(self.driver.books):
+        for rm_id, name in list(self.driver.expected):
             self.send(rm_id, [self.node(name, number, number) for number in range(3 if name == "default" else 1)])
         self.after()
         for at in range(6) if crowd else ():
@@ -53,20 +53,20 @@ class Machine(Quotas, Squeezes, Placeholders):
 
     @rule(at=small, size=small, attributes=small, then=small)
     def add_node(self, at: int, size: int, attributes: int, then: int) -> None:
-        rm_id, name, books = self.where(at)
-        if len(books.nodes) < 7:
+        rm_id, name, expected = self.where(at)
+        if len(expected.nodes) < 7:
             self.send(rm_id, [self.node(name, size, attributes)], then)
         self.then(then)
 
     @rule(at=small, which=small, what=small, size=small, attributes=small, then=small)
     def change_node(self, at: int, which: int, what: int, size: int, attributes: int, then: int) -> None:
         """Another capacity, other attributes, a drain or its end, or it goes, perhaps to come back."""
-        rm_id, name, books = self.where(at)
-        node: Node | None = self.one_of(books.nodes, which)
+        rm_id, name, expected = self.where(at)
+        node: Node | None = self.one_of(expected.nodes, which)
         if node is None:
             return
         update = messages.NodeUpdate(node_id=node.id, action=NodeAction.UPDATE, partition=name)
-        busy = any(books.used[node.id].values())
+        busy = any(expected.used[node.id].values())
         if what in (0, 1):
             update.capacity = dict(SIZES[size % len(SIZES)])
         if what in (1, 2):
@@ -80,7 +80,7 @@ class Machine(Quotas, Squeezes, Placeholders):
             update.action = NodeAction.DECOMISSION
             self.situations.met["node removed with allocations"] += busy
         self.send(rm_id, [update], then)
-        if what == 7 and (size > 2 or len(books.nodes) < 2):
+        if what == 7 and (size > 2 or len(expected.nodes) < 2):
             back = self.node(name, size, attributes)
             back.node_id = node.id
             self.send(rm_id, [back])
@@ -88,8 +88,8 @@ class Machine(Quotas, Squeezes, Placeholders):
 
     @rule(at=small, which=small, amount=small, then=small)
     def foreign(self, at: int, which: int, amount: int, then: int) -> None:
-        rm_id, name, books = self.where(at)
-        node: Node | None = self.one_of(books.nodes, which)
+        rm_id, name, expected = self.where(at)
+        node: Node | None = self.one_of(expected.nodes, which)
         if node is None:
             return
         if node.foreign and amount < 4:
@@ -113,12 +113,12 @@ class Machine(Quotas, Squeezes, Placeholders):
     @rule(at=small, which=small, count=small, size=st.integers(0, 11), flavour=small, more=small, then=small)
     def arrive(self, at: int, which: int, count: int, size: int, flavour: int, more: int, then: int) -> None:
         """Asks of an application that is there or, often enough, of a new one."""
-        rm_id, name, books = self.where(at)
-        if sum(len(app.asks) for app in books.apps.values()) > 24:
+        rm_id, name, expected = self.where(at)
+        if sum(len(app.asks) for app in expected.apps.values()) > 24:
             return
         if rm_id == "s" and count >= 6:
             self.independent_ask(size, then)
-        elif len(books.apps) < 2 or (which >= 5 and len(books.apps) < 9):
+        elif len(expected.apps) < 2 or (which >= 5 and len(expected.apps) < 9):
             app = self.application(rm_id, name, size if flavour % 2 else 0, count, more)
             before = len(self.driver.partition(rm_id, name).tree.queues())
             self.send(rm_id, [app], then)
@@ -126,10 +126,10 @@ class Machine(Quotas, Squeezes, Placeholders):
             self.situations.met["dynamic queue created"] += (
                 len(self.driver.partition(rm_id, name).tree.queues()) > before
             )
-            if app.application_id in books.apps and flavour != 2:
-                self.ask(rm_id, name, books.apps[app.application_id], count % 4, size, flavour, more)
+            if app.application_id in expected.apps and flavour != 2:
+                self.ask(rm_id, name, expected.apps[app.application_id], count % 4, size, flavour, more)
         else:
-            self.ask(rm_id, name, self.one_of(books.apps, which), count % 4, size, flavour, more)
+            self.ask(rm_id, name, self.one_of(expected.apps, which), count % 4, size, flavour, more)
         self.then(then)
 
     @rule(at=small, queue=small, user=small, count=small, size=small, then=small)
@@ -140,19 +140,19 @@ class Machine(Quotas, Squeezes, Placeholders):
     @rule(at=small, user=small, queue=small, size=st.integers(2, 11), flavour=small, more=small, then=small)
     def crowd(self, at: int, user: int, queue: int, size: int, flavour: int, more: int, then: int) -> None:
         """Many asks alike at once, of two applications of one user, in one queue; and more of those that are there."""
-        rm_id, name, books = self.where(at)
+        rm_id, name, expected = self.where(at)
         for count in (2, 3):
-            if len(books.apps) < 9:
+            if len(expected.apps) < 9:
                 app = self.application(rm_id, name, queue, user, more)
                 self.send(rm_id, [app])
                 self.driver.check()
-                if app.application_id in books.apps:
-                    self.ask(rm_id, name, books.apps[app.application_id], count, size, flavour, more)
+                if app.application_id in expected.apps:
+                    self.ask(rm_id, name, expected.apps[app.application_id], count, size, flavour, more)
         self.arrive(at, more, 3, size, flavour, 5, then)
 
     def independent_ask(self, size: int, then: int) -> None:
-        books = self.driver.books["s", "default"]
-        if sum(app.independent for app in books.apps.values()) > 2:
+        expected = self.driver.expected["s", "default"]
+        if sum(app.independent for app in expected.apps.values()) > 2:
             return
         key = self.key("k")
         ask = messages.Allocation(key=key, application_id=key, resource={"vcore": 1 + size}, independent=True)
@@ -162,18 +162,18 @@ class Machine(Quotas, Squeezes, Placeholders):
 
     @rule(at=small, which=small, ask=small, size=st.integers(0, 11), then=small)
     def change_ask(self, at: int, which: int, ask: int, size: int, then: int) -> None:
-        rm_id, name, books = self.where(at)
-        app: App | None = self.one_of({a.id: a for a in books.apps.values() if a.asks or a.allocs}, which)
+        rm_id, name, expected = self.where(at)
+        app: App | None = self.one_of({a.id: a for a in expected.apps.values() if a.asks or a.allocs}, which)
         if app is None:
             return
-        keys = [*app.asks, *([] if books.first_interface else app.allocs)]
+        keys = [*app.asks, *([] if expected.first_interface else app.allocs)]
         if not keys:
             return
         key = keys[ask % len(keys)]
         self.situations.count("ask changed")
         changed = messages.Allocation(
             key=key, application_id=app.id, partition=name, resource={"vcore": 1 + size, "memory": size // 3},
-            max_allocations=1 + ask % 3 if books.first_interface else 1, independent=app.independent,
+            max_allocations=1 + ask % 3 if expected.first_interface else 1, independent=app.independent,
         )  # fmt: skip
         self.send(rm_id, [changed], then)
         self.then(then)
@@ -181,9 +181,9 @@ class Machine(Quotas, Squeezes, Placeholders):
     @rule(at=small, which=small, ask=small, node=small, size=small, then=small)
     def place_outside(self, at: int, which: int, ask: int, node: int, size: int, then: int) -> None:
         """Recovery, or another's decision: an allocation that is simply there."""
-        rm_id, name, books = self.where(at)
-        app: App | None = self.one_of(books.apps, which)
-        there: Node | None = self.one_of(books.nodes, node)
+        rm_id, name, expected = self.where(at)
+        app: App | None = self.one_of(expected.apps, which)
+        there: Node | None = self.one_of(expected.nodes, node)
         if app is None or there is None or app.independent:
             return
         keys = list(app.asks)
@@ -191,7 +191,7 @@ class Machine(Quotas, Squeezes, Placeholders):
         self.situations.count("pending ask placed outside" if key in app.asks else "recovered allocation")
         alloc = messages.Allocation(
             key=key, application_id=app.id, partition=name, resource={"vcore": 1 + size}, node_id=there.id,
-            uuid=self.key("u") if books.first_interface and size > 3 else "",
+            uuid=self.key("u") if expected.first_interface and size > 3 else "",
         )  # fmt: skip
         self.send(rm_id, [alloc], then)
         self.then(then)
@@ -200,14 +200,14 @@ class Machine(Quotas, Squeezes, Placeholders):
 
     @rule(at=small, which=small, what=small, termination=st.integers(0, 4), then=small)
     def release(self, at: int, which: int, what: int, termination: int, then: int) -> None:
-        rm_id, name, books = self.where(at)
-        app: App | None = self.one_of({a.id: a for a in books.apps.values() if a.asks or a.allocs}, which)
+        rm_id, name, expected = self.where(at)
+        app: App | None = self.one_of({a.id: a for a in expected.apps.values() if a.asks or a.allocs}, which)
         if app is None:
             return
         ask = self.one_of(app.asks, what)
         alloc = self.one_of(app.allocs, what)
         release = messages.Release(partition=name, application_id=app.id, termination=Termination(termination))
-        if books.first_interface:
+        if expected.first_interface:
             release.termination = Termination(max(1, termination))
             release.what = "ask" if ask is not None and (what % 2 or alloc is None) else "allocation"
             if what != 7 and release.what == "ask":
@@ -224,15 +224,15 @@ class Machine(Quotas, Squeezes, Placeholders):
     @rule(at=small, which=small, what=small, then=small)
     def finish(self, at: int, which: int, what: int, then: int) -> None:
         """The scheduler's wishes are confirmed; half of what runs ends, or an application with all that it has."""
-        rm_id, name, books = self.where(at)
-        app: App | None = self.one_of(books.apps, which)
+        rm_id, name, expected = self.where(at)
+        app: App | None = self.one_of(expected.apps, which)
         if what < 3:
             for release in self.driver.confirmations(rm_id, name)[: 1 + which]:
                 self.send(rm_id, [release])
         elif what < 6:
-            running = [(app, alloc) for app in books.apps.values() for alloc in app.allocs.values()]
+            running = [(app, alloc) for app in expected.apps.values() for alloc in app.allocs.values()]
             for owner, alloc in running[which % 2 :: 2]:
-                self.send(rm_id, [self.end(books, name, owner, alloc)])
+                self.send(rm_id, [self.end(expected, name, owner, alloc)])
         elif app is not None:
             self.send(rm_id, [messages.RemoveApplication(application_id=app.id, partition=name)], then)
         self.then(then)
@@ -277,8 +277,8 @@ class Machine(Quotas, Squeezes, Placeholders):
         driver = self.driver
         self._note_reload(rm_id, chosen)
         apps_of_dropped = [
-            (app, alloc) for (r, name), books in driver.books.items() if r == rm_id and name not in configs.partitions(chosen)
-            for app in books.apps.values() for alloc in [*app.allocs.values(), None]
+            (app, alloc) for (r, name), expected in driver.expected.items() if r == rm_id and name not in configs.partitions(chosen)
+            for app in expected.apps.values() for alloc in [*app.allocs.values(), None]
         ]  # fmt: skip
         result, said = self.load(rm_id, chosen)
         if isinstance(result, str):
@@ -293,9 +293,9 @@ class Machine(Quotas, Squeezes, Placeholders):
         self.then(then)
 
     def _note_reload(self, rm_id: str, chosen: configs.Choices) -> None:
-        books = self.driver.books[rm_id, "default"]
+        expected = self.driver.expected[rm_id, "default"]
         found = configs.partitions(chosen)["default"]
-        for app in books.apps.values():
+        for app in expected.apps.values():
             new = found.get(app.queue)
             used = app.used()
             if new is None and app.queue in self.driver.queues[rm_id, "default"]:
@@ -309,8 +309,8 @@ class Machine(Quotas, Squeezes, Placeholders):
         rm_id = "s" if rm > 3 else "v"
         if how > 1:
             return
-        mine = [books for (r, _), books in self.driver.books.items() if r == rm_id]
-        if any(app.asks for books in mine for app in books.apps.values()):
+        mine = [expected for (r, _), expected in self.driver.expected.items() if r == rm_id]
+        if any(app.asks for expected in mine for app in expected.apps.values()):
             self.situations.count("re-registered with pending asks")
         if how == 1:
             self.driver.call("stop", rm_id, now_ns=self.driver.now)
@@ -333,7 +333,7 @@ class Machine(Quotas, Squeezes, Placeholders):
     @rule(at=small, kind=st.integers(0, bad.KINDS - 1), which=small, then=small)
     def bad_input(self, at: int, kind: int, which: int, then: int) -> None:
         """Send bad input: refused, or ignored where there is no refusal; the next comparison shows that nothing changed."""
-        rm_id, name, books = self.where(at)
-        self.driver.submit(rm_id, [bad.message(kind, name, books, which)])
+        rm_id, name, expected = self.where(at)
+        self.driver.submit(rm_id, [bad.message(kind, name, expected, which)])
         self.situations.count("bad input refused")
         self.then(then)

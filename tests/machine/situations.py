@@ -127,20 +127,22 @@ class Situations:
 
     def before_time(self, driver: Driver) -> None:
         """Note the state before time passes."""
-        self._states = {(*key, app.id): app.state for key, books in driver.books.items() for app in books.apps.values()}
-        self._reserved = {key: driver.reservations(*key) for key in driver.books}
-        self._queues = {key: _queues(driver, key) for key in driver.books}
+        self._states = {
+            (*key, app.id): app.state for key, expected in driver.expected.items() for app in expected.apps.values()
+        }
+        self._reserved = {key: driver.reservations(*key) for key in driver.expected}
+        self._queues = {key: _queues(driver, key) for key in driver.expected}
 
     def after_time(self, driver: Driver) -> None:
         """Count the situations after time has passed."""
-        for key, books in driver.books.items():
-            for app in books.apps.values():
+        for key, expected in driver.expected.items():
+            for app in expected.apps.values():
                 if self._states.get((*key, app.id)) == "Starting" and app.state == "Running":
                     self.count("Starting left by time")
             completing = [
                 a for *where, a in self._states if tuple(where) == key and self._states[*key, a] == "Completing"
             ]
-            self.met["Completing left by time"] += sum(app_id not in books.apps for app_id in completing)
+            self.met["Completing left by time"] += sum(app_id not in expected.apps for app_id in completing)
             if sum(map(len, driver.reservations(*key).values())) < sum(map(len, self._reserved[key].values())):
                 self.count("reservation expired")
             left = _queues(driver, key)
@@ -152,18 +154,18 @@ class Situations:
         """Decisions are about to be made."""
         self._backoff = {
             (*key, app.id): driver.partition(*key).applications[app.id].backoff_until
-            for key, books in driver.books.items()
-            for app in books.apps.values()
+            for key, expected in driver.expected.items()
+            for app in expected.apps.values()
         }
 
     def after_schedule(self, driver: Driver, reserved: dict[tuple[str, str], dict[str, list[str]]]) -> None:
         """Count the situations after decisions were made."""
-        for key, books in driver.books.items():
+        for key, expected in driver.expected.items():
             partition = driver.partition(*key)
             now = driver.reservations(*key)
             for node, keys in now.items():
                 self.met["reservation made"] += len(set(keys) - set(reserved[key].get(node, [])))
-            for app in books.apps.values():
+            for app in expected.apps.values():
                 until = partition.applications[app.id].backoff_until
                 if until > self._backoff.get((*key, app.id), until):
                     self.count("back-off entered")

@@ -23,7 +23,7 @@ class Squeezes(World):
     def squeeze(self, at: int, full: int, user: int, size: int, then: int) -> None:
         """One queue takes what there is; an ask in another one with a guarantee is old enough to preempt."""
         driver = self.driver
-        books = driver.books["v", "default"]
+        expected = driver.expected["v", "default"]
         queues = driver.queues["v", "default"]
         wants, fills = ("root.b.b1", "root.c") if at % 2 else ("root.c", "root.b.b1")
         if not (queues.get(wants) or {}).get("guaranteed"):
@@ -31,9 +31,9 @@ class Squeezes(World):
         least = (queues.get(wants) or {}).get("guaranteed")
         if not least:
             return
-        if len(books.apps) > 9 or sum(len(app.asks) for app in books.apps.values()) > 24:
+        if len(expected.apps) > 9 or sum(len(app.asks) for app in expected.apps.values()) > 24:
             return
-        for app in [app for app in books.apps.values() if app.queue == wants]:
+        for app in [app for app in expected.apps.values() if app.queue == wants]:
             self.send("v", [messages.RemoveApplication(application_id=app.id)])
             self.after()
         if full > 3:  # little of it may be taken, and the rest not at all
@@ -53,18 +53,20 @@ class Squeezes(World):
     def contest(self, at: int, user: int, victim: int, size: int, then: int) -> None:
         """Two queues have a guarantee of 4: one uses somewhat more, the other lacks it, and other queues use the rest."""
         driver = self.driver
-        books = driver.books["v", "default"]
+        expected = driver.expected["v", "default"]
         guaranteed = {"b1": (0, "fifo", 0, 0, 2), "c": (0, 2)}
         if at > 1 or not self.configure("v", {**configs.PLAIN, "binpacking": size > 3, **guaranteed}):
             return
-        for app in list(books.apps.values()):
+        for app in list(expected.apps.values()):
             self.send("v", [messages.RemoveApplication(application_id=app.id)])
             self.after()
         wants, fills = ("root.b.b1", "root.c") if at else ("root.c", "root.b.b1")
         self._ask_in(fills, user, VICTIMS[victim], old=False)
         driver.schedule()
         self.after()
-        free = [node.capacity.get("vcore", 0) - books.used[node.id].get("vcore", 0) for node in books.nodes.values()]
+        free = [
+            node.capacity.get("vcore", 0) - expected.used[node.id].get("vcore", 0) for node in expected.nodes.values()
+        ]
         self._ask_in("root.dyn.team", user, sorted([a for a in free if a > 0], reverse=True), old=False, priority=9)
         driver.schedule()
         self.after()
@@ -79,7 +81,7 @@ class Squeezes(World):
         self.send("v", [add])
         self.after()
         tags = {"creationTime": str(driver.now // SECOND_NS - 100)} if old else None
-        if add.application_id in driver.books["v", "default"].apps:
+        if add.application_id in driver.expected["v", "default"].apps:
             asks = [
                 messages.Allocation(
                     key=self.key("k"), application_id=add.application_id, resource={"vcore": amount}, tags=tags,

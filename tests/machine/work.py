@@ -13,24 +13,24 @@ from typing import Any
 
 from machine import atomic, flights
 from machine.amounts import Amounts, plus, total, within
-from machine.books import Books
+from machine.expected import ExpectedState
 from machine.things import App, Ask, Node
 
 ACTIVE = ("Starting", "Running")
 
 
-class Ledger:
+class Usage:
     """The usage at each queue and of each user and group there, added up from the records."""
 
-    def __init__(self, books: Books, partition: Any, queues: dict[str, Any]) -> None:
-        self.books = books
+    def __init__(self, expected: ExpectedState, partition: Any, queues: dict[str, Any]) -> None:
+        self.expected = expected
         self.partition = partition
         self.queues = queues
         self.by_queue: dict[str, Amounts] = {}
         self.by_owner: dict[tuple[str, str, str], Amounts] = {}
         self.running: dict[str, int] = {}
         self.entered: dict[tuple[str, str, str], int] = {}
-        for app in books.apps.values():
+        for app in expected.apps.values():
             self._add(app)
 
     def _add(self, app: App) -> None:
@@ -97,22 +97,22 @@ def paths(path: str) -> list[str]:
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
-def why_wait(ledger: Ledger, app: App, ask: Ask, predicate: Any, now: int) -> str:
+def why_wait(usage: Usage, app: App, ask: Ask, predicate: Any, now: int) -> str:
     """The rule that keeps the ask waiting; empty if there is none, and then it is a fault that it waits."""
     if flights.waits(app, ask):
-        could = flights.replaceable(ledger.books, app, ask, predicate)
-        return "placeholder" if not could or not ledger.partition.tree.find(app.queue).is_leaf else ""
-    gang = atomic.why_wait(ledger, app, _quota)
+        could = flights.replaceable(usage.expected, app, ask, predicate)
+        return "placeholder" if not could or not usage.partition.tree.find(app.queue).is_leaf else ""
+    gang = atomic.why_wait(usage, app, _quota)
     if gang != "-":
-        moody = "gang: predicate" if ledger.partition.predicates is not None else ""
-        return _app_waits(ledger, app, now) or gang or moody
-    waits = _app_waits(ledger, app, now) or _quota(ledger, app, ask) or _claimed(ledger, app, ask)
-    return waits or _nodes(ledger, app, ask, predicate)
+        moody = "gang: predicate" if usage.partition.predicates is not None else ""
+        return _app_waits(usage, app, now) or gang or moody
+    waits = _app_waits(usage, app, now) or _quota(usage, app, ask) or _claimed(usage, app, ask)
+    return waits or _nodes(usage, app, ask, predicate)
 
 
-def _claimed(ledger: Ledger, app: App, ask: Ask) -> str:
+def _claimed(usage: Usage, app: App, ask: Ask) -> str:
     """Would it not fit beside what others claim, when the victims have gone? Order is not asked: it only allows more."""
-    partition = ledger.partition
+    partition = usage.partition
     core = partition.applications[app.id]
     for level in [*core.queue.lineage(), *core.trackers]:
         mine = [
@@ -134,21 +134,21 @@ def _claimed(ledger: Ledger, app: App, ask: Ask) -> str:
     return "claimed" if rivals else ""
 
 
-def _app_waits(ledger: Ledger, app: App, now: int) -> str:
-    partition = ledger.partition
+def _app_waits(usage: Usage, app: App, now: int) -> str:
+    partition = usage.partition
     queue = partition.tree.find(app.queue)
     if not queue.is_leaf or any(upper.is_leaf for upper in queue.lineage()[1:]):
         return "queue serves nobody"
     core = partition.applications[app.id]
     if app.state == "Accepted":
         for upper in queue.lineage():
-            waits = ledger.running.get(upper.path, 0) + len(upper.accepted) >= upper.max_apps
+            waits = usage.running.get(upper.path, 0) + len(upper.accepted) >= upper.max_apps
             if upper.max_apps and core not in upper.accepted and waits:
                 return "maximum applications"
-        for kind, name, path, _, apps in ledger.limits(app):
-            if apps and not ledger.has_entered(app) and ledger.entered.get((kind, name, path), 0) >= apps:
+        for kind, name, path, _, apps in usage.limits(app):
+            if apps and not usage.has_entered(app) and usage.entered.get((kind, name, path), 0) >= apps:
                 return "maximum applications of a limit"
-    if queue.settings.sort_policy == "stateaware" and ledger.books.starting and _not_its_turn(ledger, app):
+    if queue.settings.sort_policy == "stateaware" and usage.expected.starting and _not_its_turn(usage, app):
         return "stateaware order"
     if core.backoff_until > now:
         assert core.backoff_until <= now + 30 * 10**9, "a back-off that is too long"
@@ -156,67 +156,67 @@ def _app_waits(ledger: Ledger, app: App, now: int) -> str:
     return ""
 
 
-def _not_its_turn(ledger: Ledger, app: App) -> bool:
+def _not_its_turn(usage: Usage, app: App) -> bool:
     if app.state not in ("Accepted", "Starting"):
         return False
-    peers = [other for other in ledger.books.apps.values() if other.queue == app.queue]
+    peers = [other for other in usage.expected.apps.values() if other.queue == app.queue]
     chosen = [a for a in peers if a.state == "Starting"] or [a for a in peers if a.state == "Accepted"]
-    cores = [ledger.partition.applications[a.id] for a in chosen]
+    cores = [usage.partition.applications[a.id] for a in chosen]
     oldest: str = min((core.submitted, core.seq, core.id) for core in cores)[2]
     return oldest != app.id
 
 
-def _quota(ledger: Ledger, app: App, ask: Ask) -> str:
+def _quota(usage: Usage, app: App, ask: Ask) -> str:
     for path in paths(app.queue):
-        if not within(ask.resource, ledger.maximum(path), ledger.by_queue.get(path, {})):
+        if not within(ask.resource, usage.maximum(path), usage.by_queue.get(path, {})):
             return "quota"
-    if not within(ask.resource, ledger.books.size() or None, ledger.by_queue.get("root", {})):
+    if not within(ask.resource, usage.expected.size() or None, usage.by_queue.get("root", {})):
         return "quota of root"
-    for kind, name, path, most, _ in ledger.limits(app):
-        if not within(ask.resource, most, ledger.by_owner.get((kind, name, path), {})):
+    for kind, name, path, most, _ in usage.limits(app):
+        if not within(ask.resource, most, usage.by_owner.get((kind, name, path), {})):
             return f"limit of a {kind}"
     return ""
 
 
-def _nodes(ledger: Ledger, app: App, ask: Ask, predicate: Any) -> str:
-    core = ledger.partition.applications[app.id].asks[ask.key]
+def _nodes(usage: Usage, app: App, ask: Ask, predicate: Any) -> str:
+    core = usage.partition.applications[app.id].asks[ask.key]
     if ask.required:
-        return _required(ledger, ask, core, predicate)
+        return _required(usage, ask, core, predicate)
     reserved = None if core.reserved is None else core.reserved.id
-    for node in ledger.books.nodes.values():
-        holders = ledger.partition.nodes[node.id].reservations
-        closed = not node.schedulable or (holders and node.id != reserved) or atomic.held(ledger, node.id)
-        if not closed and _would_do(ledger.books, ask, node, predicate):
+    for node in usage.expected.nodes.values():
+        holders = usage.partition.nodes[node.id].reservations
+        closed = not node.schedulable or (holders and node.id != reserved) or atomic.held(usage, node.id)
+        if not closed and _would_do(usage.expected, ask, node, predicate):
             return ""
     return "node"
 
 
-def _required(ledger: Ledger, ask: Ask, core: Any, predicate: Any) -> str:
-    node = ledger.books.nodes.get(ask.required)
+def _required(usage: Usage, ask: Ask, core: Any, predicate: Any) -> str:
+    node = usage.expected.nodes.get(ask.required)
     if node is None:
         return "required node"
-    holders = ledger.partition.nodes[node.id].reservations
-    if (holders and core not in holders) or not _would_do(ledger.books, ask, node, predicate):
+    holders = usage.partition.nodes[node.id].reservations
+    if (holders and core not in holders) or not _would_do(usage.expected, ask, node, predicate):
         return "required node"
     return ""
 
 
-def _would_do(books: Books, ask: Ask, node: Node, predicate: Any) -> bool:
-    return books.has_room(ask, node) and books.meets(ask, node) and predicate(ask.key, node.id, allocate=True)
+def _would_do(expected: ExpectedState, ask: Ask, node: Node, predicate: Any) -> bool:
+    return expected.has_room(ask, node) and expected.meets(ask, node) and predicate(ask.key, node.id, allocate=True)
 
 
-def within_limits(ledger: Ledger, app: App, resource: Amounts) -> None:
+def within_limits(usage: Usage, app: App, resource: Amounts) -> None:
     """Invariants 4 and 5: after an allocation by the scheduler nothing that it used more of is above its limit."""
-    size = ledger.books.size()
-    used = total([ledger.by_queue["root"]])
+    size = usage.expected.size()
+    used = total([usage.by_queue["root"]])
     for name in resource:
         assert used.get(name, 0) <= size.get(name, 0), f"invariant 4: {name} above the cluster's size"
     for path in paths(app.queue):
-        for name, most in (ledger.maximum(path) or {}).items():
+        for name, most in (usage.maximum(path) or {}).items():
             if resource.get(name):
-                assert ledger.by_queue[path].get(name, 0) <= most, f"invariant 4: {path} uses too much {name}"
-    for kind, owner, path, limit, _ in ledger.limits(app):
+                assert usage.by_queue[path].get(name, 0) <= most, f"invariant 4: {path} uses too much {name}"
+    for kind, owner, path, limit, _ in usage.limits(app):
         for name, most in limit.items():
             if resource.get(name):
-                used = ledger.by_owner[kind, owner, path]
+                used = usage.by_owner[kind, owner, path]
                 assert used.get(name, 0) <= most, f"invariant 5: {kind} {owner} uses too much {name} at {path}"

@@ -10,8 +10,8 @@ from licorne.si import first, messages, v19
 from licorne.si.messages import NodeAction
 from machine import configs, evictions, wire
 from machine.amounts import CONSTRAINTS, TAINT
-from machine.books import Books
 from machine.driver import CLASSES, SECOND_NS, Driver, Said
+from machine.expected import ExpectedState
 from machine.situations import Situations
 from machine.things import Alloc, App
 
@@ -79,18 +79,18 @@ class World(RuleBasedStateMachine):
         found = configs.partitions(self.chosen[rm_id])
         for name in found:
             key = (rm_id, name)
-            if key not in driver.books:
+            if key not in driver.expected:
                 classes = {} if rm_id == "s" else CLASSES
                 first_interface = rm_id == "s"
-                driver.books[key] = Books(
+                driver.expected[key] = ExpectedState(
                     first_interface=first_interface,
                     starting=starting,
                     classes=classes,
                     whereabouts=driver.whereabouts(*key),
                 )
             driver.queues[key] = found[name]
-        for key in [key for key in driver.books if key[0] == rm_id and key[1] not in found]:
-            del driver.books[key], driver.queues[key]
+        for key in [key for key in driver.expected if key[0] == rm_id and key[1] not in found]:
+            del driver.expected[key], driver.queues[key]
 
     def configure(self, rm_id: str, chosen: configs.Choices) -> bool:
         """Load a configuration; False if it is refused."""
@@ -126,12 +126,12 @@ class World(RuleBasedStateMachine):
 
     # -- choosing --------------------------------------------------------------------------------------
 
-    def where(self, number: int) -> tuple[str, str, Books]:
+    def where(self, number: int) -> tuple[str, str, ExpectedState]:
         """A partition: the first ones more often."""
         rm_id, name = "s" if number in (4, 5, 6) else "v", "gpu" if number >= 6 else "default"
-        if (rm_id, name) not in self.driver.books:
+        if (rm_id, name) not in self.driver.expected:
             name = "default"
-        return rm_id, name, self.driver.books[rm_id, name]
+        return rm_id, name, self.driver.expected[rm_id, name]
 
     @staticmethod
     def one_of(found: dict[str, Any], number: int) -> Any:
@@ -189,7 +189,7 @@ class World(RuleBasedStateMachine):
 
     def ask(self, rm_id: str, name: str, app: App, count: int, size: int, flavour: int, more: int) -> None:
         """Some asks alike: `size` is how large, `flavour` what is special, `more` its constraint, age and priority."""
-        books = self.driver.books[rm_id, name]
+        expected = self.driver.expected[rm_id, name]
         tags: dict[str, str] = {}
         constraint = more if flavour in (1, 2) else 0
         constraint %= len(CONSTRAINTS)
@@ -198,8 +198,8 @@ class World(RuleBasedStateMachine):
         if flavour in (2, 3):
             tags["creationTime"] = str(self.driver.now // SECOND_NS - AGES_S[more % len(AGES_S)])
         resource = {"vcore": 1 + size, "memory": size // 2}
-        if flavour == 4 and books.nodes:  # the fullest node, which may have to make room
-            fullest = max(books.nodes, key=lambda id_: (sum(books.used[id_].values()), id_))
+        if flavour == 4 and expected.nodes:  # the fullest node, which may have to make room
+            fullest = max(expected.nodes, key=lambda id_: (sum(expected.used[id_].values()), id_))
             tags["yunikorn.apache.org/requiredNode"] = fullest if more < 6 else "n999"
             resource = {"vcore": 1 + size % 5}
         if more == 7:
@@ -224,7 +224,7 @@ class World(RuleBasedStateMachine):
         self.send(rm_id, asks, 6 if size == 5 and flavour != 6 else 0)
 
     @staticmethod
-    def end(books: Books, name: str, app: App, alloc: Alloc) -> messages.Release:
-        if books.first_interface:
+    def end(expected: ExpectedState, name: str, app: App, alloc: Alloc) -> messages.Release:
+        if expected.first_interface:
             return messages.Release(partition=name, application_id=app.id, uuid=alloc.id, what="allocation")
         return messages.Release(partition=name, application_id=app.id, key=alloc.key)

@@ -2,7 +2,8 @@
 
 Beside its records it has a twin: a scheduler in this process that has never stopped, and gets the same messages, and each
 allocation as it becomes known. After any fault the scheduler must have the state of a new one to which the records are
-reported, and that must be the state of the twin.
+reported, and that must be the state of the twin. The product is compared with these records, so they share no code with
+`licorne.sim.model`.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class Manager(ResourceManagerCallback):
             room = max((self.capacity[node] - self.used[node] for node in self.capacity), default=0)
             return all(amount > room for _, amount in self.waiting.values())
 
-    def books(self) -> dict[str, Any]:
+    def expected(self) -> dict[str, Any]:
         """The state that the scheduler should have: that of one in this process to which everything is reported at once."""
         fresh = SchedulerAPI()
         fresh.register_resource_manager(self._registration())

@@ -40,7 +40,7 @@ def test_a_resource_manager_in_few_lines() -> None:
             wait_for(lambda: len(manager.running) == 3)
             manager.release(client, ["a"])
             wait_for(lambda: len(manager.running) == 3)
-            wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+            wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.expected())
         assert manager.faults == client.callback_errors == []
         assert here.look(lambda s: s.sessions.by_id) == {}  # leaving is a goodbye
 
@@ -108,7 +108,7 @@ def test_mistakes_raise_and_nothing_is_sent() -> None:
                 assert text in str(error.value)
             manager.add_node(client, "n1", 3000)
             manager.ask(client, "app", {"a": 1000})
-            wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+            wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.expected())
         for callback in (Manager, print):
             with pytest.raises(RequestError, match="invalid callback"):
                 SchedulerClient(here.wire.address).register_resource_manager(REQUEST, callback)  # type: ignore[arg-type]
@@ -204,7 +204,7 @@ def test_a_second_instance_takes_over_and_the_first_one_stays_away() -> None:
         with pytest.raises(DisconnectedError, match="another instance took over"):
             older.update_node(v19.NodeRequest(rm_id="rm"))
         other.add_node(newer, "n1", 1000)
-        wait_for(lambda: here.look(lambda s: facts(s.api)) == other.books())
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == other.expected())
         assert (older.resyncs, newer.resyncs) == (0, 0)
         older.close()
         newer.close()
@@ -240,7 +240,7 @@ def test_after_a_fault_everything_is_as_it_was(fault: str) -> None:
         else:
             here.look(lambda s: s.sessions.stop_all("a test"))
         wait_for(lambda: client.resyncs == 1)
-        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.expected())
         manager.release(client, ["b"])
         wait_for(lambda: "d" in manager.running)
         client.close()
@@ -267,7 +267,7 @@ def test_messages_of_other_threads_during_a_resync_follow_it() -> None:
         manager.ask(client, "app", {"b": 1000})
         manager.release(client, ["a"])
         wait_for(lambda: "b" in manager.running)
-        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.expected())
         client.close()
         assert manager.faults == []
 
@@ -286,7 +286,7 @@ def test_a_stream_that_is_ended_alone_is_a_lost_connection_too() -> None:
         wait_for(lambda: len(here.look(lambda s: facts(s.api))["nodes"]) == 1)
         here.look(end_node_stream)
         wait_for(lambda: client.resyncs == 1)
-        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.expected())
         client.close()
 
 

@@ -130,7 +130,7 @@ def agree(here: Site, manager: Manager, what: str = "") -> None:
 
     def settled() -> bool:
         known = here.look(lambda s: facts(s.api) if not s.engine.slice() else {})
-        return bool(known) and known == manager.books() and manager.nothing_fits()
+        return bool(known) and known == manager.expected() and manager.nothing_fits()
 
     wait_for(settled, what, WAIT_S)
 
@@ -181,16 +181,16 @@ def test_the_comparison_finds_planted_differences() -> None:
         manager.add_node(client, "n2", 1000)
         manager.add_application(client, "app")
         manager.ask(client, "app", {"a": 1000})
-        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.books())
-        known = manager.books()
+        wait_for(lambda: here.look(lambda s: facts(s.api)) == manager.expected())
+        known = manager.expected()
         assert known["users"]
         twin, manager.twin = manager.twin, here.service.api  # which knows all that is right
         application, amount, node = manager.running.pop("a")
         with pytest.raises(AssertionError, match="something else"):
-            manager.books()
+            manager.expected()
         manager.running["a"] = application, amount, "n1" if node == "n2" else "n2"
         with pytest.raises(AssertionError, match="something else"):
-            manager.books()
+            manager.expected()
         manager.twin = twin
         client.close()
 
@@ -225,7 +225,7 @@ def rest_facts(running: Serving) -> dict[str, Any]:
 def book_facts(manager: Manager) -> dict[str, Any]:
     """The same facts from the manager's records: nodes, applications and users."""
     with manager.lock:
-        known = manager.books()
+        known = manager.expected()
         running, waiting = manager.running, manager.waiting
         return {
             "nodes": {node: sorted(k for k, of in running.items() if of[2] == node) for node in manager.capacity},

@@ -1,4 +1,4 @@
-"""The machine's own records of one partition, kept from the messages to and from the scheduler.
+"""The expected state of one partition: the machine's own records of the messages to and from the scheduler.
 
 They are dicts, and know nothing of the product's structures. A message of a resource manager is entered when it is sent
 (`take`), with the answer that must come; a message of the scheduler is entered when it is received (`hear`). So an
@@ -20,8 +20,8 @@ LARGEST = 2**62 - 1
 CONFIRMATIONS = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
 
 
-class Books:
-    """The records of one partition."""
+class ExpectedState:
+    """The expected state of one partition."""
 
     def __init__(
         self, *, first_interface: bool, starting: bool, classes: dict[str, int], whereabouts: flights.Whereabouts

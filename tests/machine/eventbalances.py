@@ -35,7 +35,7 @@ _USAGE = (ChangeDetail.UG_USER_RESOURCE, ChangeDetail.UG_GROUP_RESOURCE)
 Balance = Counter[tuple[str, ...]]
 
 
-class EventBooks:
+class EventBalances:
     """The objects that exist according to one scheduler's events, by resource manager."""
 
     def __init__(self) -> None:
