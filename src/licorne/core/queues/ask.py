@@ -9,7 +9,6 @@ application's asks are tried in `licorne.core.queues.requests`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import cython
@@ -193,12 +192,3 @@ if not cython.compiled:  # defaults of fields that few asks change, or none befo
 def request_order(ask: Ask) -> tuple[int, int, int]:
     """Return a key that sorts as `Ask.before` does."""
     return -ask.priority, ask.created, ask.seq
-
-
-def changing(allocations: Iterable[Ask]) -> list[object]:
-    """List these allocations, each with all of its values that may change while it runs: equal lists mean no change."""
-    found: list[object] = []
-    alloc: Ask
-    for alloc in allocations:
-        found += (alloc, alloc.shape, alloc.bound_ns, alloc.replaced_ns, alloc.preempted)
-    return found

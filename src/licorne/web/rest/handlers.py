@@ -11,7 +11,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from starlette.responses import Response
 
@@ -34,17 +33,9 @@ from .access import RequestLimits
 from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip
 from .errors import refuse
 from .numbers import parse_uint
-from .pieces import (
-    application_pieces,
-    node_pieces,
-    queue_pieces,
-    rejection_view,
-    state_pieces,
-    tree_pieces,
-    user_pieces,
-)
+from .pieces import application_pieces, node_pieces, queue_pieces, rejection_view, state_pieces
 from .routing import Call
-from .shared import Make, Pieces, Shared, State, unknown
+from .shared import Make, Shared, State, unknown
 from .stream import StreamResponse, unless_gone
 
 ACTIVE_STATUSES = ("new", "accepted", "running", "completing", "failing", "resuming")
@@ -63,7 +54,6 @@ class Handlers:
         self._metrics = metrics.Metrics()
         self._checks = asyncio.Semaphore(limits.checks)
         self._shared = Shared(lambda: self.limits.keep_s)
-        self._kept: WeakKeyDictionary[Partition, dict[str, Pieces]] = WeakKeyDictionary()
         self._shown: dict[str, tuple[Any, configs.Map]] = {}
 
     async def shared(self, call: Call, make: Make, state: State = unknown) -> Response:
@@ -80,10 +70,6 @@ class Handlers:
             return views.partition_state(partition), self.backend.shown_name(partition), partition.now if waits else 0
 
         return state
-
-    def _pieces(self, partition: Partition, what: str) -> Pieces:
-        """Return the cached pieces of a list of this partition; `what` names the list."""
-        return self._kept.setdefault(partition, {}).setdefault(what, Pieces())
 
     # -- finding things --------------------------------------------------------------------------------
 
@@ -144,9 +130,8 @@ class Handlers:
     async def queues(self, call: Call) -> Response:
         """Answer with the whole tree of queues."""
         partition = self.partition(call)
-        pieces = self._pieces(partition, "queues")
         name = self.backend.shown_name(partition)
-        return await self.shared(call, lambda: tree_pieces(partition.tree.root, name, pieces), self._state(partition))
+        return await self.shared(call, lambda: queue_pieces(partition.tree.root, name), self._state(partition))
 
     async def one_queue(self, call: Call) -> Response:
         """Answer with one queue, or with its whole subtree if the query has `subtree`."""
@@ -158,8 +143,7 @@ class Handlers:
     async def nodes(self, call: Call) -> Response:
         """Answer with all nodes of a partition."""
         partition = self.partition(call)
-        pieces = self._pieces(partition, "nodes")
-        return await self.shared(call, lambda: node_pieces(partition, pieces), self._state(partition))
+        return await self.shared(call, lambda: node_pieces(partition), self._state(partition))
 
     async def one_node(self, call: Call) -> Response:
         """Answer with one node."""
@@ -228,8 +212,12 @@ class Handlers:
     async def users(self, call: Call) -> Response:
         """Answer with the usage of all users."""
         partition = self.partition(call)
-        pieces = self._pieces(partition, "users")
-        return await self.shared(call, lambda: user_pieces(partition, pieces), self._state(partition))
+        found = partition.limits.users()
+        return await self.shared(
+            call,
+            lambda: json_list(encoded(views.user_usage(partition, u, t)) for u, t in found.items()),
+            self._state(partition),
+        )
 
     async def user(self, call: Call) -> Response:
         """Answer with the usage of one user."""

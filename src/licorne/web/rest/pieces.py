@@ -16,7 +16,6 @@ from licorne.web.monitor import Monitor
 
 from . import allocations, objects, views
 from .answers import encode, encoded, json_list, spliced
-from .shared import Piece, Pieces
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -65,61 +64,25 @@ def rejection_view(found: Rejection, name: str) -> objects.Application:
     )
 
 
-def tree_pieces(root: Queue, name: str, kept: Pieces) -> Iterator[bytes]:
-    """Yield a queue with its subtree; a queue that has not changed comes from the cached pieces."""
-    with kept.making() as piece:
-        yield from queue_pieces(root, name, piece)
-
-
-def queue_pieces(queue: Queue, name: str, piece: Piece | None = None) -> Iterator[bytes]:
-    """Yield a queue with its subtree. `piece` returns the cached piece of a queue that has not changed."""
-    head = _queue(queue, name, piece)
+def queue_pieces(queue: Queue, name: str) -> Iterator[bytes]:
+    """Yield a queue with its subtree; `name` is the partition's, empty to leave it out."""
+    head = encode(views.queue(queue, name=name))
     if not queue.children:
         yield head
         return
     # Reopen the encoded object to append its children.
     comma = head[:-1] + b',"children":['
-    for child in sorted(queue.children):
-        found = queue.children[child]
-        if found.children:
-            yield comma
-            yield from queue_pieces(found, "", piece)
-        else:
-            yield comma + _queue(found, "", piece)
+    for _, child in sorted(queue.children.items()):  # a list: queues may come and go between two pieces
+        yield comma
+        yield from queue_pieces(child, "")
         comma = b","
     yield b"]}"
 
 
-def _queue(queue: Queue, name: str, piece: Piece | None) -> bytes:
-    """Return a queue without its children, as JSON."""
-
-    def make(queue: Queue) -> bytes:
-        return encode(views.queue(queue, name=name))
-
-    return make(queue) if piece is None else piece(queue, (name, views.queue_state(queue)), make)
-
-
-def node_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
-    """Yield all nodes of a partition; a node that has not changed comes from the cached pieces."""
-    return json_list(
-        kept.of(
-            [home.nodes[name] for name in sorted(home.nodes)],
-            lambda node: views.node_state(node, home),
-            lambda node: encode(views.node(node, home)),
-        )
-    )
-
-
-def user_pieces(home: Partition, kept: Pieces) -> Iterator[bytes]:
-    """Yield the usage of all users; a user whose usage has not changed comes from the cached pieces."""
-    found = home.limits.users()
-    return json_list(
-        kept.of(
-            found,
-            lambda user: views.user_state(found[user]),
-            lambda user: encode(views.user_usage(home, user, found[user])),
-        )
-    )
+def node_pieces(home: Partition) -> Iterator[bytes]:
+    """Yield all nodes of a partition."""
+    nodes = [home.nodes[name] for name in sorted(home.nodes)]
+    return json_list(encoded(views.node(node, home)) for node in nodes)
 
 
 def state_pieces(
@@ -174,11 +137,7 @@ def _all_applications(homes: list[tuple[Partition, str]]) -> Iterator[Iterator[b
 
 def _partition_nodes(home: Partition, name: str) -> Iterator[bytes]:
     head = encode(objects.PartitionNodes(partition_name=name))
-    nodes = [home.nodes[node] for node in sorted(home.nodes)]
-    if not nodes:
-        yield head
-        return
-    yield from spliced(head, [("nodesInfo", json_list(encoded(views.node(node, home)) for node in nodes))])
+    yield from spliced(head, [("nodesInfo", node_pieces(home))]) if home.nodes else (head,)
 
 
 def _rules(home: Partition, name: str) -> objects.PartitionRules:

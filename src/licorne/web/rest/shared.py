@@ -10,6 +10,10 @@ processor time is measured and not elapsed time.
 
 Concurrent requests share one computation (single flight). While it runs, they are given the cached answer if that is at
 most four seconds old; only otherwise do they wait.
+
+What is measured (1,000 nodes, 100 queues, 10,000 allocations; 50 requests a second for lists): with nothing changing,
+the comparison of states saves 5 % of the loop's time, so it is needed; with 20 pods a second coming and going, a
+further cache of single nodes, queues and users would save 1.9 % (standard error 0.3 %), so there is none.
 """
 
 from __future__ import annotations
@@ -17,10 +21,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from starlette.responses import Response
 
@@ -38,8 +41,6 @@ STALE_S = 4.0
 """Seconds after its beginning for which an answer is given while the next one is being made."""
 SAME_S = 30.0
 """Seconds after its beginning for which an answer is kept because its state may be unchanged."""
-PIECES_S = 30.0
-"""Seconds after a list was made for which its pieces are kept. Pieces are never outdated, as their state is compared."""
 BODY_MAX = 16 << 20
 """Bytes up to which an answer is cached; a longer one is made for each request, and sent as it is made."""
 KEPT_MAX = 64 << 20
@@ -49,52 +50,6 @@ GZIP_MIN = 1400
 Make = Callable[[], Iterator[bytes]]
 State = Callable[[], object]
 """Returns what an answer depends on, to be compared: while it is equal, so is the answer. None: not known."""
-Item = TypeVar("Item")
-Piece = Callable[[Any, object, Callable[[Any], bytes]], bytes]
-
-
-class Pieces:
-    """Cached pieces of a long answer: a piece is made anew only if the state that it was made from has changed.
-
-    Pieces of more than `BODY_MAX` bytes in all are not cached, and none is cached for longer than `PIECES_S` after the last
-    answer.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[Any, tuple[object, bytes]] = {}
-        self._forget: asyncio.TimerHandle | None = None
-
-    def of(
-        self, items: Iterable[Item], state: Callable[[Item], object], make: Callable[[Item], bytes]
-    ) -> Iterator[tuple[bytes]]:
-        """Yield the pieces of the items. `state` returns what a piece depends on, to be compared; `make` makes the piece."""
-        with self.making() as piece:
-            for item in items:
-                yield (piece(item, state(item), make),)
-
-    @contextmanager
-    def making(self) -> Iterator[Piece]:
-        """Return, for the time in which one answer is made, a function that returns its pieces: `piece(item, state, make)`.
-
-        The pieces of this answer replace the cached ones once the answer is complete.
-        """
-        kept, made, size = self._kept, {}, 0
-
-        def piece(item: Any, state: object, make: Callable[[Any], bytes]) -> bytes:
-            nonlocal size
-            found = kept.get(item)
-            if found is None or found[0] != state:
-                found = state, make(item)  # else the old object stays: the collector scans young ones
-            size += len(found[1])
-            if size <= BODY_MAX:
-                made[item] = found
-            return found[1]
-
-        yield piece
-        self._kept = made if size <= BODY_MAX else {}
-        if self._forget is not None:
-            self._forget.cancel()
-        self._forget = asyncio.get_running_loop().call_later(PIECES_S, self._kept.clear)
 
 
 def unknown() -> object:
@@ -254,4 +209,4 @@ def _response(body: bytes, *, compressed: bool) -> Response:
     return Response(body, headers=headers, media_type=JSON)
 
 
-__all__ = ["Make", "Piece", "Pieces", "Shared", "State", "unknown"]
+__all__ = ["Make", "Shared", "State", "unknown"]

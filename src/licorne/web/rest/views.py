@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from licorne.config.placement import is_regexp
 from licorne.core.base.states import ApplicationState
-from licorne.core.queues.ask import changing
 from licorne.si.constants import HOST_NAME, RACK_NAME
 from licorne.web.backend import Backend, full_name
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from licorne.core.inputs.node_changes import Foreign
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
-    from licorne.core.queues.application import Application
     from licorne.core.queues.queue import Queue
     from licorne.core.queues.usage import Tracker
     from licorne.web.monitor import Monitor
@@ -127,31 +125,6 @@ def queue(found: Queue, *, name: str = "") -> objects.Queue:
     )
 
 
-def queue_state(found: Queue) -> tuple[object, ...]:
-    """Return everything variable that `queue` reads: if it is equal, so is the result of `queue`.
-
-    Objects from the configuration are compared as they are, since a new configuration replaces them.
-    """
-    return (
-        found.state,
-        list(found.children),
-        found.settings,
-        found.properties,
-        found.template,
-        found.max_config,
-        found.guaranteed_config,
-        found.managed,
-        found.is_leaf,
-        found.max_apps,
-        found.running,
-        found.priority,
-        list(found.accepted),
-        found.pending.values(),
-        found.preempting.values(),
-        [(level.max_config, level.limit.values(), level.allocated.values()) for level in found.lineage()],
-    )
-
-
 def _sorting_policy(found: Queue) -> str:
     if not found.is_leaf:
         return "fair"
@@ -168,13 +141,6 @@ def _template(found: Queue) -> objects.Template | None:
         guaranteed_resource=template.guaranteed or {},
         properties=dict(template.properties),
     )
-
-
-def subtree(found: Queue, *, name: str = "") -> objects.Queue:
-    """Return a queue with its whole subtree."""
-    view = queue(found, name=name)
-    view.children = [subtree(found.children[child]) for child in sorted(found.children)]
-    return view
 
 
 # -- nodes -----------------------------------------------------------------------------------------------
@@ -202,23 +168,6 @@ def node(found: Node, home: Partition) -> objects.Node:
         schedulable=bool(found.schedulable),
         is_reserved=bool(found.reservations),
         reservations=[ask.key for ask in found.reservations],
-    )
-
-
-def node_state(found: Node, home: Partition) -> tuple[object, ...]:
-    """Return all inputs of the function `node` that can change: equal tuples for a node mean equal results.
-
-    Free amounts are left out, because they are the capacity less the other amounts.
-    """
-    return (
-        found.attributes,
-        found.capacity.values(),
-        found.allocated.values(),
-        found.occupied.values(),
-        changing(found.allocations),
-        [(key, home.foreign[key], amounts.values()) for key, amounts in found.foreign.items()],
-        found.schedulable,
-        list(found.reservations),
     )
 
 
@@ -272,20 +221,6 @@ def user_usage(home: Partition, user: str, trackers: list[Tracker]) -> objects.U
             if app.group is not None:
                 groups[app.id] = app.group
     return objects.UserUsage(user_name=user, groups=dict(sorted(groups.items())), queues=_usage(home, trackers))
-
-
-def user_state(trackers: list[Tracker]) -> tuple[object, ...]:
-    """Return everything variable that `user_usage` reads: if it is equal, so is the result of `user_usage`."""
-    apps: dict[Application, None] = {}
-    for tracker in trackers:
-        apps.update(tracker.apps)
-    return (
-        [
-            (t, t.used.values(), None if t.limit is None else t.limit.values(), t.max_apps, list(t.apps))
-            for t in trackers
-        ],
-        [app.group for app in apps],
-    )
 
 
 def group_usage(home: Partition, group: str, trackers: list[Tracker]) -> objects.GroupUsage:

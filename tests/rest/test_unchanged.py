@@ -1,22 +1,21 @@
-"""Kept pieces of a list equal those that would be made now, whatever has happened to the objects that they show."""
+"""Cached answers equal those that would be made now, whatever has happened to the objects that they show."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from operator import attrgetter
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from licorne.core.queues.queue import Queue
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
-from licorne.web.rest import allocations, shared, views
+from licorne.web.rest import allocations, objects, views
 from licorne.web.rest.answers import encode
-from licorne.web.rest.shared import Pieces
-from rest.world import CONFIG, World, busy, run
+from licorne.web.rest.pieces import queue_pieces
+from rest.world import CONFIG, World, busy
 
 NODES = "/ws/v1/partition/default/nodes"
 QUEUES = "/ws/v1/partition/default/queues"
@@ -34,58 +33,22 @@ CHANGES = (
 )
 
 
-def made(pieces: Pieces, items: list[str], state: dict[str, int], calls: list[str]) -> bytes:
-    """The list, and in `calls` what was made anew for it."""
-
-    def make(item: str) -> bytes:
-        calls.append(item)
-        return f"{item}{state[item]}".encode()
-
-    async def gathered() -> bytes:
-        return b",".join(b"".join(each) for each in pieces.of(items, lambda item: state[item], make))
-
-    return bytes(run(gathered()))
-
-
-def test_only_changed_pieces_are_built_anew() -> None:
-    pieces, state = Pieces(), {"a": 1, "b": 1, "c": 1}
-    calls: list[str] = []
-    assert made(pieces, ["a", "b"], state, calls) == b"a1,b1"
-    state["b"] = 2
-    assert made(pieces, ["a", "b", "c"], state, calls) == b"a1,b2,c1"
-    assert calls == ["a", "b", "b", "c"]
-    made(pieces, ["c"], state, calls)
-    made(pieces, ["a"], state, calls)  # it was not in the last list
-    assert calls == ["a", "b", "b", "c", "a"]
-
-
-def test_pieces_are_bounded_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    pieces, state = Pieces(), {"a": 1, "b": 1}
-    calls: list[str] = []
-    monkeypatch.setattr(shared, "BODY_MAX", 3)
-    made(pieces, ["a", "b"], state, calls)
-    made(pieces, ["a"], state, calls)  # together they were too long to be kept
-    assert calls == ["a", "b", "a"]
-    monkeypatch.setattr(shared, "PIECES_S", 0.0)
-
-    async def wait() -> None:
-        list(pieces.of(["a"], state.__getitem__, encode))
-        await asyncio.sleep(0.05)
-
-    run(wait())
-    made(pieces, ["a"], state, calls)
-    assert calls == ["a", "b", "a", "a"]
+def subtree(found: Queue, name: str = "") -> objects.Queue:
+    """A queue with all queues below it."""
+    view = views.queue(found, name=name)
+    view.children = [subtree(found.children[child]) for child in sorted(found.children)]
+    return view
 
 
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3)), max_size=12))
 @settings(deadline=None)
-def test_kept_pieces_show_the_current_state(steps: list[tuple[str, int]]) -> None:
+def test_cached_answers_show_the_current_state(steps: list[tuple[str, int]]) -> None:
     world = busy()
     home = next(iter(world.backend.partitions()))
     for _ in act(world, steps):
         nodes = [encode(views.node(home.nodes[name], home)) for name in sorted(home.nodes)]
         assert world.get(NODES) == [msgspec.json.decode(one) for one in nodes]
-        assert world.get(QUEUES) == msgspec.json.decode(encode(views.subtree(home.tree.root, name="default")))
+        assert world.get(QUEUES) == msgspec.json.decode(encode(subtree(home.tree.root, name="default")))
         users = [encode(views.user_usage(home, *one)) for one in home.limits.users().items()]
         assert world.get(USERS) == [msgspec.json.decode(one) for one in users]
         for queue in filter(attrgetter("is_leaf"), home.tree.root.walk()):
@@ -94,6 +57,16 @@ def test_kept_pieces_show_the_current_state(steps: list[tuple[str, int]]) -> Non
                 view.requests = list(allocations.asks(app, home, nodes=False))
                 view.allocations = list(allocations.allocations(app))
             assert world.get(APPLICATIONS.format(queue.path)) == [msgspec.json.decode(encode(one)) for one in apps]
+
+
+def test_a_queue_that_goes_while_the_tree_is_sent_does_not_break_the_answer() -> None:
+    world = busy()
+    root = next(iter(world.backend.partitions())).tree.root
+    pieces = queue_pieces(root, "default")
+    first = next(pieces)
+    name, _ = root.children.popitem()
+    answer = msgspec.json.decode(first + b"".join(pieces))
+    assert f"root.{name}" in [child["queuename"] for child in answer["children"]]
 
 
 def act(world: World, steps: list[tuple[str, int]]) -> Iterator[None]:
