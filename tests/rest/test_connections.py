@@ -17,12 +17,13 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from licorne.daemon.log import Levels, Log
 from licorne.daemon.process_log import process_log
 from licorne.service import Security, Service, Web
-from licorne.web.http import Connections
-from licorne.web.server import HEADER_BYTES
+from licorne.web.http import HEADER_BYTES, Connections, Protocol, guarded
 from service.peers import eventually, service
 from service.processes import serving
 from service.test_serve import wait_for
@@ -52,7 +53,9 @@ async def ended(reader: asyncio.StreamReader) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("what", ["nothing", "half a head", "a byte now and then", "half of a second head"])
+@pytest.mark.parametrize(
+    "what", ["nothing", "half a head", "a byte now and then", "half of a second head", "one and a half heads"]
+)
 def test_a_connection_without_a_request_is_closed(what: str) -> None:
     async def story() -> None:
         async with listening() as (_, address):
@@ -62,6 +65,8 @@ def test_a_connection_without_a_request_is_closed(what: str) -> None:
                 assert (await reader.read(1000)).startswith(b"HTTP/1.1 200 ")
             if what.startswith("half"):
                 writer.write(HALF)
+            if what == "one and a half heads":
+                writer.write(GET + HALF)
             end = asyncio.create_task(ended(reader))
             for at in range(300):
                 if what == "a byte now and then" and not end.done():
@@ -181,6 +186,75 @@ def test_a_refused_request_leaves_one_line_in_the_log(what: str) -> None:
     events = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [one["event"] for one in events] == ["Invalid HTTP request received."]
     assert "exception" not in events[0]
+
+
+def test_bytes_that_are_not_http_after_an_answer_end_the_connection_quietly() -> None:
+    out = io.StringIO()
+
+    async def story() -> bytes:
+        async with listening(head_s=60) as (_, address):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"PUT /ws/v1/clusters HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+            answer = await asyncio.wait_for(reader.readuntil(b"Method Not Allowed\n"), 20)
+            writer.write(b"zz\r\n")
+            assert await ended(reader) < 5
+            writer.close()
+            return answer
+
+    with process_log(out, form="json", levels=Levels()):
+        assert b"HTTP/1.1 405 " in asyncio.run(story())
+    assert [json.loads(line)["event"] for line in out.getvalue().splitlines()] == ["Invalid HTTP request received."]
+
+
+class Unread(asyncio.Transport):
+    """A transport whose client reads nothing: it closes only when it is aborted."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("here", 1)})
+        self.aborted = self.closed = False
+        self.written = b""
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.written)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self.closed or self.aborted
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@pytest.mark.parametrize("request_", [GET, GET[:-2] + b"Connection: close\r\n\r\n", b"\x16\x03\x01 what\r\n\r\n"])
+def test_a_client_that_does_not_read_the_end_of_an_answer_is_cut_off(request_: bytes) -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    async def story() -> None:
+        config = uvicorn.Config(guarded(app), http="h11", ws="none", log_config=None, access_log=False, lifespan="off")
+        config.load()
+        state = uvicorn.server.ServerState()
+        made = Protocol(
+            lambda one: config.http_protocol_class(config=config, server_state=state, app_state=one),  # type: ignore[call-arg]
+            Connections(10, head_s=60, send_s=0.05),
+        )
+        transport = Unread()
+        made.connection_made(transport)
+        made.data_received(request_)
+        await asyncio.sleep(0.02)
+        assert transport.written.startswith(b"HTTP/1.1 ")
+        assert not transport.aborted
+        await eventually(lambda: transport.aborted)
+        made.connection_lost(None)
+        assert not state.connections
+
+    asyncio.run(story())
 
 
 def test_a_stream_of_events_ends_when_events_are_switched_off() -> None:

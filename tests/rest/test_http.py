@@ -1,60 +1,15 @@
-"""Requests as bytes: an answer leaves with its head, answers come in order, and bytes that are no HTTP are refused."""
+"""Requests as bytes: answers come in order, and bytes that are no HTTP are refused."""
 
 from __future__ import annotations
 
 import asyncio
 
-import h11
 import pytest
 
 from licorne.service import Web
-from licorne.web.http import JOINED_MAX, HttpConnection
 from service.peers import service
 
 GET = b"GET /ws/v1/clusters HTTP/1.1\r\nHost: here\r\n\r\n"
-
-
-def asked(request: bytes = GET) -> tuple[HttpConnection, list[bytes]]:
-    """A connection on which this was asked, and what it writes of itself."""
-    connection, written = HttpConnection(65_536), list[bytes]()
-    connection.write = written.append
-    connection.receive_data(request)
-    assert type(connection.next_event()) is h11.Request
-    return connection, written
-
-
-def head(size: int) -> h11.Response:
-    return h11.Response(status_code=200, headers=[("Content-Length", str(size))], reason=b"OK")
-
-
-@pytest.mark.parametrize("size", [0, 1, JOINED_MAX])
-def test_the_head_leaves_with_the_body(size: int) -> None:
-    connection, written = asked()
-    assert connection.send(head(size)) == b""
-    sent = connection.send(h11.Data(data=b"x" * size))
-    assert sent.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert sent.endswith(b"\r\n\r\n" + b"x" * size)
-    assert connection.send(h11.EndOfMessage()) == b""
-    assert written == []
-
-
-def test_a_long_body_is_not_copied() -> None:
-    connection, written = asked()
-    connection.send(head(JOINED_MAX + 1))
-    body = b"x" * (JOINED_MAX + 1)
-    assert connection.send(h11.Data(data=body)) is body
-    assert [one.endswith(b"\r\n\r\n") for one in written] == [True]
-
-
-def test_an_answer_without_a_body_leaves_at_its_end() -> None:
-    connection, _ = asked()
-    connection.send(head(0))
-    assert connection.send(h11.EndOfMessage()).endswith(b"\r\n\r\n")
-
-
-def test_a_client_that_expects_continue_is_answered_at_once() -> None:
-    connection, _ = asked(b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
-    assert connection.send(h11.InformationalResponse(status_code=100, headers=[])).startswith(b"HTTP/1.1 100 ")
 
 
 TALKS = [

@@ -20,8 +20,8 @@ import pytest
 import licorne.cli
 from licorne.daemon.setting_table import TABLE
 from licorne.service import Security, SecurityError, Service, Web
+from licorne.web.http import HEADER_BYTES
 from licorne.web.rest import Access, RequestLimits
-from licorne.web.server import HEADER_BYTES
 from licorne.web.settings import WebSettings
 from service.peers import Peer, eventually, service
 from service.processes import serving

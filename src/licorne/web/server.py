@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import uvicorn
@@ -26,7 +29,7 @@ from licorne.daemon.setting_table import TABLE
 from licorne.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 
 from .courtesy import Waiting, quiet
-from .http import Connections, Protocol
+from .http import HEADER_BYTES, Connections, Protocol, guarded, of_interest
 from .monitor import Monitor
 from .rest import Access, RequestLimits, make_app
 from .settings import WebSettings
@@ -34,7 +37,6 @@ from .settings import WebSettings
 DEFAULT_ADDRESS = "127.0.0.1:9080"
 CONNECTIONS = 1000
 """Most connections at once; further ones are answered 503."""
-HEADER_BYTES = 65_536
 GRACE_S = 2
 """Seconds that answers under way may take when the service ends."""
 
@@ -68,7 +70,10 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to the owner of the loop and tracks its connections."""
+    """A uvicorn server that leaves signals to the owner of the loop and limits its connections.
+
+    `startup` sets what the method of uvicorn sets, so pyproject.toml excludes versions of uvicorn in which that may differ.
+    """
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
@@ -80,13 +85,18 @@ class _Server(uvicorn.Server):
         config, loop = self.config, asyncio.get_running_loop()
         await self.lifespan.startup()
 
-        def connected() -> Protocol:
-            return Protocol(config, self.server_state, self.lifespan.state, loop, all_connections=self._connections)
+        def http(state: dict[str, Any]) -> Any:
+            made = config.http_protocol_class
+            return made(config=config, server_state=self.server_state, app_state=state, _loop=loop)  # type: ignore[call-arg]
 
         limit_s = self._connections.head_s if config.ssl else None
         self.servers = [
             await loop.create_server(
-                connected, sock=one, backlog=config.backlog, ssl=config.ssl, ssl_handshake_timeout=limit_s
+                partial(Protocol, http, self._connections),
+                sock=one,
+                backlog=config.backlog,
+                ssl=config.ssl,
+                ssl_handshake_timeout=limit_s,
             )
             for one in sockets or ()
         ]
@@ -94,14 +104,18 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening; answers under way get `GRACE_S` seconds, then their connections are closed."""
+        """Stop listening; answers under way get `GRACE_S` seconds, then their connections are closed.
+
+        A connection whose request is incomplete is closed at once.
+        """
+        for one in [one for one in self._connections.open if one.reading]:
+            one.cut()
         cutting = asyncio.get_running_loop().call_later(GRACE_S, self._cut)
         await super().shutdown(sockets)
         cutting.cancel()
 
     def _cut(self) -> None:
-        for one in list(self.server_state.connections):
-            assert isinstance(one, Protocol)
+        for one in list(self._connections.open):
             one.cut()
 
     @contextlib.contextmanager
@@ -149,8 +163,8 @@ class WebServer:
             SecurityError: an address is not available, or a certificate is not usable.
         """
         config = uvicorn.Config(
-            quiet(self._counted),
-            http=Protocol,  # never called by uvicorn: `_Server.startup` makes the protocols
+            quiet(guarded(self._counted)),
+            http="h11",
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -162,6 +176,7 @@ class WebServer:
             h11_max_incomplete_event_size=HEADER_BYTES,
         )
         config.load()
+        logging.getLogger("uvicorn.error").addFilter(of_interest)
         config.ssl = self._security.context(self._guesses)
         sockets = _sockets(self._web.addresses)
         self.addresses = [_shown(one, given) for one, given in zip(sockets, self._web.addresses, strict=True)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from licorne.si.events import Event
 from licorne.web.event_ring import EventRing, Listener, record
-from licorne.web.http import CUT
+from licorne.web.http import CONNECTION, Protocol
 
 from .answers import JSON, encode
 from .errors import STREAM_CLOSED
@@ -46,9 +46,9 @@ class StreamResponse(Response):
             await self._lines(send, [encode(EventStream(instance_uuid=self._ring.uuid))])
             await self._follow(send, gone)
         except (TimeoutError, OSError):  # the client does not read, or has disconnected
-            cut: Callable[[], None] | None = scope.get("state", {}).get(CUT)
-            if cut is not None:
-                cut()
+            connection: Protocol | None = scope.get("state", {}).get(CONNECTION)
+            if connection is not None:
+                connection.cut()
         finally:
             self._ring.leave(self._listener)
             gone.cancel()
