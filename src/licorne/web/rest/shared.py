@@ -13,7 +13,8 @@ most four seconds old; only otherwise do they wait.
 
 What is measured (1,000 nodes, 100 queues, 10,000 allocations; 50 requests a second for lists): with nothing changing,
 the comparison of states saves 5 % of the loop's time, so it is needed; with 20 pods a second coming and going, a
-further cache of single nodes, queues and users would save 1.9 % (standard error 0.3 %), so there is none.
+further cache of single nodes, queues and users would save 1.9 % (standard error 0.3 %), so there is none. With 50,000
+allocations, whose list of nodes is made in a tenth of a second or more, it would save 8 % while that list is polled.
 """
 
 from __future__ import annotations
