@@ -105,7 +105,7 @@ WRONG = '''
     for node in partition.nodes.values():
         print(node.free.v)  # attr-defined reportAttributeAccessIssue
         print(node.free + 1)  # operator reportOperatorIssue
-    partition.intake.take("an ask")  # arg-type reportArgumentType
+    partition.releases.take("an ask")  # arg-type reportArgumentType
     SchedulerClient(1).update_nodes()  # arg-type,attr-defined reportArgumentType,reportAttributeAccessIssue
 '''
 

@@ -25,7 +25,7 @@ SHORT_LIVED = {
     "_Begun": "one request",
 }
 """Classes whose objects live for one call, or do not grow, and why."""
-FIXED = {"PartitionEvents._readers", "SchedulerAPI.settings", "Types.met", "Types.met_at", "Watchers.of"}
+FIXED = {"PartitionEvents._readers", "SchedulerAPI.settings", "Types.met", "Types.met_at"}
 """These are made once, and do not grow."""
 
 

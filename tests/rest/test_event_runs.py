@@ -1,4 +1,4 @@
-"""Messages that come together give the same events as one by one (`PartitionEvents.watch_asks`)."""
+"""Messages that come together give the same events as one by one (`Intake.take_run`)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _calls(*, recorded: bool) -> list[int]:
 
 
 def test_a_record_costs_few_calls() -> None:
-    """Two more for an ask, none for an allocation, sixteen for a release; 4, 8 and 40 when each event was made at once."""
+    """Two more for an ask, none for an allocation, seventeen for a release; 4, 8 and 40 when each event was made at once."""
     asks, decisions, releases = (
         (more - less) / 100 for more, less in zip(_calls(recorded=True), _calls(recorded=False), strict=True)
     )

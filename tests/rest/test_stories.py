@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from licorne.core.inputs.numbering import OWN_MAX
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate, Release, Termination
 from rest.world import SECOND_NS, START_NS, World
 
@@ -92,6 +93,21 @@ def test_a_resized_allocation_counts_with_each_size() -> None:
     found = application(world, "x")
     assert found["maxUsedResource"] == {"vcore": 8}
     assert found["resourceHistory"] == {"resourceUsage": {"UNKNOWN": {"vcore": 8 * 10 + 2 * 5}}}
+
+
+def test_an_allocation_that_is_counted_anew_counts_once() -> None:
+    """A type beyond those that an application may bring gets a number when a node has it; until then it has none."""
+    world = plain()
+    world.node("n1", vcore=10)
+    world.application("x")
+    resource = {f"type{number}": 1 for number in range(OWN_MAX + 1)}
+    world.submit(Allocation(key="k", application_id="x", resource=resource, node_id="n1"))
+    world.schedule(10)
+    world.submit(NodeUpdate(node_id="n2", action=NodeAction.CREATE, capacity={f"type{OWN_MAX}": 5}))
+    world.schedule(5)
+    end(world, "k", "x")
+    used = application(world, "x")["resourceHistory"]["resourceUsage"]
+    assert used == {"UNKNOWN": dict.fromkeys(sorted(resource), 15)}
 
 
 def test_usage_of_less_than_a_second_is_shown_as_zero() -> None:

@@ -9,7 +9,6 @@ machine of the design; `licorne.core.api` wraps it in the Scheduler Interface. P
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cython
@@ -86,9 +85,10 @@ class Cluster:
 
     def watch_usage(self) -> None:
         """Record from now on what applications use (`licorne.core.inspection.usage_history`)."""
-        self._usage_watched = True
-        for partition in self.partitions():
-            partition.accounting.watch = UsageHistory(partition)
+        if not self._usage_watched:
+            self._usage_watched = True
+            for partition in self.partitions():
+                partition.accounting.watchers.append(UsageHistory(partition))
 
     def partitions(self) -> Iterator[Partition]:
         """Yield all partitions, in the order of (resource manager, name)."""
@@ -175,7 +175,7 @@ class Cluster:
         partition.paused = manager.is_paused
         partition.preemption_predicates = manager.preemption_predicates
         if self._usage_watched:
-            partition.accounting.watch = UsageHistory(partition)
+            partition.accounting.watchers.append(UsageHistory(partition))
         manager.add(name, partition)
         if self.watcher is not None:
             self.watcher(partition)
@@ -244,13 +244,15 @@ class Cluster:
                 partition.lifecycle.fire(app, ApplicationEvent.FAIL, "PartitionRemoved")
             end_application(partition, app, f"Partition {partition.name} Removed")
 
+        events = partition.events
         for app in list(partition.applications.values()):
-            if partition.events is None:
-                end(app)
-            else:
-                partition.events.application_ends(app, partial(end, app))
-        if partition.events is not None:
-            partition.events.partition_removed()
+            if events is not None:
+                events.begin()
+            end(app)
+            if events is not None:
+                events.end()
+        if events is not None:
+            events.partition_removed()
         manager.out += partition.drain_outputs()
 
     # -- inputs ----------------------------------------------------------------------------------------
@@ -274,14 +276,13 @@ class Cluster:
         """
         manager: RegisteredManager = self.managers[rm_id]
         partition: Partition | None
-        listens: cython.bint = manager.store is not None
         running: list[Allocation] = []
         messages: list[Any] = inputs if type(inputs) is list else list(inputs)
         at: cython.Py_ssize_t = 0
         while at < len(messages):
             message = messages[at]
             if type(message) is not Allocation and type(message) is not Release and type(message) not in _HANDLERS:
-                refuse_input(at, message, _HANDLERS)
+                refuse_input(at, message, (Allocation, Release, *_HANDLERS))
             at += 1
             if running and type(message) is not NodeUpdate and type(message) is not AddApplication:
                 self.submit(rm_id, running)
@@ -299,22 +300,16 @@ class Cluster:
                 continue
             partition.generation += 1
             partition.dirty = True
-            if type(message) is Allocation and not listens:  # one compiled call takes in a run of asks
+            if partition.events is not None:
+                partition.events.begin()
+            if type(message) is Allocation:  # one compiled call takes in a run of asks
                 at = partition.intake.take_run(messages, at - 1, message.partition)
-            elif type(message) is Release and not listens:
+            elif type(message) is Release:
                 partition.releases.take(message)
-            elif type(message) is Allocation and partition.events is not None:
-                at = partition.events.watch_asks(messages, at - 1, _HANDLERS[Allocation])
-            elif type(message) is Release and partition.events is not None:
-                partition.events.watch_release(message, _HANDLERS[Release])
-            else:
-                handle = _HANDLERS[type(message)]
-                if listens and partition.events is not None:
-                    taken = partition.events.watch(message, handle)
-                else:
-                    taken = handle(partition, message)
-                if taken and type(message) is NodeUpdate:
-                    running += message.existing
+            elif _HANDLERS[type(message)](partition, message) and type(message) is NodeUpdate:
+                running += message.existing
+            if partition.events is not None:
+                partition.events.end(message.termination if type(message) is Release else None)
         if running:
             self.submit(rm_id, running)
 
@@ -384,8 +379,6 @@ class Cluster:
 
 _NEW_NODE = (NodeAction.CREATE, NodeAction.CREATE_DRAIN)
 _HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
-    Allocation: lambda partition, message: partition.intake.take(message),
-    Release: lambda partition, message: partition.releases.take(message),
     AddApplication: add_application,
     RemoveApplication: remove_application,
     NodeUpdate: change_node,

@@ -71,7 +71,8 @@ class RegisteredManager:
         if not ((self.listens or self.recorder is not None) and self.settings.event_tracking):
             self.store = None
             for partition in self.partitions.values():
-                partition.events = partition.limits.regrouped = None
+                if partition.events is not None:
+                    partition.events.stop()
             return
         announce = announce or self.store is not None
         if self.store is None:

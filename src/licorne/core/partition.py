@@ -222,8 +222,7 @@ class Partition:
     def drain_outputs(self) -> list[Output]:
         """Take the messages for the resource manager; `out` is empty then."""
         if self.events is not None:
-            self.events.catch_up()
-            self.events.taken()
+            self.events.drained()
         out = self.descent.out
         self.descent.out = []
         return out
@@ -402,7 +401,7 @@ class Partition:
         leave_queue(self, app)
         self.timers.cancel(app.timer)
         if app.independent and self.events is not None:
-            self.events.independent_left(app)
+            self.events.changes.left.append(app)
 
     # -- reading ---------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from licorne.si.events import Event
 from licorne.si.messages import NodeAction, NodeUpdate, Termination
 from licorne.si.v19 import ChangeDetail, ChangeType, EventType
 
-from .runs import EndedRun, Owner, Record, expand, usage
+from .runs import RUN_MAX, AskRun, EndedRun, Owner, Record, expand, usage
 
 if TYPE_CHECKING:
     from licorne.core.amounts.vectors import Vec
@@ -101,11 +101,15 @@ def schedulable(message: NodeUpdate, now: int) -> Event:
 
 
 class Records:
-    """Makes the records of one partition, with the partition's time, and adds them to its store."""
+    """Makes the records of one partition, with the partition's time, and adds them to its store.
+
+    `asked`: new asks with their amounts, which become a run as soon as another record is made.
+    """
 
     def __init__(self, partition: Partition, store: EventStore) -> None:
         self._partition = partition
         self._store = store
+        self.asked: list[tuple[Ask, dict[str, int]]] = []
 
     def app(
         self,
@@ -125,7 +129,7 @@ class Records:
             group = "" if app is None else app.queue.path
         now = self._partition.now
         at_ns = now if at_ns is None else at_ns
-        self._store.add(Event(EventType.APP, id, at_ns, change, detail, reference, message, resource, group), now)
+        self.add(Event(EventType.APP, id, at_ns, change, detail, reference, message, resource, group))
 
     def node(
         self,
@@ -139,7 +143,7 @@ class Records:
     ) -> None:
         """Record a change of a node."""
         now = self._partition.now
-        self._store.add(Event(EventType.NODE, id, now, change, detail, reference, message, resource), now)
+        self.add(Event(EventType.NODE, id, now, change, detail, reference, message, resource))
 
     def schedulable(self, id: str, schedulable: bool) -> None:
         """Record that a node became schedulable or unschedulable."""
@@ -158,7 +162,7 @@ class Records:
     ) -> None:
         """Record a change of a queue."""
         now = self._partition.now
-        self._store.add(Event(EventType.QUEUE, path, now, change, detail, reference, message, resource), now)
+        self.add(Event(EventType.QUEUE, path, now, change, detail, reference, message, resource))
 
     def root_max(self) -> None:
         """Record the maximum of the root queue after the cluster's size has changed."""
@@ -180,9 +184,7 @@ class Records:
         app: Application = ask.app
         now = self._partition.now
         what = ask.shape.resource if resource is None else resource
-        self._store.add(
-            Event(EventType.REQUEST, ask.key, now, ChangeType.NONE, _NO_DETAIL, app.id, message, what, app.id), now
-        )
+        self.add(Event(EventType.REQUEST, ask.key, now, ChangeType.NONE, _NO_DETAIL, app.id, message, what, app.id))
 
     def owner(
         self,
@@ -194,7 +196,7 @@ class Records:
     ) -> None:
         """Record a change of a user or a group."""
         now = self._partition.now
-        self._store.add(Event(EventType.USERGROUP, name, now, change, detail, reference, "", resource), now)
+        self.add(Event(EventType.USERGROUP, name, now, change, detail, reference, "", resource))
 
     def ended(
         self, alloc: Ask, termination: Termination, owner: Owner | None, *, off_node: bool = True, cancels: bool = False
@@ -212,18 +214,16 @@ class Records:
         node_id = node.id if off_node else ""
         resource, detail = alloc.shape.resource, _ENDS[termination]
         path = app.queue.path
-        self._store.add(EndedRun(count, now, app.id, path, owner, alloc.key, resource, detail, node_id, cancels), now)
+        self.add(EndedRun(count, now, app.id, path, owner, alloc.key, resource, detail, node_id, cancels))
 
     def usage_off(self, owner: Owner, path: str, allocations: list[Ask]) -> None:
         """Record that a user, and the group that counts, uses less by the sum of these allocations."""
-        if not allocations:
-            return
         sum_: dict[str, int] = {}
         for alloc in allocations:
             for name, amount in alloc.shape.resource.items():
                 sum_[name] = sum_.get(name, 0) + amount
         for event in usage(self._partition.now, ChangeType.REMOVE, owner, path, sum_):
-            self._store.add(event, self._partition.now)
+            self.add(event)
 
     def foreign(self, key: str, node: Node, change: ChangeType) -> None:
         """Record that a foreign allocation was added to a node or removed from it."""
@@ -243,6 +243,19 @@ class Records:
         assert node is not None, f"{alloc.key}: an allocation without a node"
         self.node(node.id, ChangeType.REMOVE, ChangeDetail.NODE_ALLOC, alloc.key, resource=alloc.shape.resource)
 
+    def tell_asked(self) -> None:
+        """Record the new asks."""
+        while self.asked:
+            some = self.asked[:RUN_MAX]
+            del self.asked[:RUN_MAX]
+            ids = [ask.app.id for ask, _ in some]
+            paths = [ask.app.queue.path for ask, _ in some]
+            keys = [ask.key for ask, _ in some]
+            resources = [resource for _, resource in some]
+            self._store.add(AskRun(len(some), self._partition.now, ids, paths, keys, resources), self._partition.now)
+
     def add(self, record: Record) -> None:
-        """Add a run that is already made."""
+        """Add a record that is already made."""
+        if self.asked:
+            self.tell_asked()
         self._store.add(record, self._partition.now)

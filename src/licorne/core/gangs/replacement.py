@@ -332,6 +332,8 @@ class Replacement:
             self._off_node(real)
             self.accounting.remove_allocation(app, place)
             self.accounting.add_allocation(app, real, node)
+        if self.partition.events is not None:
+            self.partition.events.changes.replaced[place] = real
         group.replaced += 1
         gang.gained.plus(place.shape.amounts)
         if app.state is COMPLETING or (not first and app.state is not RESUMING):
@@ -348,8 +350,8 @@ class Replacement:
 
         Only the application's own sums change, and nothing needs to be woken.
         """
-        if self.accounting.watch is not None:
-            self.accounting.watch.ending(app, place)
+        for watcher in self.accounting.watchers:
+            watcher.ending(app, place)
         self.partition.timers.cancel(place.deadline)
         del node.allocations[place]
         node.allocations[real] = None

@@ -181,6 +181,8 @@ def end_application(partition: Partition, app: Application, message: str) -> Non
         partition.lifecycle.fire(app, ApplicationEvent.COMPLETE)
     partition.lifecycle.removed(app)
     partition.remove_application(app)
+    if partition.events is not None:
+        partition.events.removed(app)
     partition.dirty = True
 
 
@@ -188,6 +190,8 @@ def retire(partition: Partition, app: Application) -> None:
     """Take a completed or failed application out of its queue, and keep it among at most `TERMINATED_MAX`."""
     partition.applications.pop(app.id, None)
     partition.terminated[app] = None
+    if partition.events is not None:
+        partition.events.changes.retired[app.id] = app
     if app.past is not None:
         app.past.forget_usage()
     if len(partition.terminated) > TERMINATED_MAX:
@@ -215,6 +219,6 @@ def leave_queue(partition: Partition, app: Application) -> None:
 def forget(partition: Partition, app: Application) -> None:
     """Expire a terminated application: it is dropped for good."""
     if partition.events is not None:
-        partition.events.expired(app)
+        partition.events.changes.expired.append(app)
     partition.terminated.pop(app, None)
     partition.timers.cancel(app.timer)

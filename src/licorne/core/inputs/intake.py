@@ -39,6 +39,7 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.application import Application
     from cython.cimports.licorne.core.queues.ask import Ask, Shape
     from cython.cimports.licorne.core.queues.queue import Queue
+    from cython.cimports.licorne.core.scheduling.descent import Descent
     from cython.cimports.licorne.core.waiting.accounting import Accounting
     from cython.cimports.licorne.core.waiting.parking import Parking
     from cython.cimports.licorne.core.waiting.wakeups import WakeUps
@@ -61,6 +62,7 @@ else:
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask, Shape
     from licorne.core.queues.queue import Queue
+    from licorne.core.scheduling.descent import Descent
     from licorne.core.waiting.accounting import Accounting
     from licorne.core.waiting.parking import Parking
     from licorne.core.waiting.wakeups import WakeUps
@@ -85,12 +87,14 @@ class Intake:
     partition: Partition
     applications: dict[str, Application]
     accounting: Accounting
+    descent: Descent
     parking: Parking
     wakeups: WakeUps
     types: Types
     root: Queue
     plain: Need
     amounts: Vec  # the amounts of the current message
+    asked: list[Any] | None  # where someone listens: the new asks, each with its amounts at that time
     ahead: list[Application | None]  # ring buffer: applications of the next eight messages, None if unknown
     active: cython.bint  # whether the partition is active, which cannot change within a run of messages
     first_interface: cython.bint
@@ -106,12 +110,14 @@ class Intake:
         self.partition = partition
         self.applications = applications
         self.accounting = accounting
+        self.descent = partition.descent
         self.parking = accounting.parking
         self.wakeups = accounting.wakeups
         self.types = accounting.types
         self.root = root
         self.plain = plain
         self.amounts = Vec()
+        self.asked = None
         self.ahead = [None] * 8
         self.active = True
         self.first_interface = partition.first_interface
@@ -119,9 +125,12 @@ class Intake:
     def take_run(self, messages: list[Any], start: int, name: str) -> int:
         """Take in messages from index `start` on, as long as they are `Allocation` messages whose partition is `name`.
 
-        Returns the index of the first message that is not.
+        Each is an ask, an allocation that exists already, a foreign allocation, or a change of one of these. Returns the
+        index of the first message that is none. Where someone listens, the run also ends after a message that has an
+        output, which must be recorded in its place among the new asks.
         """
         i: cython.Py_ssize_t = start
+        told: cython.Py_ssize_t = len(self.descent.out)
         message: Allocation
         self.active = self.partition.state is ACTIVE
         while i < len(messages) and isinstance(messages[i], Allocation):
@@ -132,12 +141,9 @@ class Intake:
                 self._fetch_ahead(messages, i)
             self._take(message)
             i += 1
+            if self.asked is not None and len(self.descent.out) != told:
+                break
         return i
-
-    def take(self, message: Allocation) -> None:
-        """Take in an ask, an allocation that exists already, a foreign allocation, or a change of one of these."""
-        self.active = self.partition.state is ACTIVE
-        self._take(message)
 
     @cython.cfunc
     def _fetch_ahead(self, messages: list[Any], i: cython.Py_ssize_t) -> cython.void:
@@ -248,7 +254,11 @@ class Intake:
             self.submitted_with(app, ask)
             if app.state is NEW or app.state is COMPLETING:
                 self.partition.lifecycle.ask_added(app)
+                if self.partition.events is not None:  # the new state is recorded before the ask
+                    self.partition.events.read_outputs()
             self.accounting.pend(app, ask)
+            if self.asked is not None:
+                self.asked.append((ask, ask.shape.resource))
         return None
 
     @cython.cfunc
@@ -323,13 +333,13 @@ def _resize(partition: Partition, app: Application, alloc: Ask, message: Allocat
     more = amounts.clone()
     more.minus(alloc.shape.amounts)
     _change_shape(partition, app, alloc, partition.accounting.shape(amounts, message.resource, alloc.shape.need))
-    if partition.accounting.watch is not None:
-        partition.accounting.watch.resized(app, alloc)
     if partition.config.quota_preemption_enabled:
         partition.quotas.usage_forced(app.queue, more)
     if app.gang is not None:
         partition.gangs.mark_dirty(app)
     partition.claims.review(Outcome.FORCED)
+    for watcher in partition.accounting.watchers:
+        watcher.resized(app, alloc)
 
 
 def _change_shape(partition: Partition, app: Application, alloc: Ask, shape: Shape) -> None:
@@ -368,6 +378,8 @@ def read_again(partition: Partition, app: Application, names: dict[str, None]) -
             _ask_for(partition, app, ask, shape, ask.repeats)
         elif ask.id in app.allocations:
             _change_shape(partition, app, ask, shape)
+            for watcher in partition.accounting.watchers:
+                watcher.resized(app, ask)
         else:
             partition.replacement.resize(app, ask.key, shape.amounts, resource)
     if not names.keys().isdisjoint(app.placeholder_resource):
@@ -432,5 +444,5 @@ def _independent(partition: Partition, message: Allocation) -> tuple[Application
     app = partition.applications[message.key]
     app.independent = True
     if partition.events is not None:
-        partition.events.independent(app)
+        partition.events.joined(app)
     return app, None

@@ -168,12 +168,14 @@ class Lifecycle:
         """Tell whether decisions may try an application; if not, block it at the queue or tracker that refuses it."""
         if app.state is ACCEPTED:
             queue = self.refusing_queue(app)
+            tracker = None
+            if queue is None or self.partition.events is not None:
+                tracker = self.limits.first_refusal(app)
             if self.partition.events is not None:
-                self.partition.events.may_run(app, queue is None, self.limits.first_refusal(app) is None)
+                self.partition.events.may_run(app, queue is None, tracker is None)
             if queue is not None:
                 queue.blocked[app] = None
                 return False
-            tracker = self.limits.first_refusal(app)
             if tracker is not None:
                 tracker.blocked[app] = None
                 return False

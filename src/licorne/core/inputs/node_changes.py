@@ -30,6 +30,7 @@ from licorne.si.messages import (
     Termination,
 )
 from licorne.si.partitions import qualified_partition
+from licorne.si.v19 import ChangeType
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -46,13 +47,12 @@ def change_node(partition: Partition, message: NodeUpdate) -> bool:
         fault = naming("failed to find node ", message.node_id)
     elif action is NodeAction.UPDATE:
         fault = _update(partition, node, message)
-    elif action is NodeAction.DRAIN_NODE:
-        set_schedulable(partition, node, False)
-    elif action is NodeAction.DRAIN_TO_SCHEDULABLE:
-        if message.strict and node.schedulable:
-            fault = naming("node ", node.id, " is not draining")
-        else:
-            set_schedulable(partition, node, True)
+    elif action is NodeAction.DRAIN_TO_SCHEDULABLE and message.strict and node.schedulable:
+        fault = naming("node ", node.id, " is not draining")
+    elif action in (NodeAction.DRAIN_NODE, NodeAction.DRAIN_TO_SCHEDULABLE):
+        set_schedulable(partition, node, action is NodeAction.DRAIN_TO_SCHEDULABLE)
+        if partition.events is not None:  # also if the node was that already
+            partition.events.records.schedulable(node.id, node.schedulable)
     elif action is NodeAction.DECOMISSION:
         remove_node(partition, node)
     if fault and message.strict:
@@ -106,6 +106,8 @@ def _create(partition: Partition, message: NodeUpdate) -> bool:
     partition.wakeups.node_opened(node)
     partition.resize(node.capacity, 1)
     partition.out.append(AcceptedNode(node.id))
+    if partition.events is not None:
+        partition.events.node_added(node)
     return True
 
 
@@ -121,6 +123,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
     if fault:
         return fault
     partition.numbering.register_node_types(message.capacity, message.occupied)  # vectors below need the numbers
+    before = node.capacity, node.base_occupied
     capacity = node.capacity if message.capacity is None else partition.types.amounts(message.capacity)
     partition.numbering.count_node(node, -1)  # and again below, with its new amounts
     if message.attributes is not None:
@@ -143,6 +146,8 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
     partition.index.mend(node)
     partition.wakeups.node_opened(node)
     partition.claims.review(Outcome.NODE)
+    if partition.events is not None:
+        partition.events.node_updated(node, *before)
     return ""
 
 
@@ -164,6 +169,8 @@ def remove_node(partition: Partition, node: Node) -> None:
     Source: docs/spec/scheduling.md, sections 16.4 and 16.7. What happens to the allocations of gangs is decided in
     `Replacement.node_lost`.
     """
+    if partition.events is not None:
+        partition.events.records.schedulable(node.id, False)
     node.schedulable = False  # or the end of its reservations would open it
     partition.reservations.mend_open(node)
     partition.reservations.cancel_all(node)
@@ -184,6 +191,8 @@ def remove_node(partition: Partition, node: Node) -> None:
         partition.lifecycle.emptied(app)
     partition.resize(node.capacity, -1)
     partition.claims.review(Outcome.NODE)
+    if partition.events is not None:
+        partition.events.node_removed(node)
 
 
 # -- foreign allocations -----------------------------------------------------------------------------------
@@ -219,13 +228,14 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
     else:
         fault = amounts_fault(message.resource)
     if not fault and node is not None:
-        if known is None:
-            known = _foreign(partition, message, node)
+        foreign = known or _foreign(partition, message, node)
         amounts = {name: amount for name, amount in (message.resource or {}).items() if amount}
         partition.numbering.number(amounts, "")
         unread = None if amounts.keys() <= partition.types.index.keys() else amounts
-        partition.foreign[message.key] = msgspec.structs.replace(known, unread=unread)
+        partition.foreign[message.key] = msgspec.structs.replace(foreign, unread=unread)
         _occupy(partition, node, message.key, partition.types.known(amounts, 0))
+        if known is None and partition.events is not None:
+            partition.events.records.foreign(message.key, node, ChangeType.ADD)
         return
     partition.out.append(refused_allocation(message, fault))
 
@@ -249,6 +259,8 @@ def remove_foreign(partition: Partition, key: str) -> None:
     """Remove a foreign allocation that has ended; an unknown one is ignored."""
     known = partition.foreign.pop(key, None)
     if known is not None:
+        if partition.events is not None:
+            partition.events.records.foreign(key, known.node, ChangeType.REMOVE)
         _occupy(partition, known.node, key, None)
 
 

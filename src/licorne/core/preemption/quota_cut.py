@@ -59,13 +59,7 @@ def enforce(partition: Partition, queue: Queue) -> None:
         message = f"preempting allocations to enforce new max quota for queue : {queue.path}"
         evict(partition, victim, record, message)
     if partition.events is not None:
-        claimed: dict[str, int] = {}
-        for victim in victims:
-            for d, value in enumerate(victim.shape.amounts.values()):
-                if value:
-                    claimed[names[d]] = claimed.get(names[d], 0) + value
-        wanted = {names[d]: value for d, value in amount.items()}
-        partition.events.quota_enforced(queue, wanted, claimed, len(victims))
+        partition.events.quota_enforced(queue, amount, victims)
 
 
 def used(queue: Queue) -> list[int]:

@@ -8,7 +8,7 @@ applications that wait for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -41,7 +41,6 @@ else:
 
 if TYPE_CHECKING:
     from licorne.core.gangs.placeholders import Gangs
-    from licorne.core.inspection.usage_history import UsageHistory
 
 
 @cython.cclass
@@ -53,7 +52,7 @@ class Accounting:
     index: NodeIndex
     types: Types
     gangs: Gangs  # set by the partition later, as gangs are built upon this module
-    watch: UsageHistory | None  # None: no history is kept
+    watchers: list[Any]  # of the ends of allocations: objects with the methods `ending` and `resized`
     asks_seen: cython.longlong  # the number of the newest ask: asks are numbered in the order of their arrival
     victims: dict[Ask, None]  # allocations that were evicted, and have not ended
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
@@ -63,7 +62,7 @@ class Accounting:
         self.wakeups = WakeUps(parking, index)
         self.index = index
         self.types = types
-        self.watch = None
+        self.watchers = []
         self.victims = {}
         self.asks_seen = 0
         self.asked_to_end = 0
@@ -305,8 +304,8 @@ class Accounting:
         """Undo `add_allocation` for an allocation that has ended, and wake the applications that may use its room."""
         amounts: Vec = alloc.shape.amounts
         node: Node = cython.cast(Node, alloc.node)
-        if self.watch is not None:
-            self.watch.ending(app, alloc)
+        for watcher in self.watchers:
+            watcher.ending(app, alloc)
         if cython.compiled:
             node.prefetch_fields()
         del app.allocations[alloc.id]
