@@ -29,8 +29,8 @@ class Versions:
 
 def _shown(partition: Partition) -> object:
     return (
-        {name: views.node_state(node, partition) for name, node in partition.nodes.items()},
-        {queue.path: views.queue_state(queue) for queue in partition.tree.root.walk()},
-        {user: views.user_state(trackers) for user, trackers in partition.limits.users().items()},
+        [encode(views.node(node, partition)) for node in partition.nodes.values()],
+        [encode(views.queue(queue)) for queue in partition.tree.root.walk()],
+        [encode(views.user_usage(partition, user, found)) for user, found in partition.limits.users().items()],
         [encode(allocations.application(app, partition, "")) for app in partition.applications.values()],
     )
