@@ -76,36 +76,34 @@ EVENTS = {
     "node_freed": 1,
     "node_opened": 1,
     "room_returned": 1,
-    "slot_freed": 1,
-    "may_run": 1,
-    "quota_changed": 1,
-    "configuration_changed": 1,
+    "slot_freed": 360,
+    "may_run": 40,
+    "quota_changed": 95,
+    "configuration_changed": 160,
     "ask_pending": 1,
     "reservation_made": 1,
     "reservation_gone": 1,
-    "reservation_lost": 1,
-    "gang_may_fit": 1,
-    "members_freed": 1,
-    "backoff_over": 1,
-    "aged": 1,
-    "predicates_may_differ": 1,
+    "reservation_lost": 45,
+    "gang_may_fit": 25,
+    "members_freed": 15,
+    "backoff_over": 120,
+    "aged": 50,
+    "predicates_may_differ": 305,
 }
 """The events of `WakeUps` that are dropped one by one, each with a seed from which on that is caught soon."""
 
 FAULTS: dict[str, Fault] = {
     **{f"event {name}": Fault(WakeUps, name, _nothing, first) for name, first in EVENTS.items()},
-    "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application),
+    "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application, first=225),
     "quotas and limits wake no application": Fault(Parking, "wake_blocked", _blocked_are_forgotten),
     "a shape that fitted no node never does": Fault(Parking, "_forget_failures_within", _nothing),
     "a failed shape is never revived": Fault(Parking, "_revive_on_changed_nodes", _nothing),
     "freed nodes wake no application": Fault(Parking, "_wake_for_freed_nodes", _nothing),
-    "freed nodes go unseen": Fault(
-        Parking, "release_freed_nodes", lambda _: lambda self: self.freed_nodes.clear(), first=30
-    ),
+    "freed nodes go unseen": Fault(Parking, "release_freed_nodes", lambda _: lambda self: self.freed_nodes.clear()),
     "an application that cannot be tried keeps its freed nodes": Fault(
-        Parking, "revive_on_freed_nodes", _nothing, first=125
+        Parking, "revive_on_freed_nodes", _nothing, first=130
     ),
-    "gangs hear of no node": Fault(WakeUps, "apply_node_events", _a_gang_hears_of_no_node, first=95),
+    "gangs hear of no node": Fault(WakeUps, "apply_node_events", _a_gang_hears_of_no_node, first=1),
     "a block forgets which asks wait": Fault(AskBlock, "recount", _a_block_forgets_who_waits),
 }
 
