@@ -92,6 +92,13 @@ EVENTS = {
 }
 """The events of `WakeUps` that are dropped one by one, each with a seed from which on that is caught soon."""
 
+CAUGHT_ELSEWHERE = {
+    "claims_changed": "preemption/test_claims.py::test_a_withheld_ask_is_placed_when_the_claiming_ask_has_ended",
+    "victim_appeared": "gangs/test_placeholders.py::test_an_allocation_that_took_a_placeholders_place_may_be_evicted_for_a_guarantee",
+    "victims_changed": "preemption/test_claims.py::test_a_smaller_guarantee_by_a_tag_lets_an_ask_search_for_victims_again",
+}
+"""The other events, each with a test that fails without it: without parking, too, victims are not searched for again."""
+
 FAULTS: dict[str, Fault] = {
     **{f"event {name}": Fault(WakeUps, name, _nothing, first) for name, first in EVENTS.items()},
     "the partition hears of few asks": Fault(Parking, "park", _only_what_is_new_to_the_application, first=225),

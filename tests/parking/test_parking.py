@@ -7,14 +7,17 @@ takes 30,000 from a new seed, which it prints; a disagreement prints its seed, a
 from __future__ import annotations
 
 import os
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
 import seeds
 from common.plain_python import printed_by
+from licorne.core.waiting import wakeups
 from parking.compare import run
-from parking.faults import FAULTS
+from parking.faults import CAUGHT_ELSEWHERE, EVENTS, FAULTS
 from parking.situations import Situations
 from reference.compare import DisagreementError
 
@@ -22,6 +25,8 @@ SCENARIOS = int(os.environ.get("LICORNE_PARKING_SCENARIOS", "250"))
 SEED = seeds.first_seed("LICORNE_PARKING_SEED")
 ENOUGH = 250
 """From this many scenarios on every situation must have been met; with a random seed one may be missed."""
+WHAT_IS_DUE = {"apply_node_events", "forget_node", "must_try_reserved", "retry_everything"}
+"""The methods of `WakeUps` that are no events."""
 PARTS, PART = 15, 2000
 """The long form, in parts that may run at the same time."""
 
@@ -38,6 +43,16 @@ def test_the_same_is_decided_with_parking_and_without() -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_same_is_decided_for_thousands_more_seeds(part: int, new_seed: int) -> None:
     _compare(new_seed + part * PART, PART)
+
+
+def test_every_event_is_dropped_by_a_planted_fault_or_by_a_test() -> None:
+    """Read from the source, where no method is hidden as C methods of a compiled class are."""
+    source = Path(wakeups.__file__).with_name("wakeups.py").read_text(encoding="utf-8")
+    events = set(re.findall(r"    def ([a-z]\w*)", source)) - WHAT_IS_DUE
+    assert events == EVENTS.keys() | CAUGHT_ELSEWHERE.keys()
+    for test in CAUGHT_ELSEWHERE.values():
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (Path(__file__).parents[1] / file).read_text(encoding="utf-8"), test
 
 
 @pytest.mark.long

@@ -307,3 +307,20 @@ def test_a_gang_does_not_take_claimed_room() -> None:
     assert [type(reason).__name__ for reason in b.why("m1")] == ["Claimed", "Gang"]
     b.release("y", "k", what="ask")
     assert b.run() == "m1@n2 m2@n2"
+
+
+def test_a_smaller_guarantee_by_a_tag_lets_an_ask_search_for_victims_again() -> None:
+    def guaranteed(vcore: int) -> dict[str, str]:
+        return {"namespace.resourceguaranteed": f'{{"resources": {{"vcore": {{"value": {vcore}}}}}}}'}
+
+    b = Bench(config("a parent: true", f"b {quota(2)}", more="placementrules: [{name: provided, create: true}]"))
+    b.node("n1", vcore=5)
+    b.app("x", "root.a.dyn", tags=guaranteed(5))
+    b.app("y", "root.b")
+    b.ask("x", "u", vcore=3)
+    b.ask("x", "v", vcore=2)
+    b.run()
+    b.ask("y", "k", vcore=2, preempt_other=True)
+    assert victims(b, after=DELAY) == []
+    b.app("x2", "root.a.dyn", tags=guaranteed(3))
+    assert victims(b, after=DELAY) == ["v"]

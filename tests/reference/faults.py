@@ -29,6 +29,7 @@ from licorne.core.scheduling.descent import Descent
 from licorne.core.scheduling.reservations import Reservations
 from licorne.core.waiting.accounting import Accounting
 from licorne.core.waiting.parking import Parking
+from licorne.core.waiting.wakeups import WakeUps
 from reference.clusters import Scenario
 from reference.contests import Contest
 
@@ -212,8 +213,8 @@ def _no_guarantee(sound: Any) -> Any:
 
 FAULTS: dict[str, Fault] = {
     "a wake-up is skipped": Fault(Parking, "wake_blocked", lambda _: lambda _self, blocked: blocked.clear()),
-    "a freed node wakes no application": Fault(Parking, "node_freed", _nothing),
-    "a node that opens wakes no application": Fault(Parking, "node_opened", _nothing),
+    "a freed node wakes no application": Fault(WakeUps, "node_freed", _nothing),
+    "a node that opens wakes no application": Fault(WakeUps, "node_opened", _nothing),
     "age wakes no application": Fault(Parking, "aged", _nothing),
     "a back-off never ends": Fault(deadlines, "due", _back_off_never_ends),
     "a reservation never ends": Fault(Reservations, "too_old", _nothing),

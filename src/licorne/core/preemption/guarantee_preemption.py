@@ -82,7 +82,6 @@ class GuaranteePreemption:
         self._blocked_by_claims.clear()
         self.has_retries = False
         self._forget()
-        partition.wakeups.victims_changed()
         partition.descent.unplaced = {} if enabled else None
         partition.parking.may_preempt = enabled
 

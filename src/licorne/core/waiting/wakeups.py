@@ -83,7 +83,7 @@ class WakeUps:
             self.reserved_due = True
 
     def victims_changed(self) -> None:
-        """Another guarantee or another configuration may make allocations victims that were none before."""
+        """Another guarantee may make allocations victims that were none before."""
         self.index.generation += 1
 
     # -- quotas, limits and slots ----------------------------------------------------------------------
@@ -223,11 +223,14 @@ class WakeUps:
 
     @cython.ccall
     def retry_everything(self, root: Queue) -> cython.void:
-        """Try everything again, whether or not anything has happened that may help it."""
+        """Try everything again, whether or not anything has happened that may help it.
+
+        Searches for victims are not repeated: an ask that found none pauses for 15 seconds after each search, so that a
+        search too many delays the one that would find some.
+        """
         app: Application
         self.parking.wake_tree(root)
         self.reserved_due = True
         self.replacements_due = True
-        self.index.generation += 1
         for app in self.parking.gangs:
             self.gang_may_fit(app)
