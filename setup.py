@@ -1,6 +1,6 @@
 """Builds licorne: the hot modules are compiled where that is possible, and run as plain Python where it is not.
 
-A module is hot if it says `import cython`. The same `.py` files serve both ways (Cython's pure Python mode). What Cython
+A module is hot if it imports `cython`. The same `.py` files serve both ways (Cython's pure Python mode). What Cython
 must know of them beyond their own text, the layout of their classes for each other, is derived from that text
 (`tools/pxd.py`), never written by hand; so is what type checkers read of them in an installed package (`tools/pyi.py`),
 compiled or not. What C has and Cython has no name for is declared in `tools/prefetch.pxd`.

@@ -248,13 +248,13 @@ def declare(name: str, tree: ast.Module, known: Mapping[str, Class], bases_of_ot
 
 
 def is_hot(path: Path) -> bool:
-    """Whether a module is to be compiled: it imports `cython` at its top."""
-    return "\nimport cython\n" in path.read_text(encoding="utf-8")
+    """Whether a module is to be compiled: it imports `cython`, the interpreter's from `licorne._plain`."""
+    return "\n    from licorne._plain import cython\n" in path.read_text(encoding="utf-8")
 
 
 def has_constants(path: Path) -> bool:
     """Whether a plain module has constants for C: it imports `cython` for the type checker alone."""
-    return "\nif TYPE_CHECKING:\n    import cython\n" in path.read_text(encoding="utf-8")
+    return "\nif TYPE_CHECKING:\n    import cython\n" in path.read_text(encoding="utf-8") and not is_hot(path)
 
 
 def constants(name: str, tree: ast.Module) -> str:

@@ -14,10 +14,10 @@ from licorne import core
 PROGRAM = "from licorne import core; from licorne.core.base import order; print(core.compiled, order.__file__)"
 
 
-def run(**environment: str) -> tuple[str, str]:
+def run(program: str = PROGRAM, **environment: str) -> tuple[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LICORNE_")}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True, env=clean | environment
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, env=clean | environment
     )
     compiled, _, file = done.stdout.strip().partition(" ")
     return compiled, Path(file).suffix
@@ -30,3 +30,8 @@ def test_text_is_run_when_asked_for() -> None:
 @pytest.mark.skipif(not core.compiled, reason="nothing is compiled here")
 def test_extensions_are_run_otherwise() -> None:
     assert run() in {("True", ".so"), ("True", ".pyd")}
+
+
+def test_text_is_run_without_cython() -> None:
+    program = "import sys, licorne; licorne.SchedulerAPI(); print(licorne.core.compiled, *{'cython', 'Cython'} & {*sys.modules})"
+    assert run(program, LICORNE_INTERPRETED="1") == ("False", "")

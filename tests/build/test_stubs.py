@@ -20,13 +20,15 @@ MODULE = '''
     from operator import attrgetter
     from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-    import cython
+    if TYPE_CHECKING:
+        import cython
+    else:
+        from licorne._plain import cython
 
     if cython.compiled:
         from cython.cimports.base import Base, helper
         from cython.cimports.libc.stdlib import free
     else:
-        from licorne._plain import cython
         from base import Base, helper
 
     if TYPE_CHECKING:

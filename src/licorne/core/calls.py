@@ -6,9 +6,7 @@ These calls are in a module of their own, and `licorne.core.api` adds the rest, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-import cython
+from typing import TYPE_CHECKING, Any
 
 from licorne.core.base.states import TIME_MAX_NS
 from licorne.si import adapt_first, adapt_v19, first, v19, wire
@@ -20,6 +18,11 @@ from .constants import UNLIMITED
 from .incidents import Handler, Incidents
 from .plugins import Plugins
 from .strict import refuse_unknown
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.cluster import Cluster

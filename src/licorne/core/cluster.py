@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import cython
-
 from licorne.config import Configuration, load
 from licorne.config.model import PartitionConfig
 from licorne.core.base.rejections import naming, refused_allocation, refused_application, refused_node
@@ -40,15 +38,19 @@ from licorne.si.partitions import qualified_partition, short_partition
 from .arguments import refuse_input
 from .partition import Predicate, PreemptionPredicate
 
+if TYPE_CHECKING:
+    import cython
+
+    from licorne.core.queues.application import Application
+else:
+    from licorne._plain import cython
+
 if cython.compiled:
     from cython.cimports.licorne.core.manager import RegisteredManager
     from cython.cimports.licorne.core.partition import Partition
 else:
     from .manager import RegisteredManager
     from .partition import Partition
-
-if TYPE_CHECKING:
-    from licorne.core.queues.application import Application
 
 
 @cython.cclass

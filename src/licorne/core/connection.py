@@ -6,9 +6,7 @@ Compiled, because every decision is delivered here; `licorne.core.manager` is th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-import cython
+from typing import TYPE_CHECKING, Any
 
 from licorne.si import adapt_first
 from licorne.si.adapt_v19 import other_responses
@@ -17,6 +15,11 @@ from licorne.si.messages import Output, RejectedAllocation, RejectedApplication,
 
 from .incidents import Incidents
 from .plugins import Plugins
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.si.decisions import responses_v19

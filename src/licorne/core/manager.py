@@ -5,7 +5,7 @@ Compiled, because every call passes through it; `licorne.core.connection` is the
 
 from __future__ import annotations
 
-import cython
+from typing import TYPE_CHECKING
 
 from licorne.config import Configuration
 from licorne.core.base.settings import Settings
@@ -14,6 +14,11 @@ from licorne.core.events.records import EventStore, Recorder
 from licorne.si.messages import Output
 
 from .partition import Predicate, PreemptionPredicate
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.partition import Partition

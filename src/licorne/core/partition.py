@@ -29,8 +29,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-
-import cython
+from typing import TYPE_CHECKING
 
 from licorne.config.model import PartitionConfig
 from licorne.core.amounts.types import Types
@@ -67,6 +66,11 @@ from licorne.si.messages import Output, Termination, WaitingForResources
 from .constants import UNLIMITED
 from .inspection import explain
 from .scheduling import deadlines, outstanding
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.inputs.intake import Intake

@@ -9,8 +9,12 @@ numbers and dicts of these and so cannot be part of a cycle; therefore the garba
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 
 class Termination(IntEnum):

@@ -7,14 +7,17 @@ The classes of shared values are frozen; resources and tags are shared with the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import cython
+from typing import TYPE_CHECKING, Any
 
 from licorne.si.first import Allocation as FirstAllocation
 from licorne.si.first import Priority
 from licorne.si.v19 import Allocation as AllocationV19
 from licorne.si.v19 import AllocationRelease, AllocationResponse, PreemptionPolicy, TerminationType
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.si.allocations import NewAllocation, Released

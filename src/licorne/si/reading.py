@@ -10,9 +10,8 @@ The slow path is the rule: where the fast path succeeds, its result is the one t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cython
 from msgspec.structs import astuple
 
 from licorne.si._check import encodable
@@ -26,6 +25,11 @@ from licorne.si.v19 import AllocationRequest as AllocationRequestV19
 from licorne.si.v19 import PreemptionPolicy
 from licorne.si.v19 import TerminationType as TerminationTypeV19
 
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
+
 if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_KIND, PyUnicode_KIND
@@ -35,7 +39,6 @@ if cython.compiled:
 
     Words = cython.typedef(cython.pointer(cython.p_void))  # an object in memory, word by word
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation, Release
     from licorne.si.partitions import ShortPartitions, names_for
 

@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from sys import intern
-from typing import Annotated, Any
-
-import cython
+from typing import TYPE_CHECKING, Annotated, Any
 
 from licorne.si import wire_roles
 from licorne.si.partitions import ShortPartitions
 from licorne.si.wire_plan import WireError
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
@@ -50,7 +53,6 @@ if cython.compiled:
     )
     from cython.cimports.licorne.si.wire_read import WireReader, as_signed
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import Allocation
     from licorne.si.wire_constants import (
         APPLICATION,

@@ -7,13 +7,16 @@ body is moved. A resource has mostly been written before, for another decision o
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import cython
+from typing import TYPE_CHECKING, Annotated, Any
 
 from licorne.si import first, v19
 from licorne.si.partitions import QualifiedPartitions
 from licorne.si.wire_plan import tag_of
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING
@@ -28,7 +31,6 @@ if cython.compiled:
         RESOURCE_ENTRY,
     )
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.allocations import NewAllocation
     from licorne.si.wire_constants import BITS_64, ENTRY_KEY, ENTRY_VALUE, QUANTITY_VALUE, RESOURCE_ENTRY
 

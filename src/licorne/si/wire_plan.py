@@ -5,12 +5,15 @@ A plan is derived from the declaration of its message (`licorne.si._schema.field
 
 from __future__ import annotations
 
-from typing import Any
-
-import cython
+from typing import TYPE_CHECKING, Any
 
 from licorne.si._common import Resource
 from licorne.si._schema import Field, Message, fields
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.si.wire_constants import (

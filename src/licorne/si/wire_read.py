@@ -7,12 +7,15 @@ never accessed by pointer: the build with Cython's own bounds checks then finds 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, TypeVar
-
-import cython
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from licorne.si._schema import Message
 from licorne.si.wire_plan import WireError, plan_of
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.si.wire_constants import (
@@ -35,7 +38,6 @@ if cython.compiled:
     )
     from cython.cimports.licorne.si.wire_plan import MessagePlan, Slot
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.wire_constants import (
         AMOUNTS,
         BITS_64,

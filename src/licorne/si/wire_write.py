@@ -6,12 +6,17 @@ type names the field.
 
 from __future__ import annotations
 
-import cython
+from typing import TYPE_CHECKING
 
 from licorne.si._check import Fault, amounts, flag, int32, int64, items, mapping, plain, tags, text
 from licorne.si._common import Quantity
 from licorne.si._schema import Message
 from licorne.si.wire_plan import WireError, plan_of
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.si.wire_constants import (
@@ -30,7 +35,6 @@ if cython.compiled:
     )
     from cython.cimports.licorne.si.wire_plan import MessagePlan, Slot
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.si.wire_constants import (
         AMOUNTS,
         BITS_64,

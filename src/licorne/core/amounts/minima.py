@@ -13,14 +13,17 @@ Two sets are kept this way:
 
 from __future__ import annotations
 
-import cython
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
     from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
-
     from .vectors import Vec, new_vec
 
 ROWS_MAX = cython.declare(cython.Py_ssize_t, 16)

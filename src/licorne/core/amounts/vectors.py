@@ -26,7 +26,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import cython
+if TYPE_CHECKING:
+    import cython
+
+    from .types import Types
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import free, malloc
@@ -34,9 +39,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.constants import SUM_MAX, UNLIMITED
 else:
     from licorne.core.constants import SUM_MAX, UNLIMITED
-
-if TYPE_CHECKING:
-    from .types import Types
 
 INSIDE = cython.declare(cython.Py_ssize_t, 4)  # amounts that a vector holds without a separate allocation
 

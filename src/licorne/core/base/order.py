@@ -7,12 +7,12 @@ items are sorted all at once (`sorted_by_insertion`), always in the same way, be
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cython
-
-if not cython.compiled:
-    from licorne._plain import cython  # type: ignore[no-redef]
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 
 @cython.cclass

@@ -8,13 +8,15 @@ and Flood 2014), which takes a tenth of the time of a digest for each UUID.
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.cpython.unicode import PyUnicode_1BYTE_DATA, PyUnicode_New
-else:
-    from licorne._plain import cython  # type: ignore[no-redef]
 
 BITS_64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 STEP = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import cython
-
 from licorne.core.base.rejections import naming
 from licorne.core.base.states import PLACEHOLDER_TIMEOUT_NS, ApplicationEvent, ApplicationState
 from licorne.core.base.tags import seconds_tag, tag
@@ -27,6 +25,15 @@ from licorne.core.base.timers import Timer
 from licorne.core.preemption.evictions import Outcome
 from licorne.si.constants import TAG_APPLICATION_CREATION_TIME
 from licorne.si.messages import AddApplication
+
+if TYPE_CHECKING:
+    import cython
+
+    # partition imports this module; here, compiled, it is an untyped object
+    from licorne.core.base.rejections import Fault
+    from licorne.core.partition import Partition
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec
@@ -37,7 +44,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.waiting.accounting import Accounting
     from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
     from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
     from licorne.core.queues.application import Application
@@ -45,10 +51,6 @@ else:
     from licorne.core.queues.queue import Queue
     from licorne.core.waiting.accounting import Accounting
     from licorne.core.waiting.wakeups import WakeUps
-
-if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
-    from licorne.core.base.rejections import Fault
-    from licorne.core.partition import Partition
 
 ACCEPTED = ApplicationState.ACCEPTED
 COMPLETING = ApplicationState.COMPLETING

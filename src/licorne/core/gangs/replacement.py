@@ -18,12 +18,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import cython
-
 from licorne.core.base.states import ApplicationEvent, ApplicationState
 from licorne.core.preemption.evictions import Outcome
 from licorne.core.queues.ask import request_order
 from licorne.si.messages import Release, Termination
+
+if TYPE_CHECKING:
+    import cython
+
+    # partition imports this module; here, compiled, it is an untyped object
+    from licorne.core.partition import Partition
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec
@@ -36,7 +42,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.waiting.parking import Parking
     from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
     from licorne.core.nodes.index import NodeIndex
     from licorne.core.nodes.node import Node
@@ -47,9 +52,6 @@ else:
     from licorne.core.waiting.wakeups import WakeUps
 
     from .placeholders import Gangs, PlaceholderGang, TaskGroup
-
-if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
-    from licorne.core.partition import Partition
 
 COMPLETING = ApplicationState.COMPLETING
 RESUMING = ApplicationState.RESUMING

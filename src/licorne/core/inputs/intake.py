@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import cython
-
 from licorne.core.base.rejections import Reason, naming, refused_allocation
 from licorne.core.base.states import ApplicationState, ObjectState
 from licorne.core.base.tags import seconds_tag
@@ -22,6 +20,15 @@ from licorne.si.messages import AddApplication, RejectedApplication
 
 from .admission import add_application, timeout_ns
 from .node_changes import full_name, set_foreign
+
+if TYPE_CHECKING:
+    import cython
+
+    # partition imports this module; here, compiled, it is an untyped object
+    from licorne.core.base.rejections import Fault
+    from licorne.core.partition import Partition
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.types import Types
@@ -46,7 +53,6 @@ if cython.compiled:
     from cython.cimports.licorne.si.allocations import Allocation
     from cython.cimports.prefetch import item, prefetch
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.types import Types
     from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import (
@@ -67,10 +73,6 @@ else:
     from licorne.core.waiting.parking import Parking
     from licorne.core.waiting.wakeups import WakeUps
     from licorne.si.messages import Allocation
-
-if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
-    from licorne.core.base.rejections import Fault
-    from licorne.core.partition import Partition
 
 ACTIVE = ObjectState.ACTIVE
 NEW = ApplicationState.NEW

@@ -11,14 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import cython
-
 from licorne.core.base.states import RUNNING_STATES, STATE_TIMERS, ApplicationEvent, ApplicationState, next_state
 from licorne.core.base.timers import Timers
 from licorne.core.gangs.timeout import release_rest
 from licorne.si.messages import Termination, UpdatedApplication
 
 from .admission import forget, retire
+
+if TYPE_CHECKING:
+    import cython
+
+    # partition imports this module; here, compiled, it is an untyped object
+    from licorne.core.partition import Partition
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.queues.application import Application
@@ -32,9 +38,6 @@ else:
     from licorne.core.queues.limits import Limits
     from licorne.core.queues.queue import Queue
     from licorne.core.waiting.wakeups import WakeUps
-
-if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
-    from licorne.core.partition import Partition
 
 # Globals, because looking up a member of an enumeration is slow.
 NEW = ApplicationState.NEW

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import cython
-
 from licorne.si.messages import Termination
 
 from .node_changes import remove_foreign
+
+if TYPE_CHECKING:
+    import cython
+
+    # partition imports this module; here, compiled, it is an untyped object
+    from licorne.core.partition import Partition
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.inputs.lifecycle import Lifecycle
@@ -23,7 +29,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.waiting.accounting import Accounting
     from cython.cimports.licorne.si.allocations import Release, Released
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
     from licorne.core.scheduling.descent import Descent
@@ -31,9 +36,6 @@ else:
     from licorne.si.messages import Release, Released
 
     from .lifecycle import Lifecycle
-
-if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
-    from licorne.core.partition import Partition
 
 # Globals, because looking up a member of an enumeration is slow.
 UNKNOWN = Termination.UNKNOWN

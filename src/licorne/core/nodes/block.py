@@ -7,7 +7,12 @@ upper bounds of the same for each of its blocks. Both are `Columns`, so one sear
 
 from __future__ import annotations
 
-import cython
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec
@@ -15,7 +20,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.nodes.node import Node
     from cython.cimports.prefetch import item, prefetch
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
 
     from .columns import Columns

@@ -12,9 +12,12 @@ has, into 8 x 8 cells, and a row has those cells in which some ask may fit it.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.libc.math import sqrt
@@ -24,7 +27,6 @@ if cython.compiled:
 else:
     from math import sqrt
 
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
 
 ROW_OF_BITS = cython.declare(cython.ulonglong, 0x0101010101010101)

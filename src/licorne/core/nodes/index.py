@@ -16,10 +16,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from operator import attrgetter
-
-import cython
+from typing import TYPE_CHECKING
 
 from .check import validate_index
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec
@@ -28,7 +32,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.nodes.node import Need, Node, ScorePolicy
     from cython.cimports.prefetch import prefetch
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
 
     from .block import NodeBlock, NodeGroup, order_key

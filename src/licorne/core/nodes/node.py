@@ -11,9 +11,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import cython
-
 from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels
+
+if TYPE_CHECKING:
+    import cython
+
+    # for the type checker alone: the modules that define them import this one
+    from licorne.core.queues.ask import Ask
+
+    from .block import NodeBlock
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.libc.stdlib import calloc, free
@@ -23,11 +31,6 @@ if cython.compiled:
 else:
     from licorne.core.amounts.minima import Minima
     from licorne.core.amounts.vectors import Vec, new_sum
-
-if TYPE_CHECKING:  # for the type checker alone: the modules that define them import this one
-    from licorne.core.queues.ask import Ask
-
-    from .block import NodeBlock
 
 WORD = 62  # bits used of each 64-bit word of a constraint bitmap
 WORDS_MAX = 16

@@ -9,9 +9,12 @@ nodes are ruled out by comparing a few numbers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 from .ranking import victim_order
 
@@ -23,7 +26,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.ask import Ask
     from cython.cimports.licorne.core.queues.queue import Queue
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import UNLIMITED
     from licorne.core.nodes.node import Node

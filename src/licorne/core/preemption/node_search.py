@@ -16,9 +16,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import cython
-
 from .ranking import rank_of
+
+if TYPE_CHECKING:
+    import cython
+
+    from licorne.core.nodes.node import Node
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
@@ -36,7 +41,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.ask import Ask
     from cython.cimports.licorne.core.queues.queue import Queue
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import UNLIMITED
     from licorne.core.nodes.node import Need
@@ -47,9 +51,6 @@ else:
     from .planned_usage import PlannedUsage
     from .ranking import VictimRank
     from .victim_search import VictimSearch
-
-if TYPE_CHECKING:
-    from licorne.core.nodes.node import Node
 
 EFFORT_MAX = cython.declare(cython.longlong, 200_000)
 """After this many steps for one ask no further node is searched, if a feasible victim set is known."""

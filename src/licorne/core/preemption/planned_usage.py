@@ -11,7 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import cython
+if TYPE_CHECKING:
+    import cython
+
+    from .claims import Claims
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec, new_vec
@@ -21,16 +26,12 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.queue import Queue
     from cython.cimports.licorne.core.queues.usage import Tracker
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import UNLIMITED
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
     from licorne.core.queues.usage import Tracker
-
-if TYPE_CHECKING:
-    from .claims import Claims
 
 
 @cython.cclass

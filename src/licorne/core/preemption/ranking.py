@@ -16,16 +16,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import cython
+if TYPE_CHECKING:
+    import cython
+
+    from .candidates import Candidate
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.queues.ask import Ask
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.queues.ask import Ask
-
-if TYPE_CHECKING:
-    from .candidates import Candidate
 
 
 @cython.ccall

@@ -14,9 +14,12 @@ replaced by a greedy one, whose set then loses every member that it can do witho
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 from .ranking import newest_first, rank_of
 
@@ -26,7 +29,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.preemption.candidates import Candidate, LeafCandidates, QueueBudget
     from cython.cimports.licorne.core.preemption.ranking import VictimRank
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import UNLIMITED
 

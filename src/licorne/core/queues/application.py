@@ -12,10 +12,17 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
-import cython
-
 from licorne.core.base.states import ApplicationState, ApplicationTable
 from licorne.core.base.timers import Timer
+
+if TYPE_CHECKING:
+    import cython
+
+    from licorne.core.gangs.atomic import AtomicGang
+    from licorne.core.gangs.placeholders import PlaceholderGang
+    from licorne.core.inspection.usage_history import PastUsage
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec, new_sum
@@ -27,7 +34,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.usage import Tracker
     from cython.cimports.prefetch import prefetch, prefetch_entries
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec, new_sum
     from licorne.core.base.order import Ranked
 
@@ -36,11 +42,6 @@ else:
     from .queue import Queue
     from .requests import Requests
     from .usage import Tracker
-
-if TYPE_CHECKING:
-    from licorne.core.gangs.atomic import AtomicGang
-    from licorne.core.gangs.placeholders import PlaceholderGang
-    from licorne.core.inspection.usage_history import PastUsage
 
 
 @cython.cclass

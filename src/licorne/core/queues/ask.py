@@ -11,7 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import cython
+if TYPE_CHECKING:
+    import cython
+
+    # for the type checker alone: these modules import this one
+    from licorne.core.base.timers import Timer
+
+    from .application import Application
+    from .requests import AskBlock
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec
@@ -19,12 +28,6 @@ if cython.compiled:
 else:
     from licorne.core.amounts.vectors import Vec
     from licorne.core.nodes.node import Need, Node
-
-if TYPE_CHECKING:  # for the type checker alone: these modules import this one
-    from licorne.core.base.timers import Timer
-
-    from .application import Application
-    from .requests import AskBlock
 
 
 @cython.cclass

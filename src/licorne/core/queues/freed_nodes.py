@@ -8,15 +8,18 @@ being so, is decided in `licorne.core.waiting.parking`.
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec
     from cython.cimports.licorne.core.nodes.node import Node
     from cython.cimports.licorne.core.queues.ask import Shape
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
     from licorne.core.nodes.node import Node
 

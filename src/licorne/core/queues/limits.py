@@ -22,12 +22,15 @@ Paths are in lower case (the original never applies a limit to a queue that is s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
-
-import cython
+from typing import TYPE_CHECKING, Any
 
 from licorne.config.model import LimitConfig, QueueConfig
 from licorne.core.base.states import TERMINATED_STATES
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.types import Types

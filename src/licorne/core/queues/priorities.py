@@ -9,8 +9,12 @@ Source: docs/spec/scheduling.md, section 4.2.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.constants import NO_PRIORITY

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import cython
-
 from licorne.config.acl import ACL
 from licorne.config.model import TemplateConfig
 from licorne.config.properties import QueueProperties, parse_properties
 from licorne.core.base.states import ObjectState
 from licorne.core.placement.rules import RECOVERY_PATH
+
+if TYPE_CHECKING:
+    import cython
+
+    from .application import Application  # which imports this module
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.types import Types
@@ -25,16 +30,11 @@ if cython.compiled:
     from cython.cimports.licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
     from cython.cimports.licorne.core.queues.priorities import PriorityBag
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.types import Types
     from licorne.core.amounts.vectors import Vec, new_sum
     from licorne.core.base.order import Order, Ranked, any_two_compare, sorted_by_insertion
     from licorne.core.constants import PRIORITY_HIGHEST, PRIORITY_LOWEST, UNLIMITED
-
-    from .priorities import PriorityBag
-
-if TYPE_CHECKING:  # for the type checker alone: the module of applications imports this one
-    from .application import Application
+    from licorne.core.queues.priorities import PriorityBag
 
 STOPPED = ObjectState.STOPPED
 

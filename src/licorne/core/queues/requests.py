@@ -8,9 +8,12 @@ the minima: where a freed node has room for none of these, the asks need not be 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.minima import Minima
@@ -20,7 +23,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.freed_nodes import FreedNodes
     from cython.cimports.prefetch import item, prefetch
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.minima import Minima
     from licorne.core.amounts.vectors import Vec
     from licorne.core.constants import NO_NODE

@@ -16,11 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import cython
-
 from licorne.core.base.states import ApplicationState
 from licorne.core.preemption.evictions import Outcome
 from licorne.si.messages import Output
+
+if TYPE_CHECKING:
+    import cython
+
+    # partition imports this module; here, compiled, it is an untyped object
+    from licorne.core.partition import Partition
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.vectors import Vec
@@ -39,7 +45,6 @@ if cython.compiled:
     from cython.cimports.licorne.si.allocations import NewAllocation
     from cython.cimports.prefetch import prefetch
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.vectors import Vec
     from licorne.core.base.uuids import Uuids
     from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
@@ -54,9 +59,6 @@ else:
     from licorne.core.waiting.parking import Parking
     from licorne.core.waiting.wakeups import WakeUps
     from licorne.si.messages import NewAllocation
-
-if TYPE_CHECKING:  # partition imports this module; here, compiled, it is an untyped object
-    from licorne.core.partition import Partition
 
 ACCEPTED = ApplicationState.ACCEPTED
 RUNNING = ApplicationState.RUNNING

@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import cython
+if TYPE_CHECKING:
+    import cython
+
+    from licorne.core.gangs.placeholders import Gangs
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.types import Types
@@ -25,7 +30,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.waiting.parking import Parking
     from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.types import Types
     from licorne.core.amounts.vectors import Vec
     from licorne.core.constants import AWAITS_GANG, AWAITS_PLACEHOLDER
@@ -38,9 +42,6 @@ else:
 
     from .parking import Parking
     from .wakeups import WakeUps
-
-if TYPE_CHECKING:
-    from licorne.core.gangs.placeholders import Gangs
 
 
 @cython.cclass

@@ -24,11 +24,14 @@ Which events end the waiting is the subject of `licorne.core.waiting.wakeups`, t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import cython
+from typing import TYPE_CHECKING, Any
 
 from licorne.core.base.timers import Timers
+
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.amounts.minima import Minima
@@ -41,7 +44,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.queue import Queue
     from cython.cimports.licorne.core.queues.usage import Tracker
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.amounts.minima import Minima
     from licorne.core.amounts.vectors import Vec, new_vec
     from licorne.core.constants import AWAITS_NODE, NEVER, NO_NODE, REFUSED

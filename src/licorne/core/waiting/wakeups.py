@@ -16,8 +16,12 @@ A new cause of waiting needs an event here; `tests/parking` drops each event in 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import cython
+if TYPE_CHECKING:
+    import cython
+else:
+    from licorne._plain import cython
 
 if cython.compiled:
     from cython.cimports.licorne.core.nodes.index import NodeIndex
@@ -28,7 +32,6 @@ if cython.compiled:
     from cython.cimports.licorne.core.queues.usage import Tracker
     from cython.cimports.licorne.core.waiting.parking import Parking
 else:
-    from licorne._plain import cython  # type: ignore[no-redef]
     from licorne.core.nodes.index import NodeIndex
     from licorne.core.nodes.node import Node
     from licorne.core.queues.application import Application
