@@ -120,8 +120,8 @@ compile: $(VENV)/dev  ## Compile the hot modules that changed, in place; fail if
 	LICORNE_REQUIRE_COMPILED=1 $(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $(VENV)/compiled $(VENV)/run
 
-proto: $(VENV)/dev  ## Generate the Python modules of the proto files
-	cd src && ../$(BIN)/python -m grpc_tools.protoc -I . --python_out=. licorne/service/proto/*.proto
+proto: $(VENV)/dev  ## Make of the proto files what server reflection reads
+	cd src && ../$(BIN)/python -m grpc_tools.protoc -I . --descriptor_set_out=licorne/service/proto/si.binpb licorne/service/proto/*.proto
 
 clean-compiled:  ## Remove what was compiled: the hot modules then run as plain Python
 	find src \( -name '*.so' -o -name '*.pyd' -o -name '*.pxd' \) -delete

@@ -17,7 +17,6 @@ FILES = sorted(
     path.relative_to(ROOT).as_posix()
     for folder in ("src", "tests", "bench", "tools")
     for path in (ROOT / folder).rglob("*.py")
-    if not path.name.endswith("_pb2.py")
 )
 
 INSTEAD = {

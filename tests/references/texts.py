@@ -49,7 +49,7 @@ def repository_files() -> list[str]:
 
 
 def texts(names: list[str]) -> dict[str, str]:
-    """The text files that are checked, by path: no recorded data, no generated modules, nothing of this folder."""
+    """The text files that are checked, by path: no recorded data, nothing generated, nothing of this folder."""
     found = {}
     for name in names:
         data = (ROOT / name).read_bytes()
@@ -57,7 +57,7 @@ def texts(names: list[str]) -> dict[str, str]:
         if (
             not recorded
             and not name.startswith(OWN)
-            and not name.endswith(("_pb2.py", ".lock", ".sum"))
+            and not name.endswith((".lock", ".sum"))
             and b"\0" not in data[:8192]
         ):
             found[name] = data.decode("utf-8")

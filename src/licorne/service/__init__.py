@@ -10,7 +10,7 @@ settings        limits and times; `bounds`: those of the items of a request
 checking/       long configurations, read and checked in processes of their own
 groups/         which groups a user is in
 configuration/  settings from files, environment and command line; reloading of files that change
-proto/          the protocol as proto files, for other languages, and what is generated from them for reflection
+proto/          the protocol as proto files, for other languages, and what is made of them for reflection
 
 Below it are `licorne.web` (REST, metrics, events, health) and `licorne.daemon` (logs, signals, TLS).
 """

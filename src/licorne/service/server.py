@@ -32,7 +32,7 @@ from licorne.web.settings import WebSettings
 
 from .engine import Engine, steady_clock
 from .memory import Memory
-from .proto import si_v1_pb2
+from .proto import V19
 from .sessions import Refused, Sessions, registered_text
 from .settings import ServiceSettings
 from .streams import End, Stream
@@ -169,7 +169,7 @@ class Service:
             port = self._listen(server, address, credentials)
             if not address.startswith("unix:"):
                 self.addresses[index] = f"{address.rpartition(':')[0]}:{port}"
-        assert si_v1_pb2.DESCRIPTOR.services_by_name["Scheduler"].full_name == SERVICE  # reflection finds it
+        assert V19.services_by_name["Scheduler"].full_name == SERVICE  # reflection finds it
         await server.start()
         self._server = server
         self._work = asyncio.create_task(self.engine.run())
