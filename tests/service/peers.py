@@ -62,7 +62,7 @@ class Peer:
         method: Any = self.channel.unary_unary("/si.v1.Scheduler/RegisterResourceManager")
         call = method(wire.encode(request), metadata=self.metadata, timeout=WAIT_S)
         assert await call == b""
-        self.registration = str(dict(await call.trailing_metadata())["licorne-registration"])
+        self.registration = str(dict([*await call.trailing_metadata()])["licorne-registration"])
 
     def call(self, kind: str) -> Any:
         if kind not in self.calls:

@@ -1,10 +1,8 @@
-"""The command `licorne`: the names of its commands, and how errors become messages.
-
-Each command is a file of its own, which is imported when the command is called, so that `licorne --help` does not wait
-for the import of a scheduler.
+"""The command `licorne`: how it is run, and how errors become messages.
 
 An error that a user can cause ends in one plain message on standard error and exit status 1, without a traceback. Exit
-status 2 means wrong usage, or what the help of the command says (`simulate --strict`).
+status 2 means wrong usage, or what the help of the command says (`simulate --strict`); 3 means that packages are not
+installed which the command needs (`licorne._extras`).
 """
 
 from __future__ import annotations
@@ -12,28 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
-from cyclopts import App
-
+from licorne._extras import MissingExtraError, require
 from licorne.cli.common import CommandError
-from licorne.cli.version import describe
-
-app = App(
-    name="licorne",
-    help="A cluster resource scheduler: serve, simulate workloads, check queue configurations, ask where applications go.",
-    version=describe,
-    version_flags=("--version",),
-    help_format="plaintext",
-)
-app.command("licorne.cli.simulate:simulate", name="simulate", help="Run a workload or trace under a virtual clock.")
-app.command("licorne.cli.serve:serve", name="serve", help="Run a scheduler for resource managers, by gRPC.")
-app.command("licorne.cli.health:health", name="health", help="Ask whether a service serves.")
-app.command("licorne.cli.place:place", name="place", help="Say which queue an application would be placed in, and why.")
-app.command("licorne.cli.generate:generate", name="generate", help="Make a workload file from a seed.")
-app.command("licorne.cli.bench:bench", name="bench", help="Measure how fast the scheduler decides.")
-app.command("licorne.cli.version:version", name="version", help="Print the version, and whether it is compiled.")
-configuration = App(name="config", help="Work with queue configurations.")
-configuration.command("licorne.cli.config:check", name="check", help="Check a queue configuration.")
-app.command(configuration)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -44,10 +22,18 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line, and return its exit status."""
     try:
+        require("cli")
+        from licorne.cli.commands import app  # noqa: PLC0415  # its packages may be missing
+
         status = app(arguments, result_action="return_value")
         sys.stdout.flush()
     except CommandError as error:
         return _fail(str(error))
+    except ImportError as error:
+        cause = error.__cause__ or error  # cyclopts raises an error of its own when a command cannot be imported
+        if not isinstance(cause, MissingExtraError):
+            raise
+        return _fail(str(cause), status=3)
     except BrokenPipeError:
         # The reader of the output has closed the pipe. Without this Python would report it again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from licorne._extras import require
 from licorne.cli.common import CommandError, read_text
 from licorne.si.rpc import DEFAULT_ADDRESS
 
+require("service")
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first imported; its lines are no part of the output
 
 import grpc

@@ -9,6 +9,10 @@
 
 from __future__ import annotations
 
+from licorne._extras import require
+
+require("client")
+
 from licorne.client.scheduler import DisconnectedError, SchedulerClient, SchedulerUnreachableError
 
 __all__ = ["DisconnectedError", "SchedulerClient", "SchedulerUnreachableError"]

@@ -10,6 +10,10 @@ The lines, and the model of a resource manager, are those of `licorne.sim`.
 
 from __future__ import annotations
 
+from licorne._extras import require
+
+require("service")
+
 from licorne.demo.run import Demonstration, sights
 
 __all__ = ["Demonstration", "sights"]

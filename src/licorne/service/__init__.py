@@ -20,6 +20,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from licorne._extras import require
+
 if TYPE_CHECKING:
     from licorne.daemon.log import make_log
     from licorne.daemon.security import Security, SecurityError
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from licorne.service.server import Service
     from licorne.service.settings import ServiceSettings, SettingError
     from licorne.web.server import Web
+
+require("service")
 
 __all__ = [
     "GroupSettings",

@@ -16,3 +16,9 @@ figures/        metrics and history
 rest/           the REST interface as an ASGI application
 server          HTTP in the loop of the scheduler; `http`: limits of connections; `courtesy`: whether a client waits
 """
+
+from __future__ import annotations
+
+from licorne._extras import require
+
+require("service")

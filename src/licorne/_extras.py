@@ -1,0 +1,40 @@
+"""Which packages the optional parts of licorne need, and the error where they are not installed.
+
+The library needs three packages; the command line, the client and the service need others, which the extras of the same
+names install (`pyproject.toml`). Such a part checks its extra when it is imported, before it imports any of these
+packages, so that the error says what to install rather than which module of a stranger is missing.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+MODULES = {
+    "cli": ("cyclopts", "rich"),
+    "client": ("grpc",),
+    "service": (
+        "grpc",
+        "grpc_health",
+        "grpc_reflection",
+        "h11",
+        "prometheus_client",
+        "starlette",
+        "structlog",
+        "uvicorn",
+    ),
+}
+"""What the packages of each extra are imported as."""
+
+
+class MissingExtraError(ImportError):
+    """A part of licorne needs packages that are not installed; the text says how to install them."""
+
+
+def require(extra: str) -> None:
+    """Raise MissingExtraError unless all packages of an extra are installed; none of them is imported."""
+    missing = [name for name in MODULES[extra] if find_spec(name) is None]
+    if missing:
+        message = (
+            f"this needs licorne's extra '{extra}': pip install 'licorne[{extra}]' (missing: {', '.join(missing)})"
+        )
+        raise MissingExtraError(message, name=missing[0])
