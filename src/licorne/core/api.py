@@ -21,6 +21,8 @@ from collections.abc import Mapping, MutableMapping
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from licorne.config import DEFAULT_CONFIGURATION, ConfigError
 from licorne.core.base.setting_table import SettingsError, check_settings, unknown_settings
 from licorne.si import first, v19
@@ -30,8 +32,9 @@ from .arguments import RequestError, check_callables, check_callback, check_text
 from .calls import REENTERED, Calls, Clock, Moment, NotRegisteredError, OnOutput
 from .connection import ManagerConnection
 from .incidents import Handler, Incident
+from .inputs.ages import ApplicationAge, ages_of, restore_ages
 from .inspection import dump
-from .partition import PlacementConfigError
+from .partition import Partition, PlacementConfigError
 from .plugins import Plugins
 from .strict import NoEffectError
 
@@ -285,6 +288,44 @@ class SchedulerAPI(Calls):
         self._note_plugins()
         self.cluster.remove(rm_id)
         self._deliver()
+
+    # -- restart ---------------------------------------------------------------------------------------
+
+    def ages(self, rm_id: str) -> dict[str, dict[str, ApplicationAge]]:
+        """Return since when the applications and asks of a resource manager wait, by partition and application.
+
+        A program stores this, for example as JSON, and hands it to `restore_ages` after a restart.
+
+        Raises:
+            NotRegisteredError: the id is unknown.
+        """
+        return {name: ages_of(each.applications.values()) for name, each in self._partitions(rm_id).items()}
+
+    def restore_ages(self, rm_id: str, ages: object, *, now_ns: Moment = None) -> None:
+        """Take over `ages`, as they were returned or as data from JSON: call it between the report and `schedule`.
+
+        Applications, asks and allocations that were not reported again are passed over. `now_ns` goes on from the time
+        before the restart: a time in `ages` that is later counts as `now_ns`.
+
+        Raises:
+            NotRegisteredError: the id is unknown.
+            RequestError: `ages` is not what `ages` returns.
+        """
+        partitions = self._partitions(rm_id)
+        try:
+            given = msgspec.convert(ages, dict[str, dict[str, ApplicationAge]])
+        except msgspec.ValidationError as error:
+            raise RequestError(f"invalid ages: {error}") from None
+        self._begin(now_ns)
+        for name in sorted(given.keys() & partitions.keys()):
+            restore_ages(partitions[name], given[name])
+        self._deliver()
+
+    def _partitions(self, rm_id: str) -> dict[str, Partition]:
+        check_text("rm_id", rm_id)
+        if rm_id not in self._connections:
+            raise NotRegisteredError(f'RmID="{rm_id}" not registered')
+        return self.cluster.managers[rm_id].partitions
 
     # -- pausing, looking ------------------------------------------------------------------------------
 

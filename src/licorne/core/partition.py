@@ -354,12 +354,12 @@ class Partition:
                 made += self.atomic.on_idle(limit - made)
         return made
 
-    def back_off(self, app: Application) -> None:
-        """Leave alone for a while an application of which too many asks fit no node.
+    def back_off(self, app: Application, until: int = TIME_MAX_NS) -> None:
+        """Leave alone for a while, and until no later than `until`, an application of which too many asks fit no node.
 
         Source: docs/spec/scheduling.md, section 6.1.
         """
-        app.backoff_until = self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS)
+        app.backoff_until = min(self.now + min(app.queue.settings.backoff_delay_ns, TIME_MAX_NS), until)
         app.backoff_timer = self.timers.add(app.backoff_until, "backoff", app)
 
     def predicate_allows(self, ask: Ask, node: Node, allocate: bool) -> bool:
