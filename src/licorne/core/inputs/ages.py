@@ -53,7 +53,6 @@ def restore_ages(partition: Partition, ages: Mapping[str, ApplicationAge]) -> No
         app = partition.applications.get(app_id)
         if app is not None:
             _restore(partition, app, age)
-    partition.parking.reserved_stale = True  # in a stateaware queue the oldest application runs first
     partition.generation += 1
     partition.dirty = True
 
@@ -75,4 +74,5 @@ def _restore(partition: Partition, app: Application, age: ApplicationAge) -> Non
     if age.backoff_until_ns > now:
         partition.timers.cancel(app.backoff_timer)
         partition.back_off(app, age.backoff_until_ns)
-    partition.parking.wake(app)
+    partition.wakeups.may_run(app)
+    partition.wakeups.slot_freed(app.queue)  # in a stateaware queue the oldest application runs first
