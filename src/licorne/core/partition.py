@@ -32,23 +32,16 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from licorne.config.model import PartitionConfig
-from licorne.core.amounts.types import Types
-from licorne.core.amounts.vectors import Vec, new_sum
-from licorne.core.base.rejections import REJECTED_MAX, Rejection
 from licorne.core.base.settings import Settings
 from licorne.core.base.states import TIME_MAX_NS, ObjectState
-from licorne.core.base.timers import Timers
 from licorne.core.events.partition_events import PartitionEvents
 from licorne.core.gangs.atomic import AtomicGangs
 from licorne.core.gangs.placeholders import Gangs
 from licorne.core.gangs.replacement import Replacement
 from licorne.core.inputs.admission import leave_queue
 from licorne.core.inputs.lifecycle import Lifecycle
-from licorne.core.inputs.node_changes import Foreign
 from licorne.core.inputs.numbering import Numbering
-from licorne.core.nodes.index import NodeIndex
-from licorne.core.nodes.needs import Needs
-from licorne.core.nodes.node import Node, ScorePolicy
+from licorne.core.nodes.node import Node
 from licorne.core.placement.placer import PlacementConfigError, Placer
 from licorne.core.preemption.claims import Claims
 from licorne.core.preemption.evictions import EVICTIONS_MAX, Eviction, Outcome
@@ -57,10 +50,7 @@ from licorne.core.preemption.quota_start import QuotaChanges
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask
 from licorne.core.queues.cleaner import Cleaner
-from licorne.core.queues.limits import Limits
-from licorne.core.queues.tree import Tree
 from licorne.core.scheduling.reservations import Reservations
-from licorne.core.waiting.accounting import Accounting
 from licorne.si.messages import Output, Termination, WaitingForResources
 
 from .constants import UNLIMITED
@@ -73,17 +63,15 @@ else:
     from licorne._plain import cython
 
 if cython.compiled:
+    from cython.cimports.licorne.core.contents import PartitionContents
     from cython.cimports.licorne.core.inputs.intake import Intake
     from cython.cimports.licorne.core.inputs.releases import Releases
     from cython.cimports.licorne.core.scheduling.descent import Descent
-    from cython.cimports.licorne.core.waiting.parking import Parking
-    from cython.cimports.licorne.core.waiting.wakeups import WakeUps
 else:
+    from licorne.core.contents import PartitionContents
     from licorne.core.inputs.intake import Intake
     from licorne.core.inputs.releases import Releases
     from licorne.core.scheduling.descent import Descent
-    from licorne.core.waiting.parking import Parking
-    from licorne.core.waiting.wakeups import WakeUps
 
 STOPPED = ObjectState.STOPPED  # a global, because looking up a member of an enumeration is slow
 
@@ -95,38 +83,12 @@ PreemptionPredicate = Callable[[str, str, list[str]], bool]
 
 
 @cython.cclass
-class Partition:
+class Partition(PartitionContents):
     """One partition of one resource manager. `now` is the time of the input that is being handled, in nanoseconds."""
 
-    name: str
-    owner: str
-    first_interface: cython.bint
-    settings: Settings
-    config: PartitionConfig
-    starting: cython.bint
-    types: Types
     numbering: Numbering
-    state: ObjectState
-    paused: Callable[[], bool]  # whether its resource manager is paused, so that nothing new may be decided
-    now: int
-    started_ns: int
-    applications: dict[str, Application]
-    terminated: dict[Application, None]
-    on_end: Callable[[Application], None] | None  # the host's; called for each application that completed or failed
-    rejected: deque[Rejection]
-    nodes: dict[str, Node]
-    foreign: dict[str, Foreign]
-    total: Vec
     events: PartitionEvents | None  # None if there is no listener
-    limits: Limits
-    timers: Timers
-    parking: Parking
-    wakeups: WakeUps
-    index: NodeIndex
-    needs: Needs
-    accounting: Accounting
     gangs: Gangs
-    tree: Tree
     placer: Placer
     replacement: Replacement
     descent: Descent
@@ -141,48 +103,17 @@ class Partition:
     preemption_predicates: PreemptionPredicate | None
     atomic: AtomicGangs
     cleaner: Cleaner
-    dirty: cython.bint  # something has changed since pending asks were inspected
-    generation: cython.longlong  # rises with each change; fruitless visits of applications do not count
-    _applications_seen: int
-    _last_moment: int
     _inspection_ns: cython.longlong  # time of the next inspection of pending asks, if anything has changed
-    _resized: cython.bint
-    __weakref__: object
 
     def __init__(
         self, config: PartitionConfig, settings: Settings, now: int, *, first_interface: bool, owner: str, name: str
     ) -> None:
-        self.name = name
-        self.owner = owner
-        self.first_interface = first_interface
-        self.settings = settings
-        self.starting = first_interface if settings.starting is None else settings.starting
-        self.types = Types()
-        self.numbering = Numbering(self, self.types)
-        self.state = ObjectState.ACTIVE
-        self.paused = bool
-        self.now = now
-        self.started_ns = now
-        self.applications = {}
-        self.terminated = {}
-        self.on_end = None
-        self.rejected = deque(maxlen=REJECTED_MAX)
-        self.nodes = {}
-        self.foreign = {}
-        self.total = new_sum()
+        super().__init__(config, settings, now, first_interface=first_interface, owner=owner, name=name)
         self.events = None
-        self.limits = Limits(self.types)
-        self.timers = Timers()
-        self.parking = Parking(self.timers, settings.reservation_delay_ns)
-        self.parking.enabled = settings.parking
-        self.parking.now = now
-        self.index = NodeIndex(self._score_policy(config))
-        self.needs = Needs(self.index)
-        self.accounting = Accounting(self.parking, self.index, self.types)
-        self.wakeups = self.accounting.wakeups
+        self.evictions = deque(maxlen=EVICTIONS_MAX)
+        self.preemption_predicates = None
+        self.numbering = Numbering(self, self.types)
         self.gangs = self.accounting.gangs = Gangs(self)
-        # Without the state Starting, the sort policy stateaware means fifo (docs/spec/states.md).
-        self.tree = Tree(config.root, self.types, stateaware=self.starting)
         self.placer = Placer.first(config.placement_rules)
         self.replacement = Replacement(self)
         self.descent = Descent(self.tree.root, self.accounting, self.nodes, self)
@@ -194,16 +125,8 @@ class Partition:
         self.cleaner = Cleaner(self)
         self.guarantee_preemption = GuaranteePreemption(self)
         self.claims = Claims(self)
-        self.evictions = deque(maxlen=EVICTIONS_MAX)
-        self.preemption_predicates = None
         self.atomic = AtomicGangs(self)
-        self._applications_seen = 0
-        self._last_moment = now - 1
         self._inspection_ns = now + outstanding.INTERVAL_NS
-        self.dirty = True
-        self.generation = 0
-        self._resized = True
-        self.config = config
         self.numbering.configure(config)
         self.limits.configure(config.root, ())
         self.queues_changed()
@@ -237,12 +160,6 @@ class Partition:
 
     # -- configuration ---------------------------------------------------------------------------------
 
-    def _score_policy(self, config: PartitionConfig) -> ScorePolicy:
-        weights = [
-            (self.types.slot(name), weight) for name, weight in sorted(config.node_sort.weights.items()) if weight
-        ]
-        return ScorePolicy(config.node_sort.policy == "binpacking", weights)
-
     @staticmethod
     def check_reload(config: PartitionConfig) -> None:
         """Check a configuration that `reload` is to apply, so that it is refused before anything has changed.
@@ -257,7 +174,7 @@ class Partition:
         self.placer = Placer(config.placement_rules)
         self.numbering.configure(config)
         if config.node_sort != self.config.node_sort:
-            self.index.set_policy(self._score_policy(config))
+            self.index.set_policy(self.score_policy(config))
         self.config = config
         self.quotas.reload(config.root)  # reloads the tree, and does what follows from its new quotas
         self.limits.configure(config.root, self.applications.values())
@@ -274,24 +191,6 @@ class Partition:
         self.guarantee_preemption.configure(enabled=self.config.preemption_enabled and self.tree.has_guarantees())
         self.dirty = True
         self.generation += 1
-
-    def resize(self, capacity: Vec, times: int) -> None:
-        """Add the capacity of a new node to the cluster's size (`times` 1), or subtract that of a removed one (-1)."""
-        if times > 0:
-            self.total.plus(capacity)
-        else:
-            self.total.minus(capacity)
-        self._resized = True
-        self.dirty = True
-
-    def settle_size(self) -> None:
-        """Bring the root queue's max, which is the cluster's size, and all shares up to date if they are stale."""
-        if self._resized:
-            self._resized = False
-            self.tree.set_total(self.total)
-            self.wakeups.quota_changed(self.tree.root)
-        if self.tree.stale:
-            self.tree.reweigh()
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -378,16 +277,6 @@ class Partition:
             alloc.deadline = self.timers.add(self.now + alloc.timeout_ns, "timeout", alloc)
 
     # -- applications ----------------------------------------------------------------------------------
-
-    def next_application_number(self) -> int:
-        """Return the number of a new application; they are numbered in the order of arrival."""
-        self._applications_seen += 1
-        return self._applications_seen
-
-    def moment(self) -> int:
-        """Return the creation time (ns) for a new application: now, or later by as much as makes it unique."""
-        self._last_moment = max(self.now, self._last_moment + 1)
-        return self._last_moment
 
     def drop_ask(self, app: Application, ask: Ask, *, counted: bool = True) -> None:
         """Drop a pending ask and its reservation. `counted`: a placeholder counts as released in its task group."""

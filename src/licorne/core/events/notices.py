@@ -19,7 +19,7 @@ from licorne.core.constants import AWAITS_NODE, AWAITS_PLACEHOLDER, LIVE, UNLIMI
 from licorne.si.v19 import ChangeDetail, ChangeType
 
 if TYPE_CHECKING:
-    from licorne.core.partition import Partition
+    from licorne.core.contents import PartitionContents
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask, Shape
 
@@ -46,7 +46,7 @@ _USER, _QUEUE = 1, 2  # bits: what an ask does not fit in
 class RequestEvents:
     """Makes the records of type REQUEST of one partition, and those of applications that may not run, or may again."""
 
-    def __init__(self, partition: Partition, records: Records) -> None:
+    def __init__(self, partition: PartitionContents, records: Records) -> None:
         self._partition = partition
         self._records = records
         self.waiting: dict[Key, int] = {}

@@ -19,8 +19,8 @@ from .runs import RUN_MAX, AskRun, EndedRun, Owner, Record, expand, usage
 
 if TYPE_CHECKING:
     from licorne.core.amounts.vectors import Vec
+    from licorne.core.contents import PartitionContents
     from licorne.core.nodes.node import Node
-    from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
 
@@ -106,7 +106,7 @@ class Records:
     `asked`: new asks with their amounts, which become a run as soon as another record is made.
     """
 
-    def __init__(self, partition: Partition, store: EventStore) -> None:
+    def __init__(self, partition: PartitionContents, store: EventStore) -> None:
         self._partition = partition
         self._store = store
         self.asked: list[tuple[Ask, dict[str, int]]] = []

@@ -16,7 +16,7 @@ from licorne.core.queues.limits import GROUP, USER
 from licorne.si.v19 import ChangeDetail, ChangeType
 
 if TYPE_CHECKING:
-    from licorne.core.partition import Partition
+    from licorne.core.contents import PartitionContents
     from licorne.core.queues.application import Application
     from licorne.core.queues.limits import Maxima
 
@@ -31,7 +31,7 @@ _Place = tuple[str, str, str]  # user or group, its name, the queue's path
 class UserEvents:
     """Makes the records of type USERGROUP of one partition."""
 
-    def __init__(self, partition: Partition, records: Records) -> None:
+    def __init__(self, partition: PartitionContents, records: Records) -> None:
         self._partition = partition
         self._records = records
         self._limits: dict[_Place, _Limit] = {}

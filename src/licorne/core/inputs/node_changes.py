@@ -19,9 +19,10 @@ from licorne.core.base.rejections import Fault, naming, refused_allocation, refu
 from licorne.core.base.states import ObjectState
 from licorne.core.base.tags import seconds_tag
 from licorne.core.nodes.constraints import ConstraintError, NodeLabels
+from licorne.core.nodes.foreign import Foreign
 from licorne.core.nodes.node import Node
 from licorne.core.preemption.evictions import Outcome
-from licorne.si.constants import FOREIGN_STATIC, TAG_ALLOCATION_CREATION_TIME, TAG_FOREIGN
+from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME
 from licorne.si.messages import (
     AcceptedNode,
     Allocation,
@@ -196,24 +197,6 @@ def remove_node(partition: Partition, node: Node) -> None:
 
 
 # -- foreign allocations -----------------------------------------------------------------------------------
-
-
-class Foreign(msgspec.Struct, frozen=True):
-    """A foreign allocation without its amounts, which are stored on its node. `created`: in nanoseconds.
-
-    `unread` is the whole map of its amounts if some of its types have no number, and so are counted nowhere.
-    """
-
-    node: Node
-    tags: dict[str, str]
-    created: int
-    priority: int
-    unread: dict[str, int] | None = None
-
-    @property
-    def static(self) -> bool:
-        """Whether the allocation is static, that is, cannot be moved."""
-        return self.tags.get(TAG_FOREIGN) == FOREIGN_STATIC
 
 
 def set_foreign(partition: Partition, message: Allocation) -> None:

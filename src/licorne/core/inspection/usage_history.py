@@ -17,7 +17,7 @@ from licorne.core.base.states import SECOND_NS
 from licorne.si.constants import INSTANCE_TYPE
 
 if TYPE_CHECKING:
-    from licorne.core.partition import Partition
+    from licorne.core.contents import PartitionContents
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
 
@@ -52,7 +52,7 @@ class PastUsage:
 class UsageHistory:
     """Records the usage of the applications of a partition."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: PartitionContents) -> None:
         self._partition = partition
 
     def ending(self, app: Application, alloc: Ask) -> None:

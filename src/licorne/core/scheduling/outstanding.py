@@ -15,7 +15,7 @@ from licorne.core.base.states import SECOND_NS
 from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
 
 if TYPE_CHECKING:
-    from licorne.core.partition import Partition
+    from licorne.core.contents import PartitionContents
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
@@ -24,7 +24,7 @@ INTERVAL_NS = SECOND_NS
 """How often pending asks are inspected (ns)."""
 
 
-def unreported(partition: Partition) -> Iterator[tuple[Application, Ask]]:
+def unreported(partition: PartitionContents) -> Iterator[tuple[Application, Ask]]:
     """Yield the asks that were tried, fit their quotas together with the asks before them, and were not reported yet.
 
     The max of the root queue, which is the size of the cluster, does not count: the cluster may grow.
@@ -33,7 +33,7 @@ def unreported(partition: Partition) -> Iterator[tuple[Application, Ask]]:
     yield from _walk(partition, partition.tree.root, used)
 
 
-def _walk(partition: Partition, queue: Queue, used: dict[str, Vec]) -> Iterator[tuple[Application, Ask]]:
+def _walk(partition: PartitionContents, queue: Queue, used: dict[str, Vec]) -> Iterator[tuple[Application, Ask]]:
     if not queue.is_leaf:
         for child in queue.in_order(None):
             yield from _walk(partition, child, used)

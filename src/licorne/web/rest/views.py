@@ -21,7 +21,7 @@ from .amounts import by_name, duration, headroom, limits, listed, percent, plain
 
 if TYPE_CHECKING:
     from licorne.config.model import FilterConfig, RuleConfig
-    from licorne.core.inputs.node_changes import Foreign
+    from licorne.core.nodes.foreign import Foreign
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.queue import Queue
