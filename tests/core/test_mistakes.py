@@ -337,6 +337,8 @@ ARGUMENTS = {
     "extra_config": ("rm_id",),
     "stop": ("rm_id", "now_ns"),
     "pause": ("rm_id",),
+    "ages": ("rm_id",),
+    "restore_ages": ("rm_id", "ages", "now_ns"),
     "update": ("request", "now_ns"),
     "update_application": ("request", "now_ns"),
     "update_allocation": ("request", "now_ns"),
@@ -356,7 +358,7 @@ def test_the_table_has_all_calls() -> None:
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_no_object_of_the_caller_is_kept_inside(name: str) -> None:
     """Junk in each argument of each call: an error that tells of it, or no effect; never one from within."""
-    good: dict[str, Any] = {"rm_id": "rm", "text": config("a"), "request": v19.NodeRequest(rm_id="rm")}
+    good: dict[str, Any] = {"rm_id": "rm", "ages": {}, "text": config("a"), "request": v19.NodeRequest(rm_id="rm")}
     for wrong in ARGUMENTS[name]:
         for junk in JUNK:
             api = v19_api(None)
