@@ -455,3 +455,19 @@ def test_an_allocation_that_took_a_placeholders_place_may_be_evicted_for_a_guara
     assert b.hear(after=2) == []  # the replacement is in flight: there is nothing to evict
     b.confirm("p1")
     assert "released r1 PREEMPTED_BY_SCHEDULER" in " ".join(b.hear(after=RETRY_NS / 1e9))
+
+
+def test_asks_that_repeat_replace_placeholders_that_repeat() -> None:
+    """In both interfaces: a workload of the simulator may repeat any ask."""
+    b = Gangs(10)
+    b.gang(total=3)
+    b.places("p", times=3)
+    b.run()
+    b.members("r", times=3)
+    b.run()
+    placeholders = [alloc.id for alloc in b.application("x").allocations.values() if alloc.placeholder]
+    assert len(placeholders) == 3
+    for uuid in placeholders:
+        b.release("x", uuid, termination=Termination.PLACEHOLDER_REPLACED)
+    app = b.application("x")
+    assert ([alloc.key for alloc in app.allocations.values()], app.asks) == (["r"] * 3, {})

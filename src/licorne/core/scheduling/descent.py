@@ -385,13 +385,9 @@ class Descent:
     @cython.ccall
     def allocate(self, app: Application, ask: Ask, node: Node) -> cython.void:
         """Allocate the ask on the node: count it everywhere and announce it. The decision is final."""
-        alloc: Ask = ask
         if ask.reserved is not None:
             self.partition.reservations.cancel(ask, PLACED)
-        if ask.repeats > 1 or self.first_interface:
-            alloc = self.split(ask)
-        else:
-            self.accounting.unpend(app, ask)
+        alloc: Ask = self.split(ask)
         alloc.bound_ns = self.parking.now
         self.accounting.add_allocation(app, alloc, node)
         if app.state is not RUNNING or alloc.timeout_ns > 0 or alloc.placeholder:
@@ -402,12 +398,14 @@ class Descent:
 
     @cython.ccall
     def split(self, ask: Ask) -> Ask:
-        """Return the next allocation of an ask that stands for several, with a UUID (first interface).
+        """Return the next allocation of a pending ask, which stays pending if it stands for more.
 
-        The last allocation is the ask itself; before it, each is a copy, and the ask stays pending.
+        The last allocation is the ask itself. Before it each is a copy, with a UUID; in the first interface all have one.
         """
         alloc: Ask = ask
         self.accounting.unpend(ask.app, ask)
+        if ask.repeats == 1 and not self.first_interface:
+            return ask
         if ask.repeats > 1:
             alloc = ask.another()
             ask.repeats -= 1
