@@ -18,6 +18,8 @@ BENCH ?=
 # How the tests run, and which of them run a second time on the hot modules as plain Python.
 PYTEST ?= $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 INTERPRETED ?= tests/core tests/growth
+COVERED ?= tests/config tests/constraints tests/core tests/gangs tests/gangs_atomic tests/placement tests/plugins \
+    tests/preemption tests/quotachange tests/si tests/sim tests/states
 # The Pythons that `make test-versions` looks for, and after how many minutes `make test-long` ends (not given: when done).
 VERSIONS ?= 3.11 3.12 3.13 3.14
 MINUTES ?=
@@ -27,7 +29,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
+.PHONY: help demo test faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
     bench-peer compile proto clean-compiled clean
 .DELETE_ON_ERROR:
 
@@ -108,6 +110,14 @@ test-random: $(VENV)/compiled  ## Run the tests with examples from a new seed; L
 
 test-long: $(VENV)/compiled  ## Run all tests, with many more examples; takes long, or MINUTES=30 at most
 	LICORNE_HYPOTHESIS=long LICORNE_MINUTES=$(MINUTES) $(PYTEST) -m '' --timeout 7200
+
+faults: $(VENV)/compiled  ## Plant all faults of the tests, and print by what each is caught, and after how many examples
+	@cd tests && PYTHONPATH=.:../src:.. ../$(BIN)/python -m planted_faults
+
+# On plain Python, and without planted faults, which are planted in processes of their own.
+coverage: $(VENV)/dev  ## Measure which lines and branches of core, config, si and sim the tests reach; fail below a bound
+	LICORNE_INTERPRETED=1 $(BIN)/python -m coverage run -m pytest --timeout 900 -k 'not fault' $(COVERED)
+	$(BIN)/python -m coverage report --skip-covered
 
 test-hostile: $(VENV)/compiled  ## Attack the service: 120,000 messages and requests, 300 schedules of faults; an hour or more
 	LICORNE_HYPOTHESIS=random LICORNE_FUZZ=50000 LICORNE_SCHEMATHESIS=20000 LICORNE_FAULTS=300 \

@@ -100,5 +100,5 @@ def caught(name: str) -> str:
 
 
 if __name__ == "__main__":
-    for name in FAULTS:
+    for name in sys.argv[1:] or FAULTS:
         sys.stdout.write(f"{name}: {caught(name) or 'not caught'}\n")

@@ -251,6 +251,7 @@ def plant(fault: Fault) -> None:
 
 
 if __name__ == "__main__":
+    from machine.rules import Machine
     from machine.run import run
 
     chosen = FAULTS[sys.argv[1]]
@@ -258,6 +259,6 @@ if __name__ == "__main__":
     try:
         run(3000, 1, shrink=False, alone=chosen.alone)
     except AssertionError as error:
-        sys.stdout.write(f"caught: {error}")
+        sys.stdout.write(f"caught after {Machine.situations.steps} steps: {error}")
     else:
         sys.stdout.write("not caught")

@@ -25,7 +25,7 @@ ENOUGH = 400
 """A fault that is not caught in so many scenarios is not caught."""
 
 
-def compare(count: int) -> tuple[Counter[str], str]:
+def compare(count: int, first: int = SEED) -> tuple[Counter[str], str]:
     """Compare scenarios; return the situations that were met, and the first disagreement."""
     met: Counter[str] = Counter()
     sound = preempting.NodeSearch.find
@@ -45,7 +45,7 @@ def compare(count: int) -> tuple[Counter[str], str]:
 
     preempting.NodeSearch.find = find  # type: ignore[method-assign]
     try:
-        for seed in range(SEED, SEED + count):
+        for seed in range(first, first + count):
             run(seed, Situations(), parking_off=seed % 4 == 0, kind=Contest)
     except DisagreementError as error:
         return met, str(error)
@@ -89,5 +89,10 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 if __name__ == "__main__":
     where, function, broken = FAULTS[sys.argv[1]]
     setattr(where, function, broken(getattr(where, function)))
-    fault = compare(ENOUGH)[1]
-    sys.stdout.write(f"caught: {fault.splitlines()[0]}" if fault else "not caught")
+    for number in range(1, ENOUGH + 1):
+        fault = compare(1, SEED + number - 1)[1]
+        if fault:
+            sys.stdout.write(f"caught after {number} scenarios: {fault.splitlines()[0]}")
+            break
+    else:
+        sys.stdout.write("not caught")
