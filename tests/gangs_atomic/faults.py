@@ -160,7 +160,7 @@ def caught() -> str:
             planned, started = start_of_gang(nodes, work, gang, jobs)
             assert planned is None or started == planned, f"planned for {planned}, started at {started}"
         except Exception as error:  # noqa: BLE001  a fault may end in any way
-            return f"caught in run {number}: {type(error).__name__} {error}"
+            return f"caught after {number + 1} runs: {type(error).__name__} {error}"
     return ""
 
 
