@@ -10,12 +10,13 @@ the opposite is recorded too, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from licorne.core.amounts.vectors import Vec
 from licorne.core.base.states import SECOND_NS
 from licorne.core.constants import AWAITS_NODE, AWAITS_PLACEHOLDER, LIVE, UNLIMITED
+from licorne.core.queues.bounds import Bound, available, queue_bounds, user_bounds
 from licorne.si.v19 import ChangeDetail, ChangeType
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class RequestEvents:
         for app, ask in asks:
             if ask is not None:
                 if app is not last:
-                    last, user, queue = app, self._user_room(app), self._queue_room(app)
+                    last, user, queue = app, self._room(user_bounds(app)), self._room(queue_bounds(app))
                 if self._fits(app, ask, user, queue) and LIVE < ask.parked <= AWAITS_NODE:
                     steps -= self._unschedulable(app, ask, counted)
             steps -= 1
@@ -131,22 +132,9 @@ class RequestEvents:
         if fits & _QUEUE:
             self._records.request(ask, f"Request '{ask.key}' has become schedulable in queue '{app.queue.path}'")
 
-    def _user_room(self, app: Application) -> Room:
-        return self._room([(tracker.limit, tracker.used) for tracker in app.trackers if tracker.limit is not None])
-
-    def _queue_room(self, app: Application) -> Room:
-        return self._room([(queue.limit, queue.allocated) for queue in app.queue.lineage()])
-
-    def _room(self, limits: list[tuple[Vec, Vec]]) -> Room:
-        types = self._partition.types
-        room: dict[str, int] = {}
-        for limit, used in limits:
-            for d, most in enumerate(limit.values()):
-                if most != UNLIMITED:
-                    left = max(0, most - used.at(d))
-                    name = types.names[d]
-                    room[name] = min(left, room.get(name, left))
-        return room, types.vector(room, UNLIMITED)
+    def _room(self, bounds: Iterable[Bound]) -> Room:
+        room = available(self._partition.types, bounds)
+        return room, self._partition.types.vector(room, UNLIMITED)
 
     # -- nodes -----------------------------------------------------------------------------------------
 

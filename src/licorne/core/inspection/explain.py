@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from licorne.core.base.states import ApplicationState
-from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
+from licorne.core.constants import AWAITS_PLACEHOLDER
 from licorne.core.gangs.plans import short_of, sum_of_members
+from licorne.core.queues.bounds import missing, queue_bounds, user_bounds
 from licorne.core.queues.usage import Tracker
 
 if TYPE_CHECKING:
@@ -254,15 +255,12 @@ def _application(partition: Partition, app: Application) -> list[Reason]:
 
 def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]:
     found: list[Reason] = []
-    for queue in app.queue.lineage():
-        missing = _missing(partition, queue.limit, queue.allocated, wanted)
-        if missing:
-            found.append(QueueQuota(queue.path, missing))
-    for tracker in app.trackers:
-        if tracker.limit is not None:
-            missing = _missing(partition, tracker.limit, tracker.used, wanted)
-            if missing:
-                found.append(UserLimit(tracker.kind, tracker.name, tracker.path, missing))
+    for level, limit, used in (*queue_bounds(app), *user_bounds(app)):
+        lacking = missing(partition.types, limit, used, wanted)
+        if lacking and isinstance(level, Tracker):
+            found.append(UserLimit(level.kind, level.name, level.path, lacking))
+        elif lacking:
+            found.append(QueueQuota(level.path, lacking))
     return found
 
 
@@ -272,22 +270,12 @@ def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> l
     if ask in partition.claims.by_ask:
         return found
     for level, limit, planned in partition.claims.levels(app, ask.priority):
-        missing = _missing(partition, limit, planned, wanted)
-        if missing and isinstance(level, Tracker):
-            found.append(Claimed(level.kind, level.name, level.path, missing))
-        elif missing:
-            found.append(Claimed("queue", level.path, level.path, missing))
+        lacking = missing(partition.types, limit, planned, wanted)
+        if lacking and isinstance(level, Tracker):
+            found.append(Claimed(level.kind, level.name, level.path, lacking))
+        elif lacking:
+            found.append(Claimed("queue", level.path, level.path, lacking))
     return found
-
-
-def _missing(partition: Partition, limit: Vec, used: Vec, wanted: Vec) -> dict[str, int]:
-    lacking = {}
-    for d, amount in enumerate(wanted.values()):
-        if amount > 0 and limit.at(d) != UNLIMITED:
-            lack = amount - max(0, limit.at(d) - used.at(d))
-            if lack > 0:
-                lacking[partition.types.names[d]] = lack
-    return dict(sorted(lacking.items()))
 
 
 def _required(partition: Partition, ask: Ask) -> list[Reason]:
@@ -296,10 +284,10 @@ def _required(partition: Partition, ask: Ask) -> list[Reason]:
         return [RequiredNode(ask.required, "unknown", {})]
     wanted = ask.shape.amounts
     if not node.capacity.covers(wanted):
-        return [RequiredNode(node.id, "too small", _missing(partition, node.capacity, type(wanted)(), wanted))]
-    missing = _lack(partition, node.free, wanted)
-    if missing:
-        return [RequiredNode(node.id, "full", missing)]
+        return [RequiredNode(node.id, "too small", missing(partition.types, node.capacity, type(wanted)(), wanted))]
+    lacking = _lack(partition, node.free, wanted)
+    if lacking:
+        return [RequiredNode(node.id, "full", lacking)]
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
     if mismatch:
         return [RequiredNode(node.id, mismatch, {})]

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from licorne.core.amounts.vectors import Vec
 from licorne.core.base.states import SECOND_NS
 from licorne.core.constants import AWAITS_PLACEHOLDER, UNLIMITED
+from licorne.core.queues.bounds import Bound, queue_bounds, user_bounds
 
 if TYPE_CHECKING:
     from licorne.core.contents import PartitionContents
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
+    from licorne.core.queues.usage import Tracker
 
 INTERVAL_NS = SECOND_NS
 """How often pending asks are inspected (ns)."""
@@ -29,11 +31,13 @@ def unreported(partition: PartitionContents) -> Iterator[tuple[Application, Ask]
 
     The max of the root queue, which is the size of the cluster, does not count: the cluster may grow.
     """
-    used: dict[str, Vec] = {}
+    used: dict[Queue | Tracker, Vec] = {}
     yield from _walk(partition, partition.tree.root, used)
 
 
-def _walk(partition: PartitionContents, queue: Queue, used: dict[str, Vec]) -> Iterator[tuple[Application, Ask]]:
+def _walk(
+    partition: PartitionContents, queue: Queue, used: dict[Queue | Tracker, Vec]
+) -> Iterator[tuple[Application, Ask]]:
     if not queue.is_leaf:
         for child in queue.in_order(None):
             yield from _walk(partition, child, used)
@@ -45,19 +49,17 @@ def _walk(partition: PartitionContents, queue: Queue, used: dict[str, Vec]) -> I
             attempted = ask.attempted or ask.seq <= app.visited_seq
             if not attempted or not _fits(app, ask, used):
                 continue
-            for owner in _limits(app):
-                used.setdefault(owner[0], Vec()).plus(ask.shape.amounts)
+            for level, _, _ in _bounds(app):
+                used.setdefault(level, Vec()).plus(ask.shape.amounts)
             if not ask.reported and not ask.required:
                 yield app, ask
 
 
-def _fits(app: Application, ask: Ask, used: dict[str, Vec]) -> bool:
-    for name, limit, taken in _limits(app):
-        room = limit.clone()
-        wanted = ask.shape.amounts.values()
-        also = used.get(name)
-        for d, amount in enumerate(wanted):
-            left = room.at(d)
+def _fits(app: Application, ask: Ask, used: dict[Queue | Tracker, Vec]) -> bool:
+    for level, limit, taken in _bounds(app):
+        also = used.get(level)
+        for d, amount in enumerate(ask.shape.amounts.values()):
+            left = limit.at(d)
             if left == UNLIMITED or amount == 0:
                 continue
             if amount > left - taken.at(d) - (also.at(d) if also else 0):
@@ -65,11 +67,6 @@ def _fits(app: Application, ask: Ask, used: dict[str, Vec]) -> bool:
     return True
 
 
-def _limits(app: Application) -> Iterator[tuple[str, Vec, Vec]]:
-    """Yield (name, limit, used) of every queue and tracker that limits the application, except the root queue."""
-    for queue in app.queue.lineage():
-        if queue.parent is not None:
-            yield queue.path, queue.limit, queue.allocated
-    for tracker in app.trackers:
-        if tracker.limit is not None:
-            yield f"{tracker.kind}:{tracker.name}:{tracker.path}", tracker.limit, tracker.used
+def _bounds(app: Application) -> list[Bound]:
+    """All that bounds the application but the max of the root queue, which comes last among its queues."""
+    return [*list(queue_bounds(app))[:-1], *user_bounds(app)]
