@@ -261,6 +261,18 @@ def test_a_known_key_sets_how_many_repetitions_are_still_wanted() -> None:
     assert b.pending() == {"vcore": 2}
 
 
+@pytest.mark.parametrize("first_interface", [True, False])
+def test_an_allocation_that_is_reported_for_a_repeated_ask_is_one_more(first_interface: bool) -> None:
+    """No later allocation takes its place: in a workload of the simulator asks of the 1.9 interface may repeat too."""
+    b = bench(10, first_interface=first_interface)
+    b.ask("x", "k", times=3, vcore=1)
+    b.ask("x", "k", node="n1", vcore=1)
+    assert b.run() == "k@n1 k@n1 k@n1"
+    assert (len(b.application("x").allocations), b.allocated("root.a")) == (4, {"vcore": 4})
+    assert b.release("x")[:4] == [f"released k {ECHO}"] * 4
+    assert b.allocated("root.a") == {}
+
+
 def test_releases_of_the_first_interface() -> None:
     b = repeated()
     assert b.release("x", "k", what="ask") == []

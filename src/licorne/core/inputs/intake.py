@@ -414,7 +414,7 @@ def _placed_outside(
     else:
         new = intake.make(app, message, need)
         new.repeats = 0
-        if partition.first_interface:
+        if partition.first_interface or pending is not None:  # more allocations of the pending ask will come
             new.id = message.uuid or partition.descent.uuids.next()
         intake.submitted_with(app, new)
     partition.lifecycle.ask_added(app)
