@@ -1,0 +1,42 @@
+"""Random workloads run to their end without an error from within, twice with the same result.
+
+LICORNE_WORKLOADS says how many, LICORNE_WORKLOADS_SEED the first seed; the long form takes 5,000 from a new seed.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+import pytest
+
+import seeds
+from licorne.sim.runner import simulate
+from sim.random_workloads import Writer
+
+WORKLOADS = int(os.environ.get("LICORNE_WORKLOADS", "200"))
+SEED = seeds.first_seed("LICORNE_WORKLOADS_SEED")
+LONG = 5_000
+
+
+@pytest.mark.timeout(300)
+def test_random_workloads_end_well() -> None:
+    _simulated(SEED, WORKLOADS)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_thousands_more_random_workloads_end_well(new_seed: int) -> None:
+    _simulated(new_seed, LONG)
+
+
+def _simulated(first: int, count: int) -> None:
+    placed = 0
+    for seed in range(first, first + count):
+        try:
+            results = [msgspec.structs.replace(simulate(Writer(seed).workload()), real_s=0.0) for _ in range(2)]
+        except Exception as error:
+            raise AssertionError(f"LICORNE_WORKLOADS=1 LICORNE_WORKLOADS_SEED={seed}") from error
+        assert results[0] == results[1], f"LICORNE_WORKLOADS=1 LICORNE_WORKLOADS_SEED={seed}"
+        placed += results[0].placed
+    assert placed > count, "hardly anything was placed"
