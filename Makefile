@@ -12,6 +12,10 @@ endif
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# The versions of packages that are installed; `make test CONSTRAINTS=` takes the newest that pyproject.toml allows.
+CONSTRAINTS ?= constraints.txt
+INSTALL := $(PIP) install $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable
+
 # What the demonstration simulates, and which cases the benchmark measures (`python -m bench list`; none named: most).
 DEMO ?= examples/demo/week.jsonl
 BENCH ?=
@@ -30,7 +34,7 @@ SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it faile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
-    bench-peer compile proto clean-compiled clean
+    bench-peer compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 
 help:  ## List the targets
@@ -46,16 +50,16 @@ $(VENV)/made:
 	@touch $@
 
 # What it takes to run: the dependencies of all parts, and the package in place, with its hot modules compiled if that works.
-$(VENV)/run: pyproject.toml $(HOT) | $(VENV)/made
+$(VENV)/run: pyproject.toml $(CONSTRAINTS) $(HOT) | $(VENV)/made
 	@echo 'Installing licorne and what it needs into $(VENV); with a C compiler this takes a minute or two ...'
-	@$(PIP) install --editable '.[all]'
+	@$(INSTALL) '.[all]'
 	@$(SAY_HOW)
 	@touch $@
 
 # What it takes to develop: the same and the tools. Compiling is left to the target below, which goes on from the last time.
-$(VENV)/dev: pyproject.toml | $(VENV)/made
+$(VENV)/dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/made
 	@echo 'Installing licorne and the development tools into $(VENV) ...'
-	@LICORNE_PURE=1 $(PIP) install --editable '.[dev]'
+	@LICORNE_PURE=1 $(INSTALL) '.[dev]'
 	@touch $@
 
 $(VENV)/compiled: $(HOT) $(VENV)/dev
@@ -124,13 +128,15 @@ test-hostile: $(VENV)/compiled  ## Attack the service: 120,000 messages and requ
 	    $(BIN)/python -m pytest --timeout 7200 \
 	    tests/service/test_fuzz.py tests/service/test_faults.py tests/rest/test_schemathesis.py
 
-check: $(VENV)/dev  ## Check style, types, imports, format and the hosted workflows
+check: $(VENV)/dev  ## Check style, types, imports, format, and the files that a host of the repository reads
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/lint-imports --no-cache --config .importlinter-runtime
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/zizmor --offline --quiet .github/workflows
 
 sizes: $(VENV)/dev  ## Build the wheel, and measure what an installation of it brings, without and with each extra
@@ -148,6 +154,10 @@ compile: $(VENV)/dev  ## Compile the hot modules that changed, in place; fail if
 
 proto: $(VENV)/dev  ## Make of the proto files what server reflection reads
 	cd src && ../$(BIN)/python -m grpc_tools.protoc -I . --descriptor_set_out=licorne/service/proto/si.binpb licorne/service/proto/*.proto
+
+constraints: $(VENV)/made  ## Choose anew the versions of all packages, the newest that pyproject.toml allows: constraints.txt
+	LICORNE_PURE=1 $(PIP) install --dry-run --ignore-installed --report $(VENV)/report.json '.[dev]'
+	$(BIN)/python tools/constraints.py $(VENV)/report.json
 
 clean-compiled:  ## Remove what was compiled: the hot modules then run as plain Python
 	find src \( -name '*.so' -o -name '*.pyd' -o -name '*.pxd' \) -delete

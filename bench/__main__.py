@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 from cyclopts import App, Parameter, validators
 
 from bench.cases import CASES, GROUPS, PEER_DEFAULT, Case, chosen
+from bench.instructions import instructions
 from bench.peer import build, measure_pairs, version
 from bench.report import show
 from bench.results import FOLDER, CaseResult, Pair, Report, new_report, store
@@ -65,6 +66,24 @@ def count_files(*, json: Flag = False, names: Flag = False) -> int:
         print(f"{len(walk.files):4}  {walk.what}")
         if names:
             print("".join(f"      {name}\n" for name in walk.files), end="")
+    return 0
+
+
+@app.command(name="instructions")
+def count_instructions(*, json: Flag = False) -> int:
+    """Count the instructions that an ask and its decision take, with valgrind; this takes some minutes.
+
+    Parameters
+    ----------
+    json
+        Print the counts as JSON.
+    """
+    counts = []
+    for count in instructions():
+        say(f"{count.boundary}: submit {count.submit:,}, decide {count.decide:,}, both {count.submit + count.decide:,}")
+        counts.append(count)
+    if json:
+        print_json(counts)
     return 0
 
 

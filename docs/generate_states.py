@@ -1,4 +1,4 @@
-"""Writes docs/states.md from the tables in the code: `python docs/generate_states.py`."""
+"""Writes docs/reference/states.md from the tables in the code: `python docs/generate_states.py`."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from pathlib import Path
 from licorne.core.base.states import tables_as_markdown
 
 if __name__ == "__main__":
-    Path(__file__).with_name("states.md").write_text(tables_as_markdown(), encoding="utf-8")
+    (Path(__file__).with_name("reference") / "states.md").write_text(tables_as_markdown(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Identifiers that were given up for the words of the field (`docs/glossary.md`) do not come back.
+"""Identifiers that were given up for the words of the field (`docs/understand/glossary.md`) do not come back.
 
 Only names in code are looked at: of variables, attributes, parameters, functions, classes and what is imported. Prose, and
 words that users type, are free.

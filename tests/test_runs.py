@@ -38,6 +38,21 @@ def test_it():
     raise AssertionError
 """
 
+COLLECTS = """
+import gc
+import time
+
+def test_it():
+    def callback(phase, info):
+        if phase == "start":
+            time.sleep(30)  # what is raised here goes nowhere
+
+    gc.callbacks.append(callback)
+    gc.collect()
+    gc.callbacks.remove(callback)
+    time.sleep(30)
+"""
+
 SLEEPS = """
 import time
 
@@ -106,6 +121,11 @@ def test_a_test_that_catches_everything_is_interrupted_again(tmp_path: Path) -> 
     done = run(tmp_path, SWALLOWS, LICORNE_MINUTES="0.02")
     assert done.returncode == 0, done.stdout
     assert "1 of 1 tests had their turn, 1 of them not to their end" in done.stdout
+
+
+def test_an_interruption_in_a_callback_of_the_collector_is_no_error(tmp_path: Path) -> None:
+    done = run(tmp_path, COLLECTS, "-W", "error", LICORNE_MINUTES="0.02")
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_failure_within_the_budget_counts(tmp_path: Path) -> None:

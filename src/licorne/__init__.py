@@ -1,6 +1,6 @@
 """licorne: a cluster resource scheduler that is fast, deterministic, and able to explain its decisions.
 
-The public interface consists of the names in `__all__` and the messages in `licorne.si`; `docs/versions.md` says what
+The public interface consists of the names in `__all__` and the messages in `licorne.si`; `docs/reference/versions.md` says what
 may change when. Each name is loaded when it is first used, so that a program that only asks for the version, or a
 command that only prints its help, does not wait until the scheduler is loaded.
 """
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from licorne.core.inspection.validate import InvariantError
     from licorne.core.strict import NoEffectError
     from licorne.si.callback import ResourceManagerCallback
+    from licorne.sim.runner import simulate
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ __all__ = [
     "SchedulerAPI",
     "SettingsError",
     "__version__",
+    "simulate",
 ]
 
 _WHERE = {
@@ -48,6 +50,7 @@ _WHERE = {
     "ResourceManagerCallback": "licorne.si.callback",
     "SchedulerAPI": "licorne.core.api",
     "SettingsError": "licorne.core.base.setting_table",
+    "simulate": "licorne.sim.runner",
 }
 
 _interpreted.install()  # before the core is imported, because it decides whether compiled or Python modules are loaded

@@ -2,7 +2,8 @@
 
 The library needs three packages; the command line, the client and the service need others, which the extras of the same
 names install (`pyproject.toml`). Such a part checks its extra when it is imported, before it imports any of these
-packages, so that the error says what to install rather than which module of a stranger is missing.
+packages, so that the error says what to install rather than which module of a stranger is missing. The extra `data` is for
+Parquet, and is checked when such a file is to be written.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 MODULES = {
     "cli": ("cyclopts", "rich"),
     "client": ("grpc",),
+    "data": ("polars",),
     "service": (
         "grpc",
         "grpc_health",

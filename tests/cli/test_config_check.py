@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -44,3 +45,110 @@ def test_a_warning_refuses_nothing(licorne: Command, tmp_path: Path) -> None:
     outcome = licorne("config", "check", path)
     assert outcome.status == 0
     assert "(warning)" in outcome.out
+
+
+CONFIGMAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "yunikorn-configs"},
+    "data": {"log.level": "info", "queues.yaml": GOOD},
+}
+
+
+def configmap(name: str, **data: str) -> dict[str, Any]:
+    return {
+        **CONFIGMAP,
+        "metadata": {"name": name},
+        "data": {key.replace("_", "."): text for key, text in data.items()},
+    }
+
+
+def test_a_configmap_is_checked_by_what_it_holds(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "cm.yaml"
+    path.write_text(json.dumps(CONFIGMAP))
+    outcome = licorne("config", "check", path)
+    assert outcome.status == 0
+    assert outcome.err == f"{path}[queues.yaml]: valid\n"
+    path.write_text(json.dumps({**CONFIGMAP, "data": {"queues.yaml": BAD}}))
+    outcome = licorne("config", "check", path)
+    assert outcome.status == 1
+    assert outcome.out.startswith(f"{path}[queues.yaml]:6:")
+
+
+def test_of_a_list_the_configs_replace_the_defaults_key_by_key(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "list.yaml"
+    others = [configmap("kube-root-ca.crt", ca_crt="x"), {"kind": "Secret", "metadata": {"name": "yunikorn-configs"}}]
+    for defaults, configs, status in (
+        (configmap("yunikorn-defaults", queues_yaml=BAD), configmap("yunikorn-configs", queues_yaml=GOOD), 0),
+        (configmap("yunikorn-defaults", queues_yaml=GOOD), configmap("yunikorn-configs", queues_yaml=BAD), 1),
+        (configmap("yunikorn-defaults", queues_yaml=GOOD), configmap("yunikorn-configs", log_level="info"), 0),
+    ):
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*others, configs, defaults]}))
+        assert licorne("config", "check", path).status == status
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": others}))
+    outcome = licorne("config", "check", path)
+    assert outcome.status == 1
+    assert "there is no ConfigMap yunikorn-defaults or yunikorn-configs; there is: kube-root-ca.crt" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("kind: ConfigMap\ndata: {log.level: info}\n", "there is no queues.yaml, the key of the queue configuration"),
+        ("kind: Deployment\nspec: {}\n", "'Deployment': give a ConfigMap, or a queue configuration"),
+        ("kind: ConfigMap\ndata:\n  queues.yaml:\n    partitions: []\n", "queues.yaml: must be a text (write `|`"),
+        ("kind: List\nitems: 3\n", "items must be a list of ConfigMaps"),
+        ("service.policyGroup: gpu\nqueues.yaml: ''\n", ""),
+    ],
+)
+def test_a_configmap_without_a_configuration_is_refused(
+    licorne: Command, tmp_path: Path, text: str, complaint: str
+) -> None:
+    path = tmp_path / "cm.yaml"
+    path.write_text(text)
+    outcome = licorne("config", "check", path)
+    assert outcome.status == (1 if complaint else 0)
+    assert complaint in outcome.out
+    outcome = licorne("place", "--config", path, "--user", "ada")
+    assert outcome.status == 5
+    assert (complaint or "there is no gpu.yaml") in outcome.err
+
+
+def test_each_file_is_checked_and_the_gravest_status_counts(licorne: Command, tmp_path: Path) -> None:
+    good, bad, none = tmp_path / "good.yaml", tmp_path / "bad.yml", tmp_path / "none.yaml"
+    good.write_text(GOOD)
+    bad.write_text(BAD)
+    (tmp_path / "notes.txt").write_text("not YAML: [")
+    outcome = licorne("config", "check", tmp_path)
+    assert outcome.status == 1
+    assert [line.split(": ")[0] for line in outcome.err.splitlines()] == [str(bad), str(good)]
+    outcome = licorne("config", "check", none, bad, good)
+    assert outcome.status == 4
+    assert f"{none}: no such file" in outcome.err
+    assert f"{good}: valid" in outcome.err
+    (tmp_path / "empty").mkdir()
+    outcome = licorne("config", "check", tmp_path / "empty")
+    assert outcome.status == 4
+    assert "no *.yaml in this folder" in outcome.err
+
+
+def test_a_hyphen_is_standard_input(licorne: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments, status in (
+        (("config", "check", "-"), 1),
+        (("place", "--config", "-", "--user", "ada"), 5),
+        (("simulate", "examples/migration/small.jsonl", "--config", "-"), 5),
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
+        outcome = licorne(*arguments)
+        assert outcome.status == status
+        assert "<stdin>:6:" in outcome.out + outcome.err
+    assert licorne("config", "check", "--strct").status == 2
+
+
+def test_strict_lets_warnings_fail(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(GOOD + "        properties: {colour: red}\n")
+    assert licorne("config", "check", path).status == 0
+    outcome = licorne("config", "check", path, "--strict")
+    assert outcome.status == 6
+    assert "which --strict refuses" in outcome.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from licorne import __version__
+from licorne.cli.statuses import MEANINGS
 
 Command = Callable[..., Any]
 COMMANDS = ("serve", "simulate", "bench", "generate", "place", "config", "config check", "version")
@@ -30,7 +32,7 @@ def test_each_command_explains_itself(licorne: Command, command: str) -> None:
     assert f"Usage: licorne {command}" in outcome.out
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("version",)])
+@pytest.mark.parametrize("arguments", [("--version",), ("-V",), ("version",)])
 def test_the_version_shows_whether_it_is_compiled(licorne: Command, arguments: tuple[str, ...]) -> None:
     outcome = licorne(*arguments)
     assert outcome.status == 0
@@ -51,7 +53,12 @@ def test_wrong_usage_is_status_2(licorne: Command, arguments: tuple[str, ...]) -
     [
         (("simulate", "{}/none"), "none: no such file; give a workload"),
         (("simulate", "{}"), "openb_pod_list_default.csv: no such file; give the trace's folder"),
+        (("simulate", "{}"), "a folder, but not that of the openb trace"),
         (("simulate", "{}/binary"), "binary:1: not JSON"),
+        (
+            ("simulate", "{}/text"),
+            "text:1: not JSON: invalid character (byte 0); is this a workload, a file of JSON lines?",
+        ),
         (("simulate", "{}/good", "--load", "0.5"), "--as and --load are for traces"),
         (("simulate", "{}/good", "--config", "{}/none"), "none: no such file; give the path of a queue configuration"),
         (("simulate", "{}/good", "--config", "{}"), "is a folder; give the path of a queue configuration"),
@@ -72,12 +79,33 @@ def test_an_error_names_the_remedy(
     licorne: Command, tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\x00")
+    (tmp_path / "text").write_text("# licorne\n")
     (tmp_path / "good").write_text('{"t":"meta"}\n')
     (tmp_path / "script").write_text('{"t":"meta","version":2}\n')
     outcome = licorne(*(argument.replace("{}", str(tmp_path)) for argument in arguments))
-    assert outcome.status == 1
+    file_of_a_workload = "openb" in complaint or "and none of the cases" in complaint
+    unread = any(part in complaint for part in ("no such file", "No such file", "is a folder", "not UTF-8"))
+    assert outcome.status == (4 if unread and not file_of_a_workload else 1)
     assert outcome.err.startswith("licorne: ")
     assert complaint in outcome.err
+
+
+def test_each_command_names_its_exit_statuses(licorne: Command) -> None:
+    for command in COMMANDS:
+        if command != "config":
+            assert "Exit status: 0 " in licorne(*command.split(), "--help").out
+
+
+def test_the_table_of_exit_statuses_is_documented() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "exit-statuses.md"
+    rows = [f"| {status:d} | {meaning} |" for status, meaning in MEANINGS.items()]
+    assert [line for line in page.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d", line)] == rows
+
+
+def test_help_shows_no_default_that_says_nothing(licorne: Command) -> None:
+    for command in COMMANDS:
+        shown = licorne(*command.split(), "--help").out
+        assert not re.search(r"\[default:\s+(\(\)|\"\"|None|False)\]", shown), command
 
 
 def test_help_does_not_wait_for_the_scheduler() -> None:
@@ -96,3 +124,9 @@ def test_a_reader_that_closes_the_pipe_is_no_error() -> None:
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert result.stderr == ""
     assert result.stdout == '{"t":"meta'
+
+
+def test_a_closed_pipe_has_its_own_status() -> None:
+    command = f"{{ '{sys.executable}' -m licorne.cli generate a; echo $? >&2; }} | head -c 10"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert result.stderr == "141\n"

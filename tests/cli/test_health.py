@@ -59,5 +59,5 @@ def test_with_tls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_certificate_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert asked("--tls-ca", "nowhere.pem") == 1
+    assert asked("--tls-ca", "nowhere.pem") == 4
     assert "nowhere.pem: no such file; give the path of a certificate" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def test_each_rule_shows_its_answer(licorne: Command, config: Path) -> None:
 
 def test_an_unknown_partition_is_an_error(licorne: Command, config: Path) -> None:
     outcome = licorne("place", "--config", config, "--user", "ada", "--partition", "tpu")
-    assert outcome.status == 1
+    assert outcome.status == 5
     assert "there is no partition 'tpu'; there is: default, gpu" in outcome.err
 
 
@@ -95,5 +95,15 @@ def test_a_refused_configuration_is_explained(licorne: Command, tmp_path: Path) 
     path = tmp_path / "queues.yaml"
     path.write_text("partitions:\n  - name: default\n    quues: []\n")
     outcome = licorne("place", "--config", path, "--user", "ada")
-    assert outcome.status == 1
+    assert outcome.status == 5
     assert f"{path}:3:" in outcome.err
+
+
+def test_strict_refuses_a_configuration_with_warnings(licorne: Command, config: Path) -> None:
+    arguments = ("place", "--config", config, "--user", "ada", "--queue", "root.batch.night")
+    assert licorne(*arguments, "--strict").status == 0
+    config.write_text(CONFIG.replace("- name: night", "- {name: night, properties: {colour: red}}"))
+    assert licorne(*arguments).status == 0
+    outcome = licorne(*arguments, "--strict")
+    assert outcome.status == 6
+    assert "[property-unknown]" in outcome.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import signal
@@ -69,11 +70,11 @@ def test_json_and_decisions_agree(licorne: Command, small: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_strict_leaves_with_2_if_an_ask_was_never_placed(
+def test_strict_leaves_with_6_if_an_ask_was_never_placed(
     licorne: Command, small: Path, never: Path, options: tuple[str, ...]
 ) -> None:
     assert licorne("simulate", small, "--strict", *options).status == 0
-    assert licorne("simulate", never, "--strict", *options).status == 2
+    assert licorne("simulate", never, "--strict", *options).status == 6
 
 
 def test_a_configuration_replaces_the_workloads(licorne: Command, small: Path, tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_a_configuration_replaces_the_workloads(licorne: Command, small: Path, t
     assert result["placed"] == 0
     queues.write_text("partitions:\n  - name: default\n    quues: []\n")
     outcome = licorne("simulate", small, "--config", queues)
-    assert outcome.status == 1
+    assert outcome.status == 5
     assert f"{queues}:3:" in outcome.err
 
 
@@ -139,7 +140,107 @@ def test_more_asks_than_the_limit_are_refused_unless_allowed(licorne: Command, s
     assert licorne("simulate", small, "--max-asks", 0).status != 0
 
 
-def test_a_long_simulation_can_be_interrupted(tmp_path: Path) -> None:
+def test_pods_and_series_are_files_by_the_ending_of_their_names(licorne: Command, small: Path, tmp_path: Path) -> None:
+    pods, series = tmp_path / "pods.csv", tmp_path / "series.jsonl"
+    outcome = licorne("simulate", small, "--json", "--pods", pods, "--series", series, "--every", 30)
+    assert outcome.status == 0
+    assert json.loads(outcome.out)["digest"] == json.loads(licorne("simulate", small, "--json").out)["digest"]
+    with pods.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["key"], row["start_s"], row["end_s"], row["waiting_s"]) for row in rows] == [
+        ("k1", "0.0", "60.0", "0.0"), ("k2", "60.0", "120.0", "30.0"),
+    ]  # fmt: skip
+    cluster = [row for row in map(json.loads, series.read_text().splitlines()) if row["queue"] == "cluster"]
+    assert [(row["time_s"], row["used"], row["pending"]) for row in cluster] == [
+        (0.0, 1500, 0), (30.0, 1500, 1500), (60.0, 1500, 0), (90.0, 1500, 0), (120.0, 0, 0),
+    ]  # fmt: skip
+    for path, first in ((pods, "key,application,"), (series, '{"time_s":0.0,')):
+        assert path.read_text().startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--pods", "x.txt"), "licorne: x.txt: the ending of the name says the form"),
+        (("--series", "x"), "licorne: x: the ending of the name says the form"),
+        (("--pods", "x.csv", "--series", "x.csv"), "licorne: x.csv: --pods and --series need a file each"),
+        (("--pods", "none/x.csv"), "licorne: none/x.csv: No such file or directory"),
+        (("--every", "5"), "licorne: --every is the interval of --series, which is not given"),
+        (("--from", "5", "--to", "5"), "licorne: --from 5 is not before --to 5"),
+        (("--as", "load"), "which says itself when pods arrive: --as and --load are for traces"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    licorne: Command, small: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], complaint: str
+) -> None:
+    monkeypatch.chdir(small.parent)
+    outcome = licorne("simulate", small.name, *options)
+    assert (outcome.status, outcome.out) == (4 if "No such file" in complaint else 1, "")
+    assert complaint in outcome.err
+    assert [path.name for path in small.parent.iterdir()] == [small.name]
+
+
+def test_parquet_without_its_extra_says_what_to_install(
+    licorne: Command, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("licorne._extras.find_spec", lambda name: None if name == "polars" else object())
+    outcome = licorne("simulate", small, "--pods", small.with_name("x.parquet"))
+    assert (outcome.status, outcome.out) == (3, "")
+    assert "pip install 'licorne[data]'" in outcome.err
+
+
+def test_figures_of_a_window(licorne: Command, small: Path) -> None:
+    result = json.loads(licorne("simulate", small, "--json", "--from", 30, "--to", 90.5).out)
+    assert result["window_s"] == [30.0, 90.5]
+    assert (result["waiting_times"][-1]["placed"], result["placed"]) == (1, 2)
+    assert (
+        "waiting time until placed, from 30 s to 1 min 30 s" in licorne("simulate", small, "--from", 30, "--to", 90).out
+    )
+
+
+def test_json_names_its_units_and_all_queues(licorne: Command, small: Path) -> None:
+    result = json.loads(licorne("simulate", small, "--json").out)
+    assert result["units"]["vcore"] == "thousandths of a core"
+    assert [row["queue"] for row in result["waiting_times"]] == ["root.a", "all queues"]
+    assert [row["queue"] for row in result["completions"]] == ["root.a", "all queues"]
+    assert "pods" not in result
+
+
+def test_seconds_in_json_have_no_digits_without_a_meaning(licorne: Command, small: Path) -> None:
+    """Sums of times such as 0.1 have them; a nanosecond more or less says nothing."""
+    small.write_text(WORKLOAD.replace('"duration_s":60', '"duration_s":60.000000002').replace('"at":30', '"at":30.1'))
+    result = json.loads(licorne("simulate", small, "--json").out)
+    assert (result["simulated_s"], result["waiting_times"][-1]["longest_s"]) == (120.0, 29.9)
+
+
+def test_the_report_says_which_configuration_counted(licorne: Command, tmp_path: Path) -> None:
+    path = tmp_path / "w.jsonl"
+    path.write_text(
+        HEAD
+        + '{"t":"node","id":"n1","res":{"vcore":4000}}\n{"t":"app","id":"a1","queue":"root.batch","user":"alice"}\n'
+        '{"t":"ask","key":"p1","app":"a1","res":{"vcore":3000},"at":0}\n'
+    )
+    shown = licorne("simulate", path).out
+    assert "queue configuration: built-in; application a1 asked for root.batch, which no rule uses\n" in shown
+    assert "applications rejected, by the queue that they asked for" in shown
+
+
+def interrupted(path: Path, *options: object, when: Path) -> subprocess.CompletedProcess[str]:
+    """Simulate until a file is there, then half a second more, then send a signal as Ctrl-C does."""
+    command = [sys.executable, "-m", "licorne.cli", "simulate", str(path), *map(str, options)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not when.exists():  # it is opened when all has been read
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(command, process.returncode, "", err)
+
+
+@pytest.mark.parametrize("option", ["--decisions", "--pods"])
+def test_a_long_simulation_can_be_interrupted(tmp_path: Path, option: str) -> None:
     """One ask that repeats without end is decided a thousand times in one call, and a signal comes through between them."""
     path = tmp_path / "w.jsonl"
     big = {"vcore": 1_000_000_000}
@@ -148,18 +249,12 @@ def test_a_long_simulation_can_be_interrupted(tmp_path: Path) -> None:
         '{"t":"app","id":"app","user":"u","tags":{"namespace":"dev"}}\n'
         '{"t":"ask","key":"k","app":"app","res":{"vcore":1},"at":0,"max":1000000000}\n'
     )
-    command = [sys.executable, "-m", "licorne.cli", "simulate", str(path), "--max-asks", "1000000000",
-               "--decisions", str(tmp_path / "decisions")]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "decisions").exists():  # it is opened when all has been read
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.05)
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    out = tmp_path / "out.csv"
+    when = out if option == "--decisions" else tmp_path / "out.csv.part"
+    done = interrupted(path, "--max-asks", 1_000_000_000, option, out, when=when)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert option == "--decisions" or [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
 def test_bench_prints_a_rate(licorne: Command) -> None:

@@ -57,11 +57,12 @@ def test_the_error_reads_like_a_compiler_s() -> None:
     with pytest.raises(ConfigError) as refusal:
         load("partitions:\n  - name: default\n    queue: []\n", file="queues.yaml")
     first, second = str(refusal.value).splitlines()
-    assert first.startswith("queues.yaml:3:5: partitions[0]: unknown key 'queue', did you mean 'queues'?"[:60])
-    assert first.endswith("[yaml-key-unknown]")
-    assert second == (
-        "queues.yaml:2:5: partitions[0]: a partition needs queues, if only an empty list [queues-missing]"
+    assert first == (
+        "queues.yaml:2:5: partition default: a partition needs queues, if only an empty list [queues-missing]"
     )
+    assert second.startswith("queues.yaml:3:5: partition default: unknown key 'queue', did you mean 'queues'?"[:60])
+    assert second.endswith("[yaml-key-unknown]")
+    assert [problem.line for problem in refusal.value.problems] == [3, 2]  # the decisive one first
 
 
 def test_a_broken_element_is_not_also_reported_missing() -> None:
@@ -96,6 +97,6 @@ def test_a_long_value_is_cut_and_the_number_of_faults_is_bounded() -> None:
 
 
 def test_the_table_of_rules_is_documented() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "config-rules.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "config-rules.md"
     assert page.read_text(encoding="utf-8") == rules_page(), "run: python docs/generate_config_rules.py"
     assert all(identifier == identifier.lower() and " " not in identifier for identifier in RULES)

@@ -210,7 +210,7 @@ def test_fields_of_a_registration_are_looked_at(field: str, value: Any) -> None:
 
 SETTING_SLIPS: list[tuple[Any, str]] = [
     ({"reservation.dealy": "5s"}, "'reservation.dealy': no such setting; did you mean reservation.delay?"),
-    ({"foo": "bar"}, "'foo': no such setting; docs/settings.md lists all"),
+    ({"foo": "bar"}, "'foo': no such setting; docs/reference/settings.md lists all"),
     ({"event.ringbufferCapacity": "1"}, "write event.ringBufferCapacity"),
     ({"licorne.rm-timeout": "1"}, "'licorne.rm-timeout': is a setting of `licorne serve`, not of the scheduler"),
     ({"reservation.delay": 2}, "reservation.delay: 2: must be a text, such as '2s'"),

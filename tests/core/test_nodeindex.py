@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from common.examples import examples
 from core.bench import Bench, config
+from licorne.config.model import NodePolicy
 from licorne.core.amounts.types import Types
 from licorne.core.amounts.vectors import Vec, new_sum
 from licorne.core.nodes.constraints import NodeLabels
@@ -56,8 +57,8 @@ def test_scores(capacity: dict[str, int], used: dict[str, int], weights: dict[st
     made = node("n", **capacity)
     use(made, **used)
     places = [(TYPES.slot(name), weight) for name, weight in sorted(weights.items())]
-    for binpacking, score in ((False, usage), (True, 1 - usage)):
-        index = NodeIndex(ScorePolicy(binpacking, places))
+    for policy, score in (("fair", usage), ("binpacking", 1 - usage)):
+        index = NodeIndex(ScorePolicy(policy, places))
         index.add(made, len(TYPES.names))
         assert made.score == pytest.approx(score)
         index.drop(made)
@@ -66,7 +67,7 @@ def test_scores(capacity: dict[str, int], used: dict[str, int], weights: dict[st
 # -- the law ---------------------------------------------------------------------------------------------------
 
 WEIGHTS: list[list[tuple[int, float]]] = [[(VCORE, 1.0), (MEMORY, 1.0)], [(GPU, 2.5)], []]
-POLICIES = [ScorePolicy(binpacking, weights) for binpacking in (False, True) for weights in WEIGHTS]
+POLICIES = [ScorePolicy(policy, weights) for policy in get_args(NodePolicy) for weights in WEIGHTS]
 
 
 class Model:
@@ -185,7 +186,7 @@ NAMES: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("where", NAMES)
 def test_ranks_are_given_anew_when_there_is_no_room_between_two(where: str) -> None:
-    model = Model(ScorePolicy(False, [(VCORE, 1.0)]))
+    model = Model(ScorePolicy("fair", [(VCORE, 1.0)]))
     model.add("a", 1, 0, 0)
     model.add("z", 1, 0, 0)
     for i in range(100):
@@ -196,7 +197,7 @@ def test_ranks_are_given_anew_when_there_is_no_room_between_two(where: str) -> N
 
 
 def test_a_type_that_comes_late_widens_the_columns() -> None:
-    model = Model(ScorePolicy(False, []))
+    model = Model(ScorePolicy("fair", []))
     for i in range(70):
         model.add(f"n{i}", 1, 0, 0, width=1)
     model.add("gpu", 1, 0, 4, width=3)
@@ -206,15 +207,16 @@ def test_a_type_that_comes_late_widens_the_columns() -> None:
 
 # -- through decisions -------------------------------------------------------------------------------------------
 
+ROOM = st.integers(0, 24)  # for several pods, so that the nodes come to differ in what is used
 PODS = st.tuples(st.integers(1, 6), st.integers(0, 6), st.booleans())
 
 
+@pytest.mark.parametrize("policy", get_args(NodePolicy))
 @examples(40)
 @given(
-    st.sampled_from(["fair", "binpacking"]),
     st.sampled_from(["", ", resourceweights: {memory: 3.0}"]),
-    st.lists(st.tuples(SIZE, SIZE), min_size=1, max_size=12),
-    st.lists(PODS, max_size=25),
+    st.lists(st.tuples(ROOM, ROOM), min_size=3, max_size=12),
+    st.lists(PODS, min_size=6, max_size=25),
 )
 def test_every_decision_takes_the_first_node_of_a_sorted_list(
     policy: str, weights: str, nodes: list[tuple[int, int]], pods: list[tuple[int, int, bool]]

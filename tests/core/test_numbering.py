@@ -127,6 +127,15 @@ def test_a_type_that_nodes_had_is_not_kept_by_asks(monkeypatch: pytest.MonkeyPat
     assert b.run() == f"k{ROOM - 4}@n2"
 
 
+def test_a_node_brings_a_type_that_asks_wait_for_while_numbers_are_swept() -> None:
+    b = bench()
+    b.ask("x", "k", resource={"gpu": 1})
+    b.partition.numbering._room = 3
+    assert b.node("n2", capacity={"gpu": 1, "disk": 1}) == ["accepted n2"]
+    assert b.partition.numbering.sweeps == 1 and not b.partition.numbering.asked
+    assert b.run() == "k@n2"
+
+
 def test_uncounted_amounts_count_when_a_node_brings_their_type() -> None:
     """Amounts of other schedulers, of an allocation that was there before, and a quota in a tag."""
     tags = {"namespace.resourcequota": '{"resources": {"gpu": {"value": 3}, "vcore": {"value": 1000}}}'}

@@ -1,4 +1,4 @@
-"""A program that embeds the scheduler restarts: asks keep their order, their age and their back-off (docs/embedding.md)."""
+"""A program that embeds the scheduler restarts: asks keep their order, their age and their back-off (docs/use/embedding.md)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Bench:
         self.types.slot("vcore")
         self.tree = Tree(config, self.types)
         self.parking = Parking(Timers(), UNLIMITED)
-        self.accounting = Accounting(self.parking, NodeIndex(ScorePolicy(False, [])), self.types)
+        self.accounting = Accounting(self.parking, NodeIndex(ScorePolicy("fair", [])), self.types)
         self.wakeups = self.accounting.wakeups
         self.need = first_need()
         self.apps: dict[str, Application] = {}

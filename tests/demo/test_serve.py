@@ -24,7 +24,7 @@ from licorne.service.streams import End
 from service.peers import Peer, eventually, service
 from service.processes import Serving, serving
 
-METRICS = Path(__file__).resolve().parent.parent.parent / "docs" / "metrics.md"
+METRICS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "metrics.md"
 PARTITION = "/ws/v1/partition/default"
 GONE = {"/ws/v1/loglevel": 404, "/ws/v1/stack": 301, "/ws/v1/fullstatedump": 301}
 
@@ -103,7 +103,7 @@ def test_every_endpoint_has_an_answer() -> None:
 
 
 def documented_metrics() -> set[str]:
-    """The names in the first column of the tables of docs/metrics.md, in full; of queues those of root."""
+    """The names in the first column of the tables of docs/reference/metrics.md, in full; of queues those of root."""
     names: set[str] = set()
     for line in METRICS.read_text(encoding="utf-8").splitlines():
         first = line.split("|")[1] if line.startswith("| `") else ""

@@ -89,7 +89,7 @@ def test_the_image_builds_the_compiled_package(tmp_path: Path) -> None:
     required = [step.rest for step in STEPS if step.word == "ENV" and "COMPILED" in step.rest]
     name, value = required[0].split("=")
     with build(tmp_path, **{name: value}) as wheel:
-        assert any("licorne/core/descent." in name and name.endswith(".so") for name in wheel.namelist())
+        assert any("licorne/core/scheduling/descent." in name and name.endswith(".so") for name in wheel.namelist())
 
 
 def test_the_commands_of_the_image_run(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from random import Random
+from typing import get_args
 
 import msgspec
 
 from licorne import ResourceManagerCallback, SchedulerAPI, core
+from licorne.config.model import NodePolicy
 from licorne.si import first, v19
 from licorne.si.messages import (
     AddApplication,
@@ -94,7 +96,7 @@ class History:
         random = self.random
         self.now += random.choice((0, 0, 0, 1, 1, 5)) * SECOND_NS
         if random.random() < 0.01:
-            text = configuration(random.choice(("fair", "binpacking")), random.randint(20, 60))
+            text = configuration(random.choice(get_args(NodePolicy)), random.randint(20, 60))
             self.api.policy_groups["g"] = (text, {"reservation.delay": "100s"})
             self.api.reload_configuration("rm", now_ns=self.now)
         self.api.submit("rm", self.inputs(), now_ns=self.now)

@@ -1,6 +1,6 @@
 """Which asks belong to a task group, which placeholder a real ask replaces, and how many groups are remembered.
 
-Source: docs/spec/scheduling.md, section 9.4; docs/gangs.md.
+Source: docs/spec/scheduling.md, section 9.4; docs/understand/gangs.md.
 """
 
 from __future__ import annotations

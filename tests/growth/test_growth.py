@@ -1,7 +1,7 @@
 """Objects that have gone leave nothing: after 360 of a kind have come and gone, there is as much as before.
 
 All that is reachable from the scheduler is counted (`census`), so a table that was overlooked is seen too. What is kept on
-purpose, to a bound, is listed in docs/limits.md ("What grows, and who shrinks it"), and named here.
+purpose, to a bound, is listed in docs/reference/limits.md ("What grows, and who shrinks it"), and named here.
 """
 
 from __future__ import annotations

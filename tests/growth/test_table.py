@@ -1,4 +1,4 @@
-"""docs/limits.md lists every table of the core, with the code that shrinks it: a new table gets a line there, or is short-lived."""
+"""docs/reference/limits.md lists every table of the core, with the code that shrinks it: a new table gets a line there, or is short-lived."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def tables() -> Iterator[str]:
 
 
 def test_every_table_has_an_owner_that_shrinks_it() -> None:
-    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")
     section = text.partition(HEADING)[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
     listed = {name for row in rows for name in re.findall(r"`(\w+\.\w+)`", row)}
     found = set(tables()) - FIXED
-    assert found - listed == set(), "tables that are not in docs/limits.md"
+    assert found - listed == set(), "tables that are not in docs/reference/limits.md"
     attributes = {name.partition(".")[2] for name in listed}
     code = "\n".join(path.read_text(encoding="utf-8") for path in sorted(CORE.rglob("*.py")))
     assert {name for name in attributes if not re.search(rf"\b{name}\b", code)} == set(), (

@@ -22,19 +22,36 @@ def check(driver: Driver, rm_id: str, said: list[messages.Output]) -> None:
     for output in said:
         if isinstance(output, messages.Released) and output.message.startswith(MESSAGE):
             victims.setdefault((output.partition, output.message.removeprefix(MESSAGE)), []).append(output)
-    for (name, path), outputs in victims.items():
-        _check_victims(driver, (rm_id, name), path, outputs)
+    enforced = list(victims.items())
+    for place, ((name, path), outputs) in enumerate(enforced):
+        later = [output for (other, _), more in enforced[place + 1 :] if other == name for output in more]
+        _check_victims(driver, (rm_id, name), path, outputs, later)
         driver.situations.met["quota enforced"] += len(outputs)
         driver.situations.met["quota enforced below a parent"] += path == "root.b"
 
 
-def _check_victims(driver: Driver, key: tuple[str, str], path: str, outputs: list[messages.Released]) -> None:
+def _check_victims(
+    driver: Driver, key: tuple[str, str], path: str, outputs: list[messages.Released], later: list[messages.Released]
+) -> None:
+    """Check the victims of one queue's quota; `later` are those of quotas enforced after it, which were still there."""
     queues: dict[str, Any] = driver.queues[key]
     partition = driver.partition(*key)
     apps = driver.expected[key].apps
-    sizes = [apps[output.application_id].allocs[output.uuid or output.key].resource for output in outputs]
+
+    def size_of(output: messages.Released) -> dict[str, int]:
+        return apps[output.application_id].allocs[output.uuid or output.key].resource
+
+    sizes = [size_of(output) for output in outputs]
+    kept = [
+        size_of(output)
+        for output in later
+        if f"{partition.applications[output.application_id].queue.path}.".startswith(f"{path}.")
+    ]
     left = _left(partition, path)
-    maximum = queues[path]["max"] or {}
+    for size in kept:
+        left = {name: left.get(name, 0) + size.get(name, 0) for name in left.keys() | size.keys()}
+    # A queue that the configuration has lost since keeps its maximum until it is empty.
+    maximum = (queues[path]["max"] if path in queues else partition.tree.find(path).max_resource()) or {}
     # Of other types than those that were above the maximum it does not matter how much goes.
     above = {
         name: most

@@ -1,7 +1,7 @@
 """The recordings of yunikorn-core 1.9: every decision of the workloads in order, every line of the scripts.
 
 `tests/data/README.md` describes how they were recorded, and which faults of the original were mended. A difference
-that is wanted would stand in `docs/differences.md`, one by one; in what these recordings show there is none.
+that is wanted would stand in `docs/reference/differences.md`, one by one; in what these recordings show there is none.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import random
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from licorne.config import load
+from licorne.config.model import NodePolicy
 from reference.trees import Trees
 
 SHARED_BY = 25
@@ -38,7 +39,7 @@ def _partition(rng: random.Random, queues: list[Tree]) -> Tree:
     return {
         "name": "default",
         "placementrules": [{"name": "provided", "create": True}],
-        "nodesortpolicy": {"type": rng.choice(["fair", "binpacking"])},
+        "nodesortpolicy": {"type": rng.choice(get_args(NodePolicy))},
         "queues": [root],
     }
 

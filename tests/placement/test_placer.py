@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from licorne.config import lint_rules
 from licorne.config.model import FilterConfig, RuleConfig
+from licorne.core.placement import rules as placement_rules
 from licorne.core.placement.placer import (
     MAX_LEVELS,
     Placement,
@@ -52,6 +54,10 @@ class FakeTree:
 
     def find(self, path: str) -> FakeQueue | None:
         return self.queues.get(path)
+
+
+def test_the_check_of_configurations_knows_the_rules_that_there_are() -> None:
+    assert tuple(placement_rules._RULES) == lint_rules._RULES
 
 
 # -- lists that cannot be used -----------------------------------------------------------------------------

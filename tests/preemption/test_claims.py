@@ -1,4 +1,4 @@
-"""Claims of an ask that has evicted others: against which asks they hold, and events that end them (docs/preemption.md)."""
+"""Claims of an ask that has evicted others: against which asks they hold, and events that end them (docs/understand/preemption.md)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Source: docs/spec/preemption.md, section 2.12.
 
-Rows marked "changed" come to another result than the original: see docs/differences.md.
+Rows marked "changed" come to another result than the original: see docs/reference/differences.md.
 """
 
 from __future__ import annotations

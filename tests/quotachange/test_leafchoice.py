@@ -25,7 +25,7 @@ class Leaf:
         self.types = Types()
         for name in NAMES:
             self.types.slot(name)
-        need = Needs(NodeIndex(ScorePolicy(False, []))).plain
+        need = Needs(NodeIndex(ScorePolicy("fair", []))).plain
         kinds = [self._amounts(rng) for _ in range(sizes)]
         self.pods: list[Pod] = []
         self.asks: list[Ask] = []

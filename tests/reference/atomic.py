@@ -1,4 +1,4 @@
-"""Gangs without placeholders in the reference (docs/gangs-atomic.md): what they are, and how they start.
+"""Gangs without placeholders in the reference (docs/understand/gangs-atomic.md): what they are, and how they start.
 
 As plain as possible: a trial is a table of the amounts that would be free, nodes are sorted anew for each member. Plans and
 held nodes are in `reference.gangplans`.

@@ -1,4 +1,4 @@
-"""What is kept for asks that have evicted others (`docs/preemption.md`, "What an ask has claimed").
+"""What is kept for asks that have evicted others (`docs/understand/preemption.md`, "What an ask has claimed").
 
 Nothing is summed up beforehand: planned usage is added up from allocations and claims when it is asked for.
 """

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from licorne.config import ConfigError, Configuration
+from licorne.config.model import NodePolicy
 from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Termination
 from reference.cluster import ReferenceCluster
 from reference.clusters import START_NS, Manager, Scenario, Step
@@ -145,7 +146,7 @@ def _tree(rng: random.Random, load: Callable[[str], Configuration]) -> str:
     while True:
         queues = [_queue(rng, name, 0) for name in "abc"[: rng.randint(2, 3)]]
         root: Tree = {"name": "root", "submitacl": "*", "queues": queues}
-        policy = {"type": rng.choice(["fair", "binpacking"])}
+        policy = {"type": rng.choice(get_args(NodePolicy))}
         rules = [{"name": "provided", "create": False}]
         text = json.dumps(
             {"partitions": [{"name": "default", "placementrules": rules, "nodesortpolicy": policy, "queues": [root]}]}

@@ -1,7 +1,7 @@
 """The objects of the reference scheduler: plain records, and hardly a number that could be computed from them.
 
 All allocated, pending, used, free or reserved amounts are summed up from these records when they are asked for
-(`reference.sums`). Sections are those of docs/spec/scheduling.md, a "difference" is a row of `docs/differences.md`.
+(`reference.sums`). Sections are those of docs/spec/scheduling.md, a "difference" is a row of `docs/reference/differences.md`.
 """
 
 from __future__ import annotations

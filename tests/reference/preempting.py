@@ -3,7 +3,7 @@
 Source: docs/spec/preemption.md, sections 2 and 3.
 
 Sums are taken anew for every question. All victim sets that can be reached are looked at, by number of bad members
-and of members, so that the best is among the first feasible ones. "Law" means the laws of `docs/preemption.md`.
+and of members, so that the best is among the first feasible ones. "Law" means the laws of `docs/understand/preemption.md`.
 """
 
 from __future__ import annotations

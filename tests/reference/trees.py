@@ -11,9 +11,10 @@ import json
 import random
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from licorne.config import ConfigError, Configuration
+from licorne.config.model import NodePolicy
 from reference import preempting
 from reference.quotatrees import enforce_quotas
 
@@ -105,7 +106,7 @@ class Trees:
         if rng.random() < 0.3:
             root["limits"] = self._limits()
         self._align(root, 0)
-        policy: Tree = {"type": rng.choice(["fair", "binpacking"])}
+        policy: Tree = {"type": rng.choice(get_args(NodePolicy))}
         if rng.random() < 0.3:
             policy["resourceweights"] = {"vcore": rng.choice([1.0, 4.0]), "memory": rng.choice([0.0, 1.0]), "gpu": 2.0}
         return {
@@ -226,7 +227,7 @@ class Trees:
         elif chance < 0.91:
             queue["queues"] = [] if queue.get("queues") else [self._queue(f"{queue['name']}9")]
         elif chance < 0.95:
-            partition["nodesortpolicy"] = {"type": rng.choice(["fair", "binpacking"])}
+            partition["nodesortpolicy"] = {"type": rng.choice(get_args(NodePolicy))}
         elif len(tree["partitions"]) > 1 and rng.random() < 0.5:
             tree["partitions"].remove(partition)
         elif len(tree["partitions"]) == 1 and rng.random() < 0.5:

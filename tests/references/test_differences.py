@@ -1,4 +1,4 @@
-"""Every difference from the original is shown by a test: docs/differences.md names it, and it exists.
+"""Every difference from the original is shown by a test: docs/reference/differences.md names it, and it exists.
 
 The last cell of a row names files or folders of `tests/`. Words in parentheses after a file are words of the names of its
 tests, or of a worked example in it; a comma separates one test from the next, and a semicolon begins a remark. A row that
@@ -13,7 +13,7 @@ import pytest
 
 from references.texts import ROOT
 
-PAGE = "docs/differences.md"
+PAGE = "docs/reference/differences.md"
 NAMED = re.compile(r"`([\w/.]+)`(?: \(([^;)]*)[^,]*\))?")
 
 

@@ -246,7 +246,7 @@ def test_streams_are_counted() -> None:
 # -- what they take ------------------------------------------------------------------------------------------
 
 BYTES_OF_AN_EVENT = 200
-"""As docs/rest.md says, at most; a cluster of its own strings, as here, is the worst case."""
+"""As docs/reference/rest.md says, at most; a cluster of its own strings, as here, is the worst case."""
 
 
 def test_an_event_takes_few_bytes() -> None:

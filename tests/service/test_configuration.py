@@ -301,7 +301,7 @@ def test_print_config(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 
 
 def test_the_page_of_settings_is_current() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
     assert page.read_text(encoding="utf-8") == show.settings_page(), "run: python docs/generate_settings.py"
 
 

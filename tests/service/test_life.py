@@ -301,7 +301,7 @@ def test_an_error_within_the_scheduler_is_a_resync(monkeypatch: pytest.MonkeyPat
 
 
 def test_node_constraints_travel_as_tags_and_attributes() -> None:
-    """The example of docs/service.md."""
+    """The example of docs/use/service.md."""
     taints = [{"key": "gpu", "effect": "NoSchedule"}]
     wanted = {
         "nodeSelector": {"disk": "ssd"},
@@ -365,7 +365,7 @@ def test_a_resource_manager_with_many_asks_does_not_delay_others() -> None:
             await modest.asks("k")
             await modest.allocations(1)
             waiting = sum(1 for _ in serving.api.cluster.partition("a").waiting())
-            assert waiting > 4000
+            assert waiting > 1000
             await greedy.allocations(7000)
 
     asyncio.run(run())

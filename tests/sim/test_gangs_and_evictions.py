@@ -16,6 +16,7 @@ from licorne.sim.inputs import application
 from licorne.sim.lines import App, Ask, TaskGroup, encode
 from licorne.sim.report import Result
 from licorne.sim.runner import simulate
+from licorne.sim.times import ALL_QUEUES
 from licorne.sim.workload import Mode, Workload, WorkloadError, parse_workload
 
 QUEUES = """
@@ -75,7 +76,7 @@ def test_an_evicted_pod_is_created_again_when_its_grace_is_over(tmp_path: Path) 
         Evictions("required-node", "root.a", "root.b", 1, 0, lost_pod_s=31.0, lost={"vcore": 31_000.0})
     ]
     waits = {row.queue: row.longest_s for row in result.waiting_times}
-    assert waits == {"root.a": 10.0, "root.b": 1.0, "*": 10.0}
+    assert waits == {"root.a": 10.0, "root.b": 1.0, ALL_QUEUES: 10.0}
 
 
 @pytest.mark.parametrize(("grace_s", "lost_s", "end_s"), [(0, 30.0, 150.0), (30, 60.0, 180.0), (2.5, 32.5, 152.5)])
@@ -291,7 +292,7 @@ def test_a_gang_runs_at_once_where_there_is_room(atomic: bool) -> None:
     assert (result.asks, result.placed, result.ended, result.placeholders) == (2, 2, 2, 0 if atomic else 2)
     assert waited(result) == (1, 1, 0, 0.0)
     assert result.simulated_s == 25.0
-    assert [(row.queue, row.placed) for row in result.waiting_times] == [("root.a", 2)]
+    assert [(row.queue, row.placed) for row in result.waiting_times] == [("root.a", 2), (ALL_QUEUES, 2)]
 
 
 @pytest.mark.parametrize("atomic", [False, True])

@@ -199,3 +199,40 @@ def test_a_third_of_the_gpu_pods_name_models_in_the_other_list(openb: Path) -> N
 def test_the_default_load_is_reached(openb: Path) -> None:
     workload = read_openb(openb)
     assert any("peak demand would be 90.0% of alibabacloud.com/gpu-milli" in note for note in workload.notes)
+
+
+# -- overload ----------------------------------------------------------------------------------------------------
+
+
+def test_a_load_that_all_pods_at_once_do_not_reach_takes_the_trace_several_times(folder: Path) -> None:
+    """All pods at once want 768 of 3072 MiB, without p2, which runs no time: a quarter."""
+    workload = read_openb(folder, load=0.6)
+    assert list(asks_of(workload)) == ["p1", "p0", "p2", "p1~2", "p0~2", "p2~2", "p1~3", "p0~3", "p2~3"]
+    assert any("the trace is taken 3 times" in note for note in workload.notes)
+    assert list(asks_of(read_openb(folder, load=0.25))) == ["p1", "p0", "p2"]
+
+
+def test_overload_of_the_real_trace_exceeds_the_cluster(openb: Path) -> None:
+    workload = read_openb(openb, load=1.3)
+    capacity = sum(line.res.get(GPU, 0) for line in workload.lines if isinstance(line, Node))
+    changes: list[tuple[int, int]] = []
+    for ask in asks_of(workload).values():
+        if ask.duration_s:
+            start_ns = to_ns(ask.at or 0)
+            changes += [(start_ns, ask.res.get(GPU, 0)), (start_ns + to_ns(ask.duration_s), -ask.res.get(GPU, 0))]
+    level = peak = 0
+    for _, change in sorted(changes):
+        level += change
+        peak = max(peak, level)
+    assert peak / capacity == pytest.approx(1.3, abs=0.01)
+    assert peak / capacity <= 1.3
+
+
+def test_a_load_below_that_of_the_recorded_times_is_refused(folder: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"load 0\.001 is out of reach: the recorded times have 0\.25, of memory"):
+        read_openb(folder, load=0.001)
+
+
+def test_a_folder_that_is_not_the_trace_is_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"a folder, but not that of the openb trace.* or a workload in JSON lines"):
+        read_openb(tmp_path)

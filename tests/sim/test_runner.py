@@ -58,7 +58,7 @@ def test_a_pod_arrives_waits_runs_and_ends(tmp_path: Path) -> None:
     assert facts(result, "asks", "placed", "never_placed", "ended", "simulated_s") == (4, 4, 0, 4, 25.0)
     assert lines_of(decisions) == ["k0\tn1", "k1\tn1", "k2\tn1", "k3\tn1"]
     assert result.digest == hashlib.sha256(decisions.read_bytes()).hexdigest()
-    (waits,) = result.waiting_times
+    waits, _ = result.waiting_times
     assert (waits.queue, waits.placed, waits.p50_s, waits.p99_s, waits.longest_s) == ("root.a", 4, 0.0, 17.5, 17.5)
 
 

@@ -87,7 +87,7 @@ def test_without_a_configuration_the_built_in_one_counts() -> None:
         ((META2, NODE, CONFIG), '3: t: "config" must stand before every other line but "meta"'),
         ((META, CONFIG, CONFIG), '3: t: there is a "config" line already; a change of it is a "reload"'),
         (('{"t":"meta","version":3}',), "1: version: 3 is unknown; versions 1 and 2 can be read"),
-        (("{",), "1: not JSON: Input data was truncated"),
+        (("{",), "1: not JSON: Input data was truncated; is this a workload, a file of JSON lines?"),
         ((META, NODE[:-1] + ',"id":"n2"}'), "2: id: stands twice in the same object"),
         ((META, NODE.replace('"vcore":1000', '"vcore":1000,"vcore":2')), "2: vcore: stands twice in the same object"),
         ((META, NODE[:-1] + ',"i\\u0064":"n2"}'), "2: id: stands twice in the same object"),

@@ -151,6 +151,6 @@ def test_each_state_can_be_reached_and_each_name_is_reported_as_spelled() -> Non
 
 
 def test_the_printed_tables_are_current() -> None:
-    page = Path(__file__).parents[2] / "docs" / "states.md"
+    page = Path(__file__).parents[2] / "docs" / "reference" / "states.md"
     printed = page.read_text(encoding="utf-8")
     assert printed == states.tables_as_markdown(), "run: python docs/generate_states.py"

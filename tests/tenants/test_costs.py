@@ -1,6 +1,6 @@
 """The acts of one tenant cost the others no work: counted, not measured, so that it holds on every machine.
 
-`docs/limits.md` has a table of these acts.
+`docs/reference/limits.md` has a table of these acts.
 """
 
 from __future__ import annotations

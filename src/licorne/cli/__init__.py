@@ -1,8 +1,7 @@
 """The command `licorne`: how it is run, and how errors become messages.
 
-An error that a user can cause ends in one plain message on standard error and exit status 1, without a traceback. Exit
-status 2 means wrong usage, or what the help of the command says (`simulate --strict`); 3 means that packages are not
-installed which the command needs (`licorne._extras`).
+An error that a user can cause ends in one plain message on standard error, without a traceback, and an exit status that
+says which kind of error it is (`licorne.cli.statuses`).
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import sys
 
 from licorne._extras import MissingExtraError, require
 from licorne.cli.common import CommandError
+from licorne.cli.statuses import Status
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -28,23 +28,25 @@ def run(arguments: list[str] | None = None) -> int:
         status = app(arguments, result_action="return_value")
         sys.stdout.flush()
     except CommandError as error:
-        return _fail(str(error))
+        return _fail(str(error), error.status)
     except ImportError as error:
         cause = error.__cause__ or error  # cyclopts raises an error of its own when a command cannot be imported
         if not isinstance(cause, MissingExtraError):
             raise
-        return _fail(str(cause), status=3)
+        return _fail(str(cause), Status.PACKAGES)
     except BrokenPipeError:
         # The reader of the output has closed the pipe. Without this Python would report it again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return Status.PIPE
     except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
+        if error.filename is None:
+            return _fail(str(error), Status.NO)
+        return _fail(f"{error.filename}: {error.strerror}", Status.FILE)
     except KeyboardInterrupt:
-        return _fail("interrupted", status=130)
+        return _fail("interrupted", Status.INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 
-def _fail(message: str, status: int = 1) -> int:
+def _fail(message: str, status: Status) -> int:
     print(f"licorne: {message}", file=sys.stderr)
     return status

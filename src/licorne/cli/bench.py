@@ -10,6 +10,7 @@ from cyclopts import Parameter, validators
 from licorne import RegistrationError
 from licorne.cli.common import CommandError, print_json
 from licorne.cli.progress import progress_bar
+from licorne.config.model import NodePolicy
 from licorne.measure.bench import BenchResult, measure
 from licorne.measure.boundary import BoundaryName
 from licorne.sim.contended import CONTENDED
@@ -26,7 +27,7 @@ def bench(
     *,
     shape: Literal["app", "same", "unique"] = "app",
     appsort: Literal["fifo", "fair"] = "fifo",
-    nodesort: Literal["fair", "binpacking"] = "fair",
+    nodesort: NodePolicy = "fair",
     order: Literal["rr", "app"] = "rr",
     seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 1,
     demand: float | None = None,

@@ -8,22 +8,79 @@ from __future__ import annotations
 
 from cyclopts import App
 
+from licorne.cli.help import Help
+from licorne.cli.statuses import Status, epilogue
 from licorne.cli.version import describe
 
 app = App(
     name="licorne",
     help="A cluster resource scheduler: serve, simulate workloads, check queue configurations, ask where applications go.",
     version=describe,
-    version_flags=("--version",),
+    version_flags=("--version", "-V"),
     help_format="plaintext",
+    help_formatter=Help(),
 )
-app.command("licorne.cli.simulate:simulate", name="simulate", help="Run a workload or trace under a virtual clock.")
-app.command("licorne.cli.serve:serve", name="serve", help="Run a scheduler for resource managers, by gRPC.")
-app.command("licorne.cli.health:health", name="health", help="Ask whether a service serves.")
-app.command("licorne.cli.place:place", name="place", help="Say which queue an application would be placed in, and why.")
-app.command("licorne.cli.generate:generate", name="generate", help="Make a workload file from a seed.")
-app.command("licorne.cli.bench:bench", name="bench", help="Measure how fast the scheduler decides.")
-app.command("licorne.cli.version:version", name="version", help="Print the version, and whether it is compiled.")
+
+
+def _add(to: App, name: str, where: str, told: str, statuses: str) -> None:
+    to.command(f"licorne.cli.{where}", name=name, help=told, help_epilogue=statuses)
+
+
+_add(
+    app,
+    "simulate",
+    "simulate:simulate",
+    "Run a workload or trace under a virtual clock.",
+    epilogue("the workload cannot be used", Status.FILE, Status.CONFIGURATION, strict="an ask was never placed"),
+)
+_add(
+    app,
+    "serve",
+    "serve:serve",
+    "Run a scheduler for resource managers, by gRPC.",
+    epilogue("it could not start, or failed", Status.PACKAGES, done="it was ended by a signal"),
+)
+_add(
+    app,
+    "health",
+    "health:health",
+    "Ask whether a service serves.",
+    epilogue("it does not, or cannot be reached", Status.PACKAGES, Status.FILE, done="it serves"),
+)
+_add(
+    app,
+    "place",
+    "place:place",
+    "Say which queue an application would be placed in, and why.",
+    epilogue(
+        "there is no queue for it",
+        Status.FILE,
+        Status.CONFIGURATION,
+        done="there is a queue",
+        strict="the configuration has warnings",
+    ),
+)
+_add(
+    app,
+    "generate",
+    "generate:generate",
+    "Make a workload file from a seed.",
+    epilogue("the options do not fit", Status.FILE),
+)
+_add(
+    app,
+    "bench",
+    "bench:bench",
+    "Measure how fast the scheduler decides.",
+    epilogue("the workload cannot be measured", Status.FILE),
+)
+_add(app, "version", "version:version", "Print the version, and whether it is compiled.", epilogue("it failed"))
 configuration = App(name="config", help="Work with queue configurations.")
-configuration.command("licorne.cli.config:check", name="check", help="Check a queue configuration.")
+_add(
+    configuration,
+    "check",
+    "config:check",
+    "Check queue configurations.",
+    epilogue("a scheduler would refuse one", Status.FILE, done="all are accepted", strict="there are warnings"),
+)
 app.command(configuration)

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import msgspec
+
+from licorne.cli.statuses import Status
+
+STDIN = Path("-")
+"""The name that stands for standard input."""
 
 
 class CommandError(Exception):
     """An error of the user or the system; the text, for a terminal, says what is wrong and what to do about it."""
 
+    def __init__(self, text: str, status: Status = Status.NO) -> None:
+        super().__init__(text)
+        self.status = status
+
 
 def read_text(path: Path, what: str) -> str:
-    """Read a text file. `what` names its expected content in errors.
+    """Read a text file, or standard input for the name `-`. `what` names its expected content in errors.
 
     Raises:
-        CommandError: there is no such file, it is a folder, or it is not UTF-8.
+        CommandError: there is no such file, it is a folder, it cannot be read, or it is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return (sys.stdin.buffer.read() if path == STDIN else path.read_bytes()).decode()
     except FileNotFoundError:
-        raise CommandError(f"{path}: no such file; give the path of {what}") from None
+        reason = f"no such file; give the path of {what}"
     except IsADirectoryError:
-        raise CommandError(f"{path}: is a folder; give the path of {what}") from None
+        reason = f"is a folder; give the path of {what}"
+    except OSError as error:
+        reason = error.strerror or str(error)
     except UnicodeDecodeError as error:
-        raise CommandError(f"{path}: is not UTF-8 text (byte {error.start}); is it {what}?") from None
+        reason = f"is not UTF-8 text (byte {error.start}); is it {what}?"
+    raise CommandError(f"{path}: {reason}", Status.FILE)
 
 
 def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`licorne config check`: lists the faults and warnings of a queue configuration."""
+"""`licorne config check`: lists the faults and warnings of queue configurations."""
 
 from __future__ import annotations
 
@@ -8,34 +8,72 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from licorne.cli.common import print_json, read_text
-from licorne.config import check as check_text
+from licorne.cli.common import CommandError, print_json
+from licorne.cli.configurations import files, reports
+from licorne.cli.statuses import Status
+from licorne.config import Report
+from licorne.config.problems import by_line
+
+Flag = Annotated[bool, Parameter(negative="")]
 
 
-def check(file: Path, /, *, json: Annotated[bool, Parameter(negative="")] = False) -> int:
-    """Check a queue configuration.
+def _are_files(_: type, names: list[str]) -> None:
+    for name in names:
+        if name.startswith("-") and name != "-":
+            raise ValueError(f"there is no option {name}; see --help")
 
-    Prints a line for each fault and each warning: file:line:column: path: message [rule].
-    Exit status: 0 if a scheduler would take the configuration, 1 if it would refuse it or the file cannot be read.
+
+def check(
+    files_: Annotated[list[str], Parameter(name="FILE", allow_leading_hyphen=True, validator=_are_files)],
+    /,
+    *,
+    strict: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Check queue configurations.
+
+    Prints a line for each fault and each warning: file:line:column: queue: message [rule].
 
     Parameters
     ----------
-    file
-        Queue configuration (queues.yaml).
+    files_
+        Queue configuration (queues.yaml), or a ConfigMap that holds some; a folder: each *.yaml in it; -: standard input.
+    strict
+        Warnings fail too.
     json
         Print faults and warnings as a JSON object.
     """
-    report = check_text(read_text(file, "a queue configuration"), file=str(file))
+    checked: list[Report] = []
+    unread = False
+    for path in map(Path, files_):
+        try:
+            for file in files([path]):
+                for label, report in reports(file):
+                    checked.append(report)
+                    if not json:
+                        _show(label, report, strict=strict)
+        except CommandError as error:  # the other files are checked all the same
+            print(f"licorne: {error}", file=sys.stderr)
+            unread = True
+    found = Report(
+        tuple(fault for report in checked for fault in report.faults),
+        tuple(warning for report in checked for warning in report.warnings),
+    )
     if json:
-        print_json(report)
-        return 1 if report.faults else 0
-    for fault in report.faults:
-        print(fault)
-    for warning in report.warnings:
-        print(f"{warning} (warning)")
+        print_json(found)
+    if unread:
+        return Status.FILE
+    if found.faults:
+        return Status.NO
+    return Status.STRICT if strict and found.warnings else Status.DONE
+
+
+def _show(label: str, report: Report, *, strict: bool) -> None:
+    for problem in by_line(report.faults + report.warnings):
+        print(problem if problem in report.faults else f"{problem} (warning)")
     if report.faults:
         count = f"{len(report.faults)} fault{'s' if len(report.faults) > 1 else ''}"
-        print(f"{file}: {count}: a scheduler would refuse this configuration", file=sys.stderr)
-        return 1
-    print(f"{file}: valid{f', {len(report.warnings)} warning(s)' if report.warnings else ''}", file=sys.stderr)
-    return 0
+        print(f"{label}: {count}: a scheduler would refuse this configuration", file=sys.stderr)
+    else:
+        warned = f", {len(report.warnings)} warning(s)" if report.warnings else ""
+        print(f"{label}: valid{warned}{', which --strict refuses' if strict and warned else ''}", file=sys.stderr)

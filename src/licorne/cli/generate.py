@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO, Literal, cast
 from cyclopts import Parameter, validators
 
 from licorne.cli.common import CommandError
+from licorne.config.model import NodePolicy
 from licorne.sim.contended import CONTENDED, contended
 from licorne.sim.generate import Options, benchmark, write
 from licorne.sim.week import week
@@ -42,7 +43,7 @@ def generate(
     *,
     shape: Literal["app", "same", "unique"] = "app",
     appsort: Literal["fifo", "fair"] = "fifo",
-    nodesort: Literal["fair", "binpacking"] = "fair",
+    nodesort: NodePolicy = "fair",
     order: Literal["rr", "app"] = "rr",
     seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 1,
     demand: float | None = None,

@@ -6,15 +6,17 @@ queues that placement has created earlier, and none that drain.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
-from licorne.cli.common import CommandError, pairs, print_json, read_text
-from licorne.config import ConfigError, load
-from licorne.config.model import PartitionConfig
+from licorne.cli.common import CommandError, pairs, print_json
+from licorne.cli.configurations import read_configuration
+from licorne.cli.statuses import Status
+from licorne.config.model import Configuration, PartitionConfig
 from licorne.core.inputs.admission import identity
 from licorne.core.placement.placer import FORCE_TAG, Placement, PlacementRequest, Placer, RuleStep, is_forced
 from licorne.core.placement.static_tree import StaticTree
@@ -34,23 +36,22 @@ class Answer(msgspec.Struct):
 
 def place(
     *,
-    config: Path,
+    config: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     user: str,
     group: Texts = (),
     queue: str = "",
     tag: Texts = (),
     partition: str = "default",
     force: Flag = False,
+    strict: Flag = False,
     json: Flag = False,
 ) -> int:
     """Say which queue an application would be placed in, and what each placement rule said to it.
 
-    Exit status: 0 if there is a queue, 1 if there is none.
-
     Parameters
     ----------
     config
-        Queue configuration (queues.yaml).
+        Queue configuration (queues.yaml), or a ConfigMap that holds one; -: standard input.
     user
         The user who submits the application.
     group
@@ -63,10 +64,17 @@ def place(
         The partition that the application is submitted to.
     force
         The application must not be lost (tag application.create.force).
+    strict
+        Warnings of `licorne config check` on the configuration are errors.
     json
         Print the answer as a JSON object.
     """
-    chosen = _partition(config, partition)
+    source, configuration, report = read_configuration(config)
+    if strict and report.warnings:
+        for warning in report.warnings:
+            print(warning, file=sys.stderr)
+        raise CommandError(f"{source.label}: {len(report.warnings)} warning(s), which --strict refuses", Status.STRICT)
+    chosen = _partition(configuration, source.label, partition)
     tags = pairs("--tag", tag)
     if force:
         tags[FORCE_TAG] = "true"
@@ -77,7 +85,7 @@ def place(
         print(_verdict(answer))
         for step in answer.steps:
             print(f"  {step}")
-    return 0 if answer.queue is not None else 1
+    return Status.DONE if answer.queue is not None else Status.NO
 
 
 def ask(partition: PartitionConfig, user: str, groups: tuple[str, ...], queue: str, tags: dict[str, str]) -> Placement:
@@ -96,13 +104,9 @@ def _verdict(answer: Placement) -> str:
     return f"{answer.queue} (would be created)" if answer.create else answer.queue
 
 
-def _partition(config: Path, name: str) -> PartitionConfig:
-    try:
-        partitions = load(read_text(config, "a queue configuration"), file=str(config)).partitions
-    except ConfigError as error:
-        raise CommandError(f"the configuration cannot be used\n{error}") from None
-    for partition in partitions:
+def _partition(configuration: Configuration, label: str, name: str) -> PartitionConfig:
+    for partition in configuration.partitions:
         if partition.name == name:
             return partition
-    names = ", ".join(partition.name for partition in partitions) or "none"
-    raise CommandError(f"{config}: there is no partition {name!r}; there is: {names}")
+    names = ", ".join(partition.name for partition in configuration.partitions) or "none"
+    raise CommandError(f"{label}: there is no partition {name!r}; there is: {names}", Status.CONFIGURATION)

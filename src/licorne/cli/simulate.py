@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter, validators
 
 from licorne import RegistrationError, SettingsError
-from licorne.cli.common import CommandError, pairs, print_json, read_text
+from licorne.cli.common import CommandError, pairs, print_json
+from licorne.cli.configurations import read_configuration
 from licorne.cli.progress import progress_bar
-from licorne.config import ConfigError, load
-from licorne.sim.openb import is_openb, read_openb
+from licorne.cli.statuses import Status
+from licorne.sim.lines import to_ns
+from licorne.sim.observer import Observer
+from licorne.sim.openb import is_openb
+from licorne.sim.pods import PodRecord
+from licorne.sim.reading import ReadAs, load_workload
 from licorne.sim.report import Result
+from licorne.sim.row_files import RowFileError, check_row_file, row_file
 from licorne.sim.runner import simulate as run
-from licorne.sim.workload import ASKS_MAX, Progress, Workload, WorkloadError, read_workload
+from licorne.sim.series import Series, SeriesRow
+from licorne.sim.workload import ASKS_MAX, Workload, WorkloadError
 
-Flag = Annotated[bool, Parameter(negative="")]
-NEVER_PLACED = 2
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+INTERVAL_S = 60
+SECONDS_MAX = 9_000_000_000
 
 
 def simulate(
     input: Path,
     /,
     *,
-    config: Path | None = None,
+    config: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     decisions: Path | None = None,
-    as_: Annotated[Literal["recorded", "fill"] | None, Parameter(name="--as")] = None,
+    pods: Path | None = None,
+    series: Path | None = None,
+    every: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
+    from_: Annotated[float, Parameter(name="--from", validator=validators.Number(gte=0, lte=SECONDS_MAX))] = 0,
+    to: Annotated[float | None, Parameter(validator=validators.Number(gt=0, lte=SECONDS_MAX))] = None,
+    as_: Annotated[ReadAs | None, Parameter(name="--as")] = None,
     load: float | None = None,
-    setting: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=9_000_000_000))] = None,
+    setting: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    grace: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=SECONDS_MAX))] = None,
     resubmit: bool | None = None,
     max_asks: Annotated[int, Parameter(validator=validators.Number(gte=1))] = ASKS_MAX,
     strict: Flag = False,
@@ -37,85 +52,132 @@ def simulate(
 ) -> int:
     """Run a workload through the scheduler under a virtual clock, and report what became of it.
 
-    Exit status: 0; 1 if the input or the configuration cannot be used; with --strict 2 if an ask was never placed
-    (2 is also the status for wrong usage).
-
     Parameters
     ----------
     input
         A workload in JSON lines (a name that ends in .gz: compressed), the folder of the openb trace, or one of the
         trace's pod lists (CSV) with the node list beside it.
     config
-        Queue configuration instead of the workload's own.
+        Queue configuration instead of the workload's own, or a ConfigMap that holds one; -: standard input.
     decisions
         Write a line for each allocation, ask<TAB>node, in the order of decision; for a script its trace.
+    pods
+        Write a row for each pod: when it arrived, started and ended, where, and what became of it. The ending of the
+        name is the form: .csv, .jsonl (JSON lines) or .parquet.
+    series
+        Write what queues and cluster use at equal intervals, in a form as for --pods.
+    every
+        Seconds of virtual time between two points of --series; without it, 60.
+    from_
+        Second of virtual time from which figures count: use over time, and times of the pods that arrive then.
+    to
+        Second up to which they count; without it, to the end.
     as_
-        Trace only. recorded: arrivals at the recorded times; fill: pods arrive in order and stay.
+        Trace only. load: arrivals squeezed (--load), which is what happens without this option; recorded: arrivals at
+        the recorded times; fill: the same, and pods stay.
     load
-        Trace only. Squeeze the arrivals until the peak demand of the scarcest resource is this share of the cluster
-        [default: 0.9].
+        Trace only. Squeeze the arrivals until the peak demand of the scarcest resource is this share of the cluster;
+        without it, 0.9. A load that the trace cannot reach once is reached with the trace several times in a row.
     setting
         A setting of the scheduler, as KEY=VALUE; may be given several times.
     grace
-        Seconds until an evicted pod is gone, in place of what the workload says [default there: 1].
+        Seconds until an evicted pod is gone, in place of what the workload says; where neither says it, 1.
     resubmit
-        Whether an evicted pod is created again, in place of what the workload says [default there: it is].
+        Whether an evicted pod is created again, in place of what the workload says; where neither says it, it is.
     max_asks
         A workload with more asks is refused; one that repeats counts as often as it does.
     strict
-        Leave with exit status 2 if an ask was never placed.
+        Leave with exit status 6 if an ask was never placed.
     json
         Print the result as a JSON object.
     """
+    if to is not None and from_ >= to:
+        raise CommandError(f"--from {from_:g} is not before --to {to:g}")
+    _check_row_files(pods, series, every)
     settings = pairs("--setting", setting)
-    text = _configuration(config) if config is not None else None
-    with progress_bar("reading") as progress:
-        workload = _read(input, as_, load, max_asks, progress)
+    text = read_configuration(config)[0].text if config is not None else None
+    workload = _read(input, as_, load, max_asks)
     if grace is not None:
         workload.grace_s = grace
     if resubmit is not None:
         workload.resubmit = resubmit
+    writing = _row_observers(pods, series, every or INTERVAL_S)
+    with _refusals(), progress_bar("simulating") as progress, writing as observers:
+        result = run(
+            workload,
+            config=text,
+            settings=settings,
+            observers=observers,
+            from_s=from_,
+            to_s=to,
+            pods=False,
+            decisions=decisions,
+            progress=progress,
+        )
+    _show(result, json)
+    return Status.STRICT if strict and result.never_placed else Status.DONE
+
+
+class _Pods(Observer):
+    """Hands on the records of pods."""
+
+    def __init__(self, write: Callable[[PodRecord], object]) -> None:
+        self._write = write
+
+    def on_pod(self, record: PodRecord) -> None:
+        self._write(record)
+
+
+def _check_row_files(pods: Path | None, series: Path | None, every_s: float | None) -> None:
+    if every_s is not None and series is None:
+        raise CommandError("--every is the interval of --series, which is not given")
+    for path in (pods, series):
+        if path is not None:
+            try:
+                check_row_file(path)
+            except RowFileError as error:
+                raise CommandError(str(error)) from None
+    if pods is not None and pods == series:
+        raise CommandError(f"{pods}: --pods and --series need a file each")
+
+
+@contextmanager
+def _row_observers(pods: Path | None, series: Path | None, every_s: float) -> Iterator[list[Observer]]:
+    """Yield the observers that write files of rows, which are complete when the `with` block ends."""
+    with ExitStack() as files:
+        observers: list[Observer] = []
+        if pods is not None:
+            observers.append(_Pods(files.enter_context(row_file(pods, PodRecord)).write))
+        if series is not None:
+            observers.append(Series(to_ns(every_s), files.enter_context(row_file(series, SeriesRow)).write))
+        yield observers
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Tell what a scheduler or the simulator refuses as an error of the command."""
     try:
-        with progress_bar("simulating") as progress:
-            result = run(workload, config=text, settings=settings, decisions=decisions, progress=progress)
+        yield
     except SettingsError as error:
         raise CommandError(f"--setting {error}") from None
     except (RegistrationError, WorkloadError) as error:
         raise CommandError(str(error)) from None
-    _show(result, json)
-    return NEVER_PLACED if strict and result.never_placed else 0
 
 
-def _configuration(path: Path) -> str:
-    """Read the text of a queue configuration, and check that a scheduler would accept it.
-
-    Raises:
-        CommandError: the file cannot be read, or the configuration is refused.
-    """
-    text = read_text(path, "a queue configuration")
-    try:
-        load(text, file=str(path))
-    except ConfigError as error:
-        raise CommandError(f"the queue configuration cannot be used\n{error}") from None
-    return text
-
-
-def _read(path: Path, how: str | None, load: float | None, max_asks: int, progress: Progress | None) -> Workload:
-    if how is not None and load is not None:
+def _read(path: Path, how: ReadAs | None, load: float | None, max_asks: int) -> Workload:
+    if how not in (None, "load") and load is not None:
         raise CommandError("--as and --load exclude each other: recorded times and fill have no load to aim at")
+    if (how is not None or load is not None) and not is_openb(path):
+        raise CommandError(f"{path} is a workload, which says itself when pods arrive: --as and --load are for traces")
     try:
-        if is_openb(path):
-            return read_openb(path, how=how or "load", load=0.9 if load is None else load)
-        if how is not None or load is not None:
-            raise CommandError(
-                f"{path} is a workload, which says itself when pods arrive: --as and --load are for traces"
-            )
-        return read_workload(path, progress=progress, asks_max=max_asks)
+        with progress_bar("reading") as progress:
+            return load_workload(path, read_as=how, load=load, asks_max=max_asks, progress=progress)
     except WorkloadError as error:
         raise CommandError(str(error)) from None
     except FileNotFoundError:
         raise CommandError(
-            f"{path}: no such file; give a workload (JSON lines), the openb trace's folder, or one of its pod lists"
+            f"{path}: no such file; give a workload (JSON lines), the openb trace's folder, or one of its pod lists",
+            Status.FILE,
         ) from None
 
 

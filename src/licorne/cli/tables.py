@@ -1,19 +1,34 @@
-"""Printing the result of a simulation as tables for a terminal, with amounts and durations in readable units."""
+"""Printing the result of a simulation as tables for a terminal, with amounts and durations in readable units.
+
+Tables show what is there first: rows of nothing but zeros are left out and counted. On a narrow terminal the least important
+columns go first (the title says which), then names are abbreviated from the left; no word or number is broken. In a file or a
+pipe lines have no blanks at their ends.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from licorne.sim.report import QueueUsage, Result
+from licorne.sim.times import ALL_QUEUES, QueueCompletions, QueueWaits
 
+Row = TypeVar("Row")
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 _ROWS = 30
 """Reasons or queues in a table, at most; `--json` has all."""
+_BETWEEN, _EDGES = 3, 2
+"""Blanks between two columns, and at both edges of a table."""
+_NAME_LENGTH_MIN = 12
+"""A name is not abbreviated to less than this."""
 
 
 def show(result: Result, console: Console | None = None) -> None:
@@ -22,35 +37,111 @@ def show(result: Result, console: Console | None = None) -> None:
     if not console.is_terminal:
         # A file or a pipe has no width: Rich's default of 80 columns would cut the words of long cells.
         console.width = max(console.width, 140)
-    console.print(f"[bold]{result.workload}[/bold]")
-    console.print(_summary(result))
-    if result.reasons:
-        console.print(_reasons(result))
-    if result.refused:
-        console.print(_refused(result))
-    if result.waiting_times:
-        console.print(_waits(result))
-    if result.gangs:
-        console.print(_gangs(result))
-    if result.evictions:
-        console.print(_evictions(result))
-    if result.utilisation:
-        console.print(_utilisation(result))
-    if result.queues:
-        console.print(_queues(result.queues))
+    console.print(Text(result.workload, style="bold"))
+    console.print(f"queue configuration: {result.configuration}", markup=False)
+    _print(console, _summary(result))
+    console.print()
+    for sheet in _sheets(result):
+        if sheet.rows:
+            sheet.print(console)
     for note in result.notes:
         console.print(f"note: {note}", markup=False)
     kind = "compiled" if result.compiled else "interpreted"
     console.print(f"simulated {duration(result.simulated_s)} in {result.real_s:.2f} s ({kind})")
-    console.print(f"digest {result.digest}")
+    console.print(f"digest {result.digest}", soft_wrap=True)
 
 
-def _table(title: str, *columns: str, left: int = 1) -> Table:
-    """Make an empty table. The first `left` columns are aligned left, for names, the others right, for numbers."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index < left else "right", overflow="fold")
-    return table
+def _print(console: Console, what: RenderableType) -> None:
+    """Print without the blanks with which tables fill their lines, except on a terminal, where nobody sees them."""
+    if console.is_terminal:
+        console.print(what)
+        return
+    with console.capture() as capture:
+        console.print(what)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+
+
+class _Sheet:
+    """A table before it has its width.
+
+    `columns` are titles: `<` before a title is for a name, aligned left, `~` for prose, which may wrap; all others are
+    numbers, aligned right. `drop` are the titles of the columns that may go, the least important first.
+    """
+
+    def __init__(self, title: str, columns: Sequence[str], *, drop: Sequence[str] = ()) -> None:
+        self.title = title
+        self.kinds = [column[0] if column[0] in "<~" else ">" for column in columns]
+        self.columns = [column.lstrip("<~") for column in columns]
+        self.drop = drop
+        self.rows: list[list[str]] = []
+        self.ending: list[str] = []
+
+    def add(self, *cells: str) -> None:
+        """Add a row."""
+        self.rows.append(list(cells))
+
+    def more(self, number: int, what: str) -> None:
+        """Say under the table how much was left out, if anything was."""
+        if number > 0:
+            self.ending.append(f"… {number:,} more {what}: see --json")
+
+    def print(self, console: Console) -> None:
+        """Print the table in the width that there is, and a blank line."""
+        kept, widths = self._fit(console.width)
+        gone = [title for index, title in enumerate(self.columns) if index not in kept]
+        title = f"{self.title} (no room for {', '.join(gone)})" if gone else self.title
+        console.print(Text(title, style="bold"))
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for index in kept:
+            prose, left = self.kinds[index] == "~", self.kinds[index] != ">"
+            table.add_column(
+                self.columns[index], justify="left" if left else "right", no_wrap=not prose, overflow="fold"
+            )
+        for row in self.rows:
+            table.add_row(
+                *(_abbreviated(row[index], widths[index]) if index in widths else row[index] for index in kept)
+            )
+        _print(console, table)
+        for line in self.ending:
+            console.print(f" {line}")
+        if self.ending:
+            console.print()
+
+    def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
+        """Return the indices of the columns that there is room for, and the widths of names."""
+        needed = [
+            max(map(cell_len, (title, *(row[index] for row in self.rows)))) for index, title in enumerate(self.columns)
+        ]
+        least = [
+            min(width, {"<": _NAME_LENGTH_MIN, "~": 2 * _NAME_LENGTH_MIN}.get(kind, width))
+            for kind, width in zip(self.kinds, needed, strict=True)
+        ]
+        kept = list(range(len(self.columns)))
+        for title in self.drop:
+            if _total(kept, needed) > room and _total(kept, least) > room:
+                kept.remove(self.columns.index(title))
+        widths = {index: needed[index] for index in kept if self.kinds[index] == "<"}
+        prose = [index for index in kept if self.kinds[index] == "~"]
+        over = _total(kept, [least[index] if index in prose else width for index, width in enumerate(needed)]) - room
+        for index in sorted(widths, key=needed.__getitem__, reverse=True):
+            less = max(0, min(over, widths[index] - least[index]))
+            widths[index] -= less
+            over -= less
+        return kept, widths
+
+
+def _total(columns: Iterable[int], widths: Sequence[int]) -> int:
+    """Return the width of a table with these columns."""
+    found = [widths[index] for index in columns]
+    return sum(found) + _BETWEEN * (len(found) - 1) + _EDGES
+
+
+def _abbreviated(name: str, width: int) -> str:
+    """Return a name in at most this width: without its first parts, cut at a dot or slash if possible."""
+    if cell_len(name) <= width:
+        return name
+    cuts = [index for index, sign in enumerate(name) if sign in "./" and cell_len(name[index:]) < width]
+    return "…" + (name[cuts[0] :] if cuts else name[-(width - 1) :])
 
 
 def _summary(result: Result) -> Table:
@@ -77,20 +168,48 @@ def _summary(result: Result) -> Table:
     return table
 
 
-def _reasons(result: Result) -> Table:
-    table = _table("never placed", "reason", "for example", "asks", left=2)
+def _sheets(result: Result) -> Iterable[_Sheet]:
+    """Yield all tables of a result; those without rows are not for printing."""
+    yield _reasons(result)
+    yield _rejected_queues(result)
+    yield _refused(result)
+    yield _waits(result)
+    yield from _completions(result)
+    yield _gangs(result)
+    yield _evictions(result)
+    yield _utilisation(result)
+    yield _queues(result)
+
+
+def _reasons(result: Result) -> _Sheet:
+    sheet = _Sheet("never placed", ("~reason", "~for example", "asks"), drop=("for example",))
     for row in result.reasons[:_ROWS]:
-        table.add_row(row.reason, _at(row.example, row.place), f"{row.asks:,}")
-    _more(table, len(result.reasons) - _ROWS, "reasons")
-    return table
+        sheet.add(row.reason, _at(row.example, row.place), f"{row.asks:,}")
+    sheet.more(len(result.reasons) - _ROWS, "reasons")
+    return sheet
 
 
-def _refused(result: Result) -> Table:
-    table = _table("refused by the scheduler", "what", "reason", "for example", "times", left=3)
+def _rejected_queues(result: Result) -> _Sheet:
+    sheet = _Sheet(
+        "applications rejected, by the queue that they asked for",
+        ("<queue", "<exists", "~for example", "applications"),
+        drop=("for example",),
+    )
+    for row in result.rejected_queues[:_ROWS]:
+        exists = "-" if not row.queue else "yes" if row.exists else "no"
+        sheet.add(row.queue or "(none)", exists, _at(row.example, row.place), f"{row.applications:,}")
+    sheet.more(len(result.rejected_queues) - _ROWS, "queues")
+    return sheet
+
+
+def _refused(result: Result) -> _Sheet:
+    sheet = _Sheet(
+        "refused by the scheduler", ("<what", "~reason", "~for example", "times"), drop=("for example", "what")
+    )
     for row in result.refused[:_ROWS]:
-        table.add_row(row.what, row.reason, _at(row.example, row.place), f"{row.number:,}")
-    _more(table, len(result.refused) - _ROWS, "reasons")
-    return table
+        sheet.add(row.what, row.reason, _at(row.example, row.place), f"{row.number:,}")
+    sheet.more(len(result.refused) - _ROWS, "reasons")
+    return sheet
 
 
 def _at(example: str, place: str) -> str:
@@ -98,36 +217,94 @@ def _at(example: str, place: str) -> str:
     return f"{example} ({place})" if example and place else example or place
 
 
-def _waits(result: Result) -> Table:
-    table = _table("waiting time until placed", "queue", "placed", "p50", "p95", "p99", "longest")
-    # The row of all queues is the last; it is shown in any case.
-    left_out = max(0, len(result.waiting_times) - _ROWS - 1)
-    for row in result.waiting_times[:_ROWS] + result.waiting_times[_ROWS + left_out :]:
-        waits = (duration(wait) for wait in (row.p50_s, row.p95_s, row.p99_s, row.longest_s))
-        table.add_row("all" if row.queue == "*" else row.queue, f"{row.placed:,}", *waits)
-    _more(table, left_out, "queues")
-    return table
+def _waits(result: Result) -> _Sheet:
+    sheet = _Sheet(
+        f"waiting time until placed{_window(result)}",
+        ("<queue", "placed", "never placed", "mean", "p50", "p95", "p99", "longest"),
+        drop=("p99", "mean", "placed", "longest"),
+    )
+    if result.waiting_times[-1].placed:
+        for row in _most(result.waiting_times, [row.placed + row.never_placed for row in result.waiting_times]):
+            times = _durations(row.placed, row.mean_s, row.p50_s, row.p95_s, row.p99_s, row.longest_s)
+            sheet.add(_queue(row), f"{row.placed:,}", f"{row.never_placed:,}", *times)
+        sheet.more(len(result.waiting_times) - len(sheet.rows), "queues")
+    return sheet
 
 
-def _gangs(result: Result) -> Table:
-    table = _table("gangs, from submission until all their members run", "queue", "kind", "gangs", "started",
-                   "too late", "p50", "p95", "longest", left=2)  # fmt: skip
+def _completions(result: Result) -> Iterable[_Sheet]:
+    """Yield the table of times to completion, and that of slowdowns."""
+    times = _Sheet(
+        f"time from arrival to end{_window(result)}",
+        ("<queue", "completed", "not completed", "mean", "p50", "p95", "p99", "longest"),
+        drop=("p99", "mean", "completed", "longest"),
+    )
+    slowdowns = _Sheet(
+        "bounded slowdown",
+        ("<queue", "mean", "p50", "p95", "p99", "most"),
+        drop=("p99",),
+    )
+    if result.completions and result.completions[-1].completed:
+        found = _most(result.completions, [row.completed + row.not_completed for row in result.completions])
+        for row in found:
+            spans = _durations(row.completed, row.mean_s, row.p50_s, row.p95_s, row.p99_s, row.longest_s)
+            times.add(_queue(row), f"{row.completed:,}", f"{row.not_completed:,}", *spans)
+            if row.completed:
+                slow = (row.slowdown_mean, row.slowdown_p50, row.slowdown_p95, row.slowdown_p99, row.slowdown_most)
+                slowdowns.add(_queue(row), *(f"{value:,.2f}" for value in slow))
+        for sheet in (times, slowdowns):
+            sheet.more(len(result.completions) - len(found), "queues")
+    yield times
+    yield slowdowns
+
+
+def _durations(number: int, *seconds: float) -> list[str]:
+    """Format durations; without anything (`number`) that they are of, there are none."""
+    return [duration(value) if number else "-" for value in seconds]
+
+
+def _queue(row: QueueWaits | QueueCompletions) -> str:
+    return "all" if row.queue == ALL_QUEUES else row.queue or "(none)"
+
+
+def _most(rows: list[Row], sizes: list[int]) -> list[Row]:
+    """Return the last row, which is of all queues, after those of the largest sizes, as many as a table has."""
+    largest = sorted(range(len(rows) - 1), key=lambda index: -sizes[index])[:_ROWS]
+    return [rows[index] for index in sorted(largest)] + rows[-1:]
+
+
+def _window(result: Result) -> str:
+    """Return what to add to the title of figures that are not of the whole simulation."""
+    from_s, to_s = result.window_s
+    if (from_s, to_s) == (0, result.simulated_s):
+        return ""
+    return f", from {duration(from_s)} to {duration(to_s)}"
+
+
+def _gangs(result: Result) -> _Sheet:
+    sheet = _Sheet(
+        "gangs, from submission until all their members run",
+        ("<queue", "<kind", "gangs", "started", "too late", "p50", "p95", "longest"),
+        drop=("p95", "kind", "gangs", "longest"),
+    )
     for row in result.gangs[:_ROWS]:
-        waits = [duration(wait) for wait in (row.p50_s, row.p95_s, row.longest_s)] if row.started else ["-"] * 3
-        table.add_row(row.queue, row.kind, f"{row.gangs:,}", f"{row.started:,}", f"{row.timed_out:,}", *waits)
-    _more(table, len(result.gangs) - _ROWS, "queues")
-    return table
+        waits = _durations(row.started, row.p50_s, row.p95_s, row.longest_s)
+        sheet.add(row.queue, row.kind, f"{row.gangs:,}", f"{row.started:,}", f"{row.timed_out:,}", *waits)
+    sheet.more(len(result.gangs) - _ROWS, "queues")
+    return sheet
 
 
-def _evictions(result: Result) -> Table:
+def _evictions(result: Result) -> _Sheet:
     """Make the table of evictions by queue. Lost work is pods times time, and for each resource amount times hours."""
-    table = _table("evictions, and the work lost to them", "from queue", "for", "why", "pods", "pod time", "work lost",
-                   left=3)  # fmt: skip
+    sheet = _Sheet(
+        "evictions, and the work lost to them",
+        ("<from queue", "<for", "<why", "pods", "pod time", "work lost"),
+        drop=("work lost", "why", "pod time"),
+    )
     for row in result.evictions[:_ROWS]:
         lost = (_times_hours(name, value / _HOUR_S) for name, value in row.lost.items() if name != "pods")
-        table.add_row(row.queue, row.wanted_by, row.kind, f"{row.pods:,}", duration(row.lost_pod_s), ", ".join(lost))
-    _more(table, len(result.evictions) - _ROWS, "queues")
-    return table
+        sheet.add(row.queue, row.wanted_by, row.kind, f"{row.pods:,}", duration(row.lost_pod_s), ", ".join(lost))
+    sheet.more(len(result.evictions) - _ROWS, "queues")
+    return sheet
 
 
 def _times_hours(resource: str, value: float) -> str:
@@ -135,49 +312,51 @@ def _times_hours(resource: str, value: float) -> str:
     return f"{amount(resource, value)}{unit} h"
 
 
-def _utilisation(result: Result) -> Table:
-    table = _table("utilisation", "resource", "capacity", "mean used", "peak used", "mean", "peak")
+def _utilisation(result: Result) -> _Sheet:
+    sheet = _Sheet(
+        f"utilisation{_window(result)}",
+        ("<resource", "capacity", "mean used", "peak used", "mean", "peak", "at end"),
+        drop=("peak used", "mean used"),
+    )
     for row in result.utilisation:
         name = row.resource
-        table.add_row(
-            name,
-            amount(name, row.mean_capacity),
-            amount(name, row.mean_used),
-            amount(name, row.peak_used),
-            f"{row.mean:.1%}",
-            f"{row.peak:.1%}",
-        )
-    return table
+        used = (amount(name, value) for value in (row.mean_capacity, row.mean_used, row.peak_used))
+        sheet.add(name, *used, *(f"{share:.1%}" for share in (row.mean, row.peak, row.end)))
+    return sheet
 
 
-def _queues(rows: list[QueueUsage]) -> Table:
-    table = _table("use of queues", "queue", "resource", "mean", "peak", "guaranteed", "max", left=2)
-    queues = [(queue, list(group)) for queue, group in groupby(rows, key=lambda row: row.queue)]
-    for queue, group in queues[:_ROWS]:
+def _queues(result: Result) -> _Sheet:
+    """Make the table of queues: those that were used, and if they are too many, those with the largest shares of root's use."""
+    sheet = _Sheet(
+        f"use of queues{_window(result)}",
+        ("<queue", "<resource", "mean", "peak", "at end", "guaranteed", "max"),
+        drop=("at end", "guaranteed", "max"),
+    )
+    used = [row for row in result.queues if row.peak or row.mean or row.end]
+    queues = [(queue, list(group)) for queue, group in groupby(used, key=lambda row: row.queue)]
+    whole = {row.resource: row.mean or row.peak for row in used if row.queue == "root"}
+
+    def share(group: list[QueueUsage]) -> float:
+        return max((row.mean or row.peak) / whole.get(row.resource, 1) for row in group)
+
+    largest = sorted(range(len(queues)), key=lambda index: -share(queues[index][1]))[:_ROWS]
+    for queue, group in (queues[index] for index in sorted(largest)):
         for index, row in enumerate(group):
             name = row.resource
-            table.add_row(
-                "" if index else queue,
-                name,
-                amount(name, row.mean),
-                amount(name, row.peak),
-                "-" if row.guaranteed is None else amount(name, row.guaranteed),
-                "-" if row.max is None else amount(name, row.max),
+            limits = ("-" if value is None else amount(name, value) for value in (row.guaranteed, row.max))
+            sheet.add(
+                "" if index else queue, name, *(amount(name, value) for value in (row.mean, row.peak, row.end)), *limits
             )
-    _more(table, len(queues) - _ROWS, "queues")
-    return table
-
-
-def _more(table: Table, number: int, what: str) -> None:
-    """Add a row that says how many rows were left out, if any were."""
-    if number > 0:
-        table.add_row(f"… {number:,} more {what}: see --json")
+    sheet.more(len(queues) - len(largest), "queues")
+    sheet.more(len(result.queues) - len(used), "rows without any use")
+    return sheet
 
 
 def amount(resource: str, value: float) -> str:
     """Format an amount in the usual unit of its resource: cores, binary multiples of bytes, or a plain number."""
     if resource == "vcore":
-        return f"{_short(value / 1000)} cores"
+        cores = _short(value / 1000)
+        return f"{cores} core" if cores == "1" else f"{cores} cores"
     if resource == "memory":
         power = 0
         while abs(value) >= 1024 and power < len(_BINARY) - 1:

@@ -4,7 +4,7 @@
     connection    one registration: its streams and their threads
     outbox        messages to be sent, and the answers for which each has to wait
 
-`examples/resource_manager.py` uses it; `docs/service.md` explains it.
+`examples/resource_manager.py` uses it; `docs/use/service.md` explains it.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from licorne.config.build import build
 from licorne.config.lint import lint
 from licorne.config.model import Configuration
 from licorne.config.nodes import MAX_DEPTH, compose
+from licorne.config.places import named_places
 from licorne.config.problems import ConfigError, Notes, Report, Spot
 from licorne.config.raw import RawConfig, RawQueue
 from licorne.config.reader import read
@@ -82,7 +83,9 @@ def _read(text: str, notes: Notes) -> _Read | None:
             return None
         config = RawConfig.empty()  # no document at all is an empty configuration
     quantities = Quantities(notes)
-    return config, check_config(config, quantities, notes), quantities
+    roots = check_config(config, quantities, notes)
+    notes.place = named_places(config, roots)
+    return config, roots, quantities
 
 
 def _note_depth(notes: Notes) -> None:

@@ -16,6 +16,7 @@ from licorne.config.raw import RawFilter, RawPartition, RawRule, Value
 from licorne.config.structure import QUEUE_NAME
 
 _RULES: Final = ("provided", "user", FIXED, "tag", "test")
+"""The names of `licorne.core.placement.rules`; the last one is for tests."""
 _NEED_VALUE: Final = (FIXED, "tag")
 _REJECTED: Final = "with it no rule of the partition is usable, and every application is rejected"
 # An expression that begins or ends so does not match in the middle of a name unnoticed.
@@ -39,7 +40,7 @@ def _lint_rule(rule: RawRule, notes: Notes) -> None:
         message = f"the rule 'recovery' is added by the scheduler itself; {_REJECTED}"
         notes.warn("rule-recovery", rule.spot("name"), message)
     elif name not in _RULES:
-        message = f"there is no rule '{rule.name}' ({', '.join(_RULES[:4])}); {_REJECTED}"
+        message = f"there is no rule '{rule.name}' ({', '.join(_RULES[:-1])}); {_REJECTED}"
         notes.warn("rule-unknown", rule.spot("name"), message)
     if name in _NEED_VALUE and rule.value == "" and "value" not in rule.broken:
         notes.warn("rule-value-missing", rule.spot(), f"a {name} rule needs a value; {_REJECTED}")

@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 NodePolicy = Literal["fair", "binpacking"]
+"""The orders of nodes; their scores are in `licorne.core.nodes.node`."""
 FilterType = Literal["allow", "deny"]
 
 

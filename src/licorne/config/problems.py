@@ -7,6 +7,7 @@ every one with its meaning, and no problem can be noted under another name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from licorne.config.rules import RULES
 
 MAX_PROBLEMS: Final = 1000
+NO_PARTITION: Final = "config-empty"
 _LONGEST_VALUE: Final = 80
 
 
@@ -31,7 +33,8 @@ class Problem(msgspec.Struct, frozen=True):
 
     `line` and `column` count from 1. `path` names the place within the document, such as
     `partitions[0].queues[1].limits[0]`, and is empty for the document itself. `value` is the faulty text, cut
-    if it is long; `rule` is the identifier in the table of rules.
+    if it is long; `rule` is the identifier in the table of rules. `place` is the path with the name of the queue, such
+    as `root.dept3: limits[0]`.
     """
 
     file: str
@@ -41,10 +44,17 @@ class Problem(msgspec.Struct, frozen=True):
     value: str
     rule: str
     message: str
+    place: str = ""
 
     def __str__(self) -> str:
-        path = f"{self.path}: " if self.path else ""
-        return f"{self.file}:{self.line}:{self.column}: {path}{self.message} [{self.rule}]"
+        said = self.place or self.path
+        place = f"{said}: " if said else ""
+        return f"{self.file}:{self.line}:{self.column}: {place}{self.message} [{self.rule}]"
+
+
+def by_line(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Return problems in the order of the text."""
+    return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -53,12 +63,23 @@ class Report(msgspec.Struct, frozen=True):
     faults: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
 
+    def to_apply(self) -> Report:
+        """Return the report on a text that is to be put in force: one without partitions is refused then.
+
+        It can be loaded, as in the original, but all applications and nodes would be gone.
+        """
+        empty = tuple(warning for warning in self.warnings if warning.rule == NO_PARTITION)
+        return Report(self.faults + empty, tuple(warning for warning in self.warnings if warning not in empty))
+
 
 class ConfigError(ValueError):
-    """The refusal of a configuration; `problems` holds every fault, the decisive one first."""
+    """The refusal of a configuration; `problems` holds every fault, the decisive one first.
+
+    Its text has the problems in the order of their lines.
+    """
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("\n".join(str(problem) for problem in problems))
+        super().__init__("\n".join(str(problem) for problem in by_line(problems)))
         self.problems = problems
 
     def fields(self) -> dict[str, object]:
@@ -81,6 +102,8 @@ class Notes:
 
     def __init__(self, file: str) -> None:
         self.file = file
+        self.place: Callable[[str], str] | None = None
+        """The name of the place to which a path leads, if one is known."""
         self._faults: dict[tuple[str, int, int, str], Problem] = {}
         self._warnings: dict[tuple[str, int, int, str], Problem] = {}
 
@@ -101,8 +124,13 @@ class Notes:
 
     def report(self) -> Report:
         """Return the problems: faults in the order in which they were found, warnings in the order of the text."""
-        warnings = sorted(self._warnings.values(), key=lambda problem: (problem.line, problem.column))
-        return Report(tuple(self._faults.values()), tuple(warnings))
+        return Report(self._placed(self._faults), by_line(self._placed(self._warnings)))
+
+    def _placed(self, notes: dict[tuple[str, int, int, str], Problem]) -> tuple[Problem, ...]:
+        problems = tuple(notes.values())
+        if self.place is None:
+            return problems
+        return tuple(msgspec.structs.replace(problem, place=self.place(problem.path)) for problem in problems)
 
     def _note(self, notes: dict[tuple[str, int, int, str], Problem], rule: str, spot: Spot, message: str) -> None:
         if len(notes) >= MAX_PROBLEMS:

@@ -40,7 +40,7 @@ class QueueProperties(msgspec.Struct, frozen=True):
     Delays are in nanoseconds; `backoff` and `quota_preemption_delay_ns` are 0 if they are off.
     `sort_policy` is the configured policy of a leaf; a parent sorts its queues fairly whatever its policy, and
     `stateaware` is fifo if the resource manager has no Starting state (docs/spec/states.md, section 4).
-    `atomic_gangs`: applications that come with task groups are placed as a whole (docs/gangs-atomic.md).
+    `atomic_gangs`: applications that come with task groups are placed as a whole (docs/understand/gangs-atomic.md).
     """
 
     sort_policy: SortPolicy = "fifo"

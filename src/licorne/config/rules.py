@@ -1,6 +1,6 @@
 """The rules that a configuration can break, under the names that problems use.
 
-The names are part of the public interface: they stay as they are. `docs/config-rules.md` is this table;
+The names are part of the public interface: they stay as they are. `docs/reference/config-rules.md` is this table;
 `docs/generate_config_rules.py` writes it, and a test compares the two.
 """
 
@@ -31,6 +31,11 @@ _FAULTS: Final = (
     ("yaml-key-unknown", "Every key is one of those of its place, in lower case.", "config 1.1, 1.2"),
     ("yaml-key-duplicate", "A mapping has each key once.", "config 1.1"),
     ("yaml-type", "Every value has the type of its key.", "config 1.1, 13.4 to 13.6"),
+    (
+        "configmap",
+        "A ConfigMap has texts, or packed under `binaryData`, and a queue configuration under `queues.yaml`.",
+        "config 12",
+    ),
     ("partition-duplicate", "Partitions have different names; case makes no difference.", "config 5.1"),
     ("queues-missing", "A partition has a list of queues, if only an empty one.", "config 5.1"),
     ("root-spelling", "The root queue is spelled `root`.", "config 5.1, 5.10"),
@@ -158,7 +163,7 @@ def rules_page() -> str:
         "",
         "A problem that `licorne config check` reports ends with the name of the rule that is broken. A broken rule of",
         "the first table refuses the configuration. The second table is of what is legal, but surely not meant, or means",
-        "something else in YuniKorn. The right column names the file of the [specification](spec/README.md) and the",
+        "something else in YuniKorn. The right column names the file of the [specification](../spec/README.md) and the",
         "section; `licorne` stands where the rule is licorne's own.",
         "",
         "Made from the table in `src/licorne/config/rules.py` by `docs/generate_config_rules.py`; a test compares the two.",
@@ -173,4 +178,4 @@ def rules_page() -> str:
 
 def _linked(source: str) -> str:
     """Return the source of a rule as Markdown, with a link to the file of the specification."""
-    return re.sub(r"\b(config|placement|scheduling|states)(?= \d)", r"[\1](spec/\1.md)", source)
+    return re.sub(r"\b(config|placement|scheduling|states)(?= \d)", r"[\1](../spec/\1.md)", source)

@@ -8,10 +8,11 @@ found must be the one that the original reports.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, get_args
 
 from licorne.config.acl import ACL, ACLError
 from licorne.config.limits import check_limit_hierarchy, check_partition_limits, check_queue_limits
+from licorne.config.model import NodePolicy
 from licorne.config.placement import check_rules
 from licorne.config.problems import Notes
 from licorne.config.quantity import BLANKS
@@ -21,7 +22,7 @@ from licorne.config.resources import Quantities, check_resources
 DEFAULT_PARTITION: Final = "default"
 ROOT: Final = "root"
 QUEUE_NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
-NODE_POLICIES: Final = ("", "fair", "binpacking")
+NODE_POLICIES: Final = get_args(NodePolicy)
 
 
 def check_config(config: RawConfig, quantities: Quantities, notes: Notes) -> dict[int, RawQueue]:
@@ -106,8 +107,8 @@ def _check_node_sort(partition: RawPartition, quantities: Quantities, notes: Not
     policy = partition.nodesortpolicy
     if policy is None:
         return
-    if policy.type not in NODE_POLICIES:
-        message = f"'{policy.type}' is no node sorting policy: fair or binpacking, in lower case"
+    if policy.type not in ("", *NODE_POLICIES):
+        message = f"'{policy.type}' is no node sorting policy: {' or '.join(NODE_POLICIES)}, in lower case"
         notes.fault("node-sort-policy", policy.spot("type"), message)
     for resource_type, (weight, spot) in (policy.resourceweights or {}).items():
         quantities.meet(resource_type, spot)

@@ -17,7 +17,7 @@ base/           states, timers, settings and refusals, which all of the above ne
 amounts/        amounts of resources
 constants       numbers that several packages share
 
-The hot modules are compiled where there is a C compiler, all of them or none (`docs/compiled.md`).
+The hot modules are compiled where there is a C compiler, all of them or none (`docs/understand/compiled.md`).
 """
 
 from __future__ import annotations

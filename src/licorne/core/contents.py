@@ -122,7 +122,7 @@ class PartitionContents:
         weights = [
             (self.types.slot(name), weight) for name, weight in sorted(config.node_sort.weights.items()) if weight
         ]
-        return ScorePolicy(config.node_sort.policy == "binpacking", weights)
+        return ScorePolicy(config.node_sort.policy, weights)
 
     def resize(self, capacity: Vec, times: int) -> None:
         """Add the capacity of a new node to the cluster's size (`times` 1), or subtract that of a removed one (-1)."""

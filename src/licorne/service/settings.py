@@ -1,6 +1,6 @@
 """Limits and times of the service. The defaults of those that are settings are in `licorne.daemon.setting_table`.
 
-Every limit has an error of its own, named in `docs/service.md`. Sizes are in bytes, times in seconds.
+Every limit has an error of its own, named in `docs/use/service.md`. Sizes are in bytes, times in seconds.
 """
 
 from __future__ import annotations

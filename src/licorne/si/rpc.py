@@ -1,6 +1,6 @@
 """The calls of the Scheduler Interface over gRPC: names of the service, its methods, metadata and words.
 
-Source: docs/spec/scheduler-interface.md, section 1; metadata and the form of RESYNC are licorne's (`docs/service.md`).
+Source: docs/spec/scheduler-interface.md, section 1; metadata and the form of RESYNC are licorne's (`docs/use/service.md`).
 """
 
 from __future__ import annotations

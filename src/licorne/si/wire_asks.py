@@ -282,7 +282,7 @@ class AskReader:
         """Skip a tag of one byte and read the length after it; return the offset where the value ends.
 
         Seven of the eight lengths in a usual ask take one byte. These are read here, because a call of another module
-        is never inlined (docs/compiled.md).
+        is never inlined (docs/understand/compiled.md).
         """
         stop: cython.Py_ssize_t
         self.at += 1

@@ -1,10 +1,65 @@
 """The simulator: the core under a virtual clock, with a model of a resource manager.
 
+`licorne.simulate` runs a workload. The names in `__all__` belong to it, and are public as it is (docs/reference/versions.md):
+
+    load_workload           read a workload or a trace, with a choice of how a trace is read
+    Workload, WorkloadError what that returns, and what it raises
+    Result, PodRecord       what a simulation returns
+    Observer                base of objects that hear what happens during a simulation
+    Series, SeriesRow       an observer that samples the usage of queues at equal intervals
+
 Modules, by responsibility: `lines` defines the lines of a workload file; `workload` reads and checks such files; `openb`
-turns the trace of a real cluster into the same lines; `generate`, `contended` and `week` make them from a seed; `inputs`
-makes the core's messages of them. `model` is the resource manager, `simulation` connects it to a scheduler, `runner` is the
-clock, `measure` the observations, `report` the result; `script` writes the trace that is compared with recordings. The
-package `licorne.measure` times the core alone.
+turns the trace of a real cluster into the same lines, and `reading` chooses between the two; `generate`, `contended` and
+`week` make lines from a seed; `inputs` makes the core's messages of them. `model` is the resource manager, `simulation`
+connects it to a scheduler, `runner` is the clock. `measure`, `pods`, `times` and `series` are the observations, `report` the
+result; `row_files` writes observations as files, `script` the trace that is compared with recordings. The package
+`licorne.measure` times the core alone.
 
 Nothing here decides where a pod runs: that is the core's task, and it is the same core as in a live cluster.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from licorne.sim.observer import Observer
+    from licorne.sim.pods import PodRecord
+    from licorne.sim.reading import load_workload
+    from licorne.sim.report import Result
+    from licorne.sim.series import Series, SeriesRow
+    from licorne.sim.workload import Workload, WorkloadError
+
+__all__ = [
+    "Observer",
+    "PodRecord",
+    "Result",
+    "Series",
+    "SeriesRow",
+    "Workload",
+    "WorkloadError",
+    "load_workload",
+]
+
+_WHERE = {
+    "Observer": "licorne.sim.observer",
+    "PodRecord": "licorne.sim.pods",
+    "Result": "licorne.sim.report",
+    "Series": "licorne.sim.series",
+    "SeriesRow": "licorne.sim.series",
+    "Workload": "licorne.sim.workload",
+    "WorkloadError": "licorne.sim.workload",
+    "load_workload": "licorne.sim.reading",
+}
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name of this module
+
+    def __getattr__(name: str) -> object:
+        """Return a public name from the module that defines it, imported at first use: the scheduler takes a while to load."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_WHERE[name]), name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

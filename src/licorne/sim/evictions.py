@@ -13,7 +13,8 @@ from typing import Literal
 
 import msgspec
 
-NANOSECONDS = 1_000_000_000
+from licorne.sim.measure import NANOSECONDS
+
 Kind = Literal["guaranteed", "required-node", "quota-change"]
 """Cause of an eviction: an ask's queue is below its guarantee, an ask requires the node, or a queue's max was lowered."""
 
@@ -78,8 +79,8 @@ class EvictionCosts:
                 wanted_by,
                 found.pods,
                 found.placeholders,
-                found.lost_ns / NANOSECONDS,
-                {name: amount / NANOSECONDS for name, amount in sorted(found.lost.items())},
+                round(found.lost_ns / NANOSECONDS, 9),
+                {name: round(amount / NANOSECONDS, 9) for name, amount in sorted(found.lost.items())},
             )
             for (kind, queue, wanted_by), found in sorted(self._sums.items())
         ]

@@ -19,9 +19,8 @@ import msgspec
 
 from licorne.si.constants import DOMAIN_YUNIKORN
 from licorne.sim.lines import App, Ask, TaskGroup
-from licorne.sim.measure import percentiles
+from licorne.sim.measure import percentiles, seconds
 
-NANOSECONDS = 1_000_000_000
 TAG_TASK_GROUPS = DOMAIN_YUNIKORN + "task-groups"
 TAG_GANG_SCHEDULING = "gang.scheduling"
 ATOMIC = "atomic"
@@ -174,7 +173,7 @@ class Gangs:
         rows: list[GangWaits] = []
         for (queue, kind), gangs in sorted(groups.items()):
             waits = [gang.started_ns - gang.submitted_ns for gang in gangs if gang.started_ns >= 0]
-            times = (value / NANOSECONDS for value in percentiles(waits, (50, 95, 100)))
+            times = map(seconds, percentiles(waits, (50, 95, 100)))
             rows.append(GangWaits(queue, kind, len(gangs), len(waits), sum(gang.timed_out for gang in gangs), *times))
         return rows
 

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, get_args
 
 import msgspec
 
+from licorne.config.model import NodePolicy
 from licorne.si.constants import ATTRIBUTE_LABEL_PREFIX, TAG_NODE_CONSTRAINTS
 from licorne.sim.lines import App, Ask, Config, Line, Meta, Node, encode
 from licorne.sim.queuetree import Demand, QueueTree
@@ -127,7 +128,7 @@ def _check(case: str, options: Options) -> None:
         ("case", case, tuple(CASES)),
         ("shape", options.shape, ("app", "same", "unique")),
         ("appsort", options.appsort, ("fifo", "fair")),
-        ("nodesort", options.nodesort, ("fair", "binpacking")),
+        ("nodesort", options.nodesort, get_args(NodePolicy)),
         ("order", options.order, ("rr", "app")),
     )
     for name, value, allowed in choices:

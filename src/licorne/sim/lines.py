@@ -16,6 +16,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from licorne.sim.measure import NANOSECONDS
+
 Integer64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Integer32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
@@ -23,7 +25,6 @@ Seconds = Annotated[int, msgspec.Meta(ge=0, le=9_000_000_000)] | Annotated[float
 Milliseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 // 1_000_000)]
 Resources = dict[str, Integer64]
 
-NANOSECONDS = 1_000_000_000
 STYLES = ("", "Soft", "Hard")
 """What a gang does when its placeholders time out; empty: the scheduler's default, which is Soft."""
 

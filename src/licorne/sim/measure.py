@@ -11,8 +11,17 @@ occurred.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
+
+NANOSECONDS = 1_000_000_000
+Number = TypeVar("Number", int, float)
+
+
+def seconds(nanoseconds: float) -> float:
+    """Convert to seconds, rounded to microseconds: finer digits say nothing to a reader, such as those of 29196.000000002."""
+    return round(nanoseconds / NANOSECONDS, 6)
 
 
 class Gauge:
@@ -31,6 +40,10 @@ class Gauge:
         """Set the amounts from this time on."""
         self._settle(now_ns)
         self._value = value
+
+    def last(self, name: str) -> int:
+        """Return the amount that was set last."""
+        return self._value.get(name, 0)
 
     def _settle(self, now_ns: int) -> None:
         lasted_ns = now_ns - self._since_ns
@@ -97,7 +110,7 @@ class Share:
         self._settle(now_ns)
 
 
-def percentiles(values: Iterable[int], ranks: Sequence[int]) -> list[int]:
+def percentiles(values: Iterable[Number], ranks: Sequence[int]) -> list[Number]:
     """Return the nearest-rank values for percentages from 1 to 100; zeros if there are no values."""
     ordered = sorted(values)
     if not ordered:

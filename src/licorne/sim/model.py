@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +25,9 @@ from licorne.si.messages import Termination
 from licorne.sim import lines
 from licorne.sim.gangs import Gangs
 from licorne.sim.inputs import convert
+
+if TYPE_CHECKING:
+    from licorne.sim.pods import PodRecords
 
 CONFIRMED = frozenset((Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED))
 """The releases that the scheduler starts and counts as done when the resource manager confirms them."""
@@ -36,15 +40,24 @@ class Pod(msgspec.Struct, gc=False):
     arrived_ns: int
     placed: int = 0
 
+    @property
+    def complete(self) -> bool:
+        """Has an ask that repeats all its allocations?"""
+        return 1 < self.ask.max <= self.placed
+
 
 class Running(msgspec.Struct, gc=False):
-    """A live allocation: its pod, its node, its number among all allocations, its start, and whether its release was sent."""
+    """A live allocation: its pod, its node, its number among all allocations, its start, and whether its release was sent.
+
+    `arrived_ns` is when it was asked for: the same key may have been asked for once more since.
+    """
 
     pod: Pod
     uuid: str
     node: str
     number: int
     since_ns: int
+    arrived_ns: int
     ended: bool = False
 
 
@@ -63,7 +76,7 @@ class ResourceManager:
 
     `pods` are all asks by key, also those that gangs keep back, until they have ended or are not wanted any more; `keys_of` are
     the keys of each application. `running` are allocations by UUID, or by key where there are no UUIDs, until the scheduler
-    releases them; an evicted one is in `going` instead, until its end.
+    releases them; an evicted one is in `going` instead, until its end. `records`, if given, is told what becomes of pods.
     """
 
     def __init__(self, *, grace_ns: int, follows: bool = True, resubmits: bool = True, replaces: bool = False) -> None:
@@ -81,6 +94,7 @@ class ResourceManager:
         self.follows = follows
         self.resubmits = resubmits
         self.replaces = replaces
+        self.records: PodRecords | None = None
         self._numbered = 0
 
     # -- what it wants -------------------------------------------------------------------------------------------
@@ -92,18 +106,24 @@ class ResourceManager:
             if self.follows and self.gangs.known and self.gangs.keeps(line):
                 return None
         elif type(line) is lines.App:
-            self.applications.setdefault(line.id, Application(line))
+            if line.id not in self.applications:
+                self.applications[line.id] = Application(line)
+                if self.records is not None:
+                    self.records.submitted(line)
             self.gangs.submitted(line, now_ns)
         elif isinstance(line, lines.Release):
             pod = self.pods.get(line.key)
             if pod is not None and pod.ask.app == line.app:
+                self._withdrawn(pod, now_ns)
                 self.drop(line.key)
             self.gangs.forget(line.app, line.key)
             if not line.app:
                 self.foreign.pop(line.key, None)
             elif not line.key:
+                self._withdraw_pods(line.app, now_ns)
                 self._drop_pods(line.app)
         elif isinstance(line, lines.ReleaseApp):
+            self._withdraw_pods(line.app, now_ns)
             self.forget(line.app)
         else:
             self._note_node(line)
@@ -146,15 +166,34 @@ class ResourceManager:
         ]
 
     def _note_ask(self, line: lines.Ask, now_ns: int) -> None:
-        """Remember a new ask; for a known key only its resources change."""
+        """Remember a new ask; for a known key only its resources change.
+
+        An ask that repeats and has all its allocations is not pending, so the scheduler takes the same key for a new ask,
+        of any application.
+        """
         known = self.pods.get(line.key)
-        if known is not None:
+        if known is not None and known.complete and not line.node and line.app != known.ask.app:
+            self.drop(line.key)
+            known = None
+        if known is None:
+            self.pods[line.key] = Pod(line, now_ns)
+            self.keys_of[line.app][line.key] = None
+        elif known.complete and not line.node:
+            known.ask = replace(line, max=known.ask.max + line.max)
+            known.arrived_ns = now_ns
+        else:
             known.ask = replace(known.ask, res=line.res)
             return
-        self.pods[line.key] = Pod(line, now_ns)
-        self.keys_of[line.app][line.key] = None
         if not line.node and not line.ph:
             self.counts["asked"] += line.max
+
+    def _withdrawn(self, pod: Pod, now_ns: int) -> None:
+        if self.records is not None:
+            self.records.never(pod, now_ns, "withdrawn")
+
+    def _withdraw_pods(self, app: str, now_ns: int) -> None:
+        for key in self.keys_of.get(app, ()):
+            self._withdrawn(self.pods[key], now_ns)
 
     def _drop_pods(self, app: str) -> None:
         self.gangs.forget(app, "")
@@ -209,7 +248,7 @@ class ResourceManager:
         if self.follows:
             self._numbered += 1
             name = uuid or key
-            self.running[name] = Running(pod, uuid, node, self._numbered, now_ns)
+            self.running[name] = Running(pod, uuid, node, self._numbered, now_ns, pod.arrived_ns)
             self.gangs.placed(pod.ask, now_ns)
             if pod.ask.duration_s is not None:
                 heappush(self.ends, (now_ns + lines.to_ns(pod.ask.duration_s), self._numbered, name))
@@ -233,11 +272,15 @@ class ResourceManager:
         if termination in CONFIRMED:
             if not run.pod.ask.ph:
                 self.counts[termination.name.lower()] += 1
+            if self.records is not None:
+                self.records.ended(run, now_ns, "timeout")
             return [_release(run, termination)]
         if wanted and self.replaces and not run.ended:
             self.counts["lost"] += 1
             if TAG_REQUIRED_NODE not in (run.pod.ask.tags or {}):
                 return self._again(run, now_ns)
+        if self.records is not None:
+            self.records.ended(run, now_ns, "ended" if run.ended else "stopped" if wanted else "released")
         return []
 
     def due(self, now_ns: int) -> list[messages.Input]:
@@ -270,7 +313,10 @@ class ResourceManager:
         """Confirm that an evicted pod has ended, and create it again unless the pod was released meanwhile."""
         confirmed = _release(run, Termination.PREEMPTED_BY_SCHEDULER)
         again = self._drop_ended(run) and self.resubmits
-        return [confirmed, *(self._again(run, now_ns) if again else ())]
+        asks = self._again(run, now_ns) if again else []
+        if not asks and self.records is not None:
+            self.records.ended(run, now_ns, "evicted")
+        return [confirmed, *asks]
 
     def _again(self, run: Running, now_ns: int) -> list[messages.Input]:
         """Create a pod again, as its controller would do; a placeholder is not."""
@@ -281,6 +327,8 @@ class ResourceManager:
             key = line.key if line.max == 1 else f"{line.key}~{run.number}"
             line = replace(line, key=key, max=1, node="")
         self.counts["resubmitted"] += 1
+        if self.records is not None:
+            self.records.created_again(run, line.key, now_ns)
         self._note_ask(line, now_ns)
         return [convert(line)]
 

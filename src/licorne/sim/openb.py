@@ -5,10 +5,11 @@ scheduling to its deletion, or from its creation if it was never scheduled. The 
 which tests nothing, so there are three ways to read them:
 
 * `recorded`: as they are;
-* `fill`: pods arrive in order and stay;
-* a load F (the default, 0.9): the arrival times are compressed until the peak demand for the scarcest resource, if every
-  pod started on arrival, is F times the capacity. Durations are kept. The factor is found by bisection on a grid of
-  2^-30, in integers throughout, so that it is the same on every machine.
+* `fill`: pods arrive at the recorded times and stay;
+* `load`, with a load F (the default, 0.9): the arrival times are compressed until the peak demand for the scarcest
+  resource, if every pod started on arrival, is F times the capacity. Durations are kept. The factor is found by bisection
+  on a grid of 2^-30, in integers throughout, so that it is the same on every machine. All pods at once want 98 % of the
+  GPUs, so for a higher load the trace is taken several times, one after the other: only then does demand exceed supply.
 
 Every pod is an application of its own, because the trace does not say which pods belong together; the queue is that of
 its QoS class (`root.ls`), and the user has the name of the class. GPU models are node constraints
@@ -20,17 +21,21 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
+from math import ceil
 from pathlib import Path
 
 import msgspec
 
-from licorne.sim.lines import NANOSECONDS, App, Ask, Line, Node
+from licorne.sim.lines import App, Ask, Line, Node
+from licorne.sim.measure import NANOSECONDS
 from licorne.sim.workload import Mode, Workload, WorkloadError
 
 DEFAULT_PODS = "openb_pod_list_default.csv"
 NODES = "openb_node_list_all_node.csv"
 GPU = "alibabacloud.com/gpu-milli"
 """The resource type of GPUs, in thousandths of a device."""
+LOAD = 0.9
+"""The load that is aimed at if none is given."""
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
 """The node label with the model of its GPUs."""
 CONSTRAINTS_TAG = "licorne/node-constraints"
@@ -60,18 +65,31 @@ def is_openb(path: Path) -> bool:
     return path.is_dir() or path.suffix == ".csv"
 
 
-def read_openb(path: Path, *, how: str = "load", load: float = 0.9) -> Workload:
+def read_openb(path: Path, *, how: str = "load", load: float = LOAD) -> Workload:
     """Read the trace as a timed workload. `path`: its folder, or one of its pod lists with the node list beside it.
 
-    `how` is `recorded`, `fill` or `load`. Raises WorkloadError (file:line: column: what is wrong) and OSError.
+    `how` is `recorded`, `fill` or `load`. Raises WorkloadError (file:line: column: what is wrong, or a load that cannot be
+    reached) and OSError.
     """
+    if how == "load" and not 0 < load <= 100:
+        raise WorkloadError(f"load must be above 0 and at most 100, not {load:g}")
+    if path.is_dir() and not (path / DEFAULT_PODS).exists():
+        raise WorkloadError(
+            f"{path}: a folder, but not that of the openb trace ({DEFAULT_PODS}: no such file; give the trace's folder or "
+            "one of its pod lists, or a workload in JSON lines)"
+        )
     pods_file = path / DEFAULT_PODS if path.is_dir() else path
     pods = sorted(_read_pods(pods_file), key=lambda pod: pod.created_s)
     nodes = _read_nodes(pods_file.parent / NODES)
-    notes = [NOT_MODELLED]
+    notes = [NOT_MODELLED, "each pod is an application of its own, in the queue of its QoS class, as in root.ls"]
     arrivals_ns = [pod.created_s * NANOSECONDS for pod in pods]
     if how == "load":
         capacity = _total(node.res for node in nodes)
+        recorded, resource = peak_share(pods, arrivals_ns, capacity)
+        if recorded > load:
+            raise WorkloadError(f"load {load:g} is out of reach: the recorded times have {recorded:.4g}, of {resource}")
+        pods, note = repeat(pods, capacity, load)
+        notes += [note] if note else []
         arrivals_ns, note = squeeze(pods, capacity, load)
         notes.append(note)
     elif how == "fill":
@@ -90,14 +108,34 @@ def read_openb(path: Path, *, how: str = "load", load: float = 0.9) -> Workload:
     )
 
 
+def repeat(pods: list[Pod], capacity: dict[str, int], load: float) -> tuple[list[Pod], str]:
+    """Return the pods as many times as it takes to reach a load, one time after the other, and a note if more than once.
+
+    The pods of the second time have `~2` after their names, and so on.
+    """
+    share, resource = peak_share(pods, [0] * len(pods), capacity)
+    if share <= 0 or load <= share:
+        return pods, ""
+    times = ceil(load / share)
+    span_s = pods[-1].created_s + 1
+    found = [
+        pod
+        if not time
+        else msgspec.structs.replace(pod, name=f"{pod.name}~{time + 1}", created_s=pod.created_s + time * span_s)
+        for time in range(times)
+        for pod in pods
+    ]
+    return (
+        found,
+        f"the trace is taken {times} times, one after the other: all its pods at once want {share:.1%} of {resource}",
+    )
+
+
 def squeeze(pods: list[Pod], capacity: dict[str, int], load: float) -> tuple[list[int], str]:
     """Return arrival times in nanoseconds at which peak demand is nearly but at most `load` of capacity, and a note.
 
     Arrivals are compressed, at most to a single moment, and never stretched; the note says when a load is out of reach.
-    Raises WorkloadError for a load that is not above 0 and at most 100.
     """
-    if not 0 < load <= 100:
-        raise WorkloadError(f"load must be above 0 and at most 100, not {load:g}")
     whole = 1 << _GRID
 
     def at_scale(scale: int) -> list[int]:

@@ -38,6 +38,19 @@ class Refused(msgspec.Struct, frozen=True):
     place: str
 
 
+class RejectedQueue(msgspec.Struct):
+    """The queue that refused applications asked for ("": none), their number, and one of them with its line.
+
+    `exists` says whether there is such a queue at the end: a queue that was renamed is none any more.
+    """
+
+    queue: str
+    applications: int
+    example: str
+    place: str
+    exists: bool = False
+
+
 class _Row(msgspec.Struct):
     example: str
     place: str
@@ -56,6 +69,7 @@ class Refusals:
         self._applications: dict[str, tuple[str, str]] = {}
         self._places: dict[str, str] = {}
         self.asks: Counter[tuple[str, str]] = Counter()
+        self.queues: dict[str, RejectedQueue] = {}
 
     def handing_in(self, given: Sequence[lines.Line], first: int) -> None:
         """Attribute the refusals that follow to workload lines, the first of which has index `first`; -1: to no line."""
@@ -70,12 +84,19 @@ class Refusals:
         """Count a refused node."""
         self._count("node", output.node_id, output.template or output.reason)
 
-    def application(self, output: messages.RejectedApplication, *, there: bool) -> str:
-        """Count a refused application; return the reason. `there`: one of this name exists already and takes asks."""
+    def application(self, output: messages.RejectedApplication, *, there: bool, queue: str) -> str:
+        """Count a refused application, which asked for `queue`; return the reason.
+
+        `there`: one of this name exists already and takes asks.
+        """
         reason = _one_line(output.template or output.reason)
-        place = self._count("application", output.application_id, reason)
+        name = output.application_id
+        if queue not in self.queues and not there:
+            self.queues[queue] = RejectedQueue(queue, 0, name, self._place("application", name))
+        place = self._count("application", name, reason)
         if not there:
-            self._applications[output.application_id] = reason, place
+            self._applications[name] = reason, place
+            self.queues[queue].applications += 1
         return reason
 
     def ask(self, output: messages.RejectedAllocation, number: int) -> None:

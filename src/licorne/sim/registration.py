@@ -49,9 +49,9 @@ def register(
     try:
         api.register_resource_manager(request, None, now_ns=0)
     except RegistrationError as error:
-        if config is not None or not workload.config_place:
-            raise
-        label = f"{workload.config_place}: yaml"
+        if config is not None:
+            raise RegistrationError(refused_configuration(config, "<config>", error)) from None
+        label = f"{workload.config_place}: yaml" if workload.config_place else "yaml"
         raise WorkloadError(refused_configuration(request.config, label, error)) from None
     try:
         return api.cluster.partition(rm_id, PARTITION)

@@ -1,7 +1,10 @@
 """The result of a simulation, as data: `--json` prints it, and the tables are made from it.
 
-Durations are in seconds of virtual time, amounts as in the workload (vcore in milli, memory in bytes), shares are
-fractions of 1. Only `real_s` differs between two runs on the same input.
+Durations are in seconds of virtual time, amounts as in the workload (`units`), shares are fractions of 1; all are rounded
+to six decimals. Only `real_s` differs between two runs on the same input.
+
+Counts, reasons and refusals are of the whole simulation. Figures over time (`utilisation`, `queues`) are of its window, and
+so are `waiting_times` and `completions`, of the pods that arrive in it.
 """
 
 from __future__ import annotations
@@ -15,15 +18,17 @@ import msgspec
 from licorne.core import compiled
 from licorne.sim.evictions import Evictions
 from licorne.sim.gangs import GangWaits
-from licorne.sim.measure import percentiles
+from licorne.sim.measure import seconds
+from licorne.sim.pods import PodRecord
 from licorne.sim.reasons import waiting
-from licorne.sim.refusals import Refused
+from licorne.sim.refusals import Refused, RejectedQueue
+from licorne.sim.times import QueueCompletions, QueueWaits, completions, waiting_times
 from licorne.sim.workload import Mode, Workload
 
 if TYPE_CHECKING:
     from licorne.sim.simulation import Simulation
 
-NANOSECONDS = 1_000_000_000
+UNITS = {"vcore": "thousandths of a core", "memory": "bytes", "others": "as in the workload", "times": "seconds"}
 
 
 class ReasonCount(msgspec.Struct, frozen=True):
@@ -38,26 +43,17 @@ class ReasonCount(msgspec.Struct, frozen=True):
     place: str = ""
 
 
-class QueueWaits(msgspec.Struct, frozen=True):
-    """How long the placed asks of a queue waited: nearest-rank percentiles, in seconds of virtual time."""
-
-    queue: str
-    placed: int
-    p50_s: float
-    p95_s: float
-    p99_s: float
-    longest_s: float
-
-
 class Utilisation(msgspec.Struct, frozen=True):
-    """The use of a resource: mean over time and peak, as amounts and as shares of the capacity."""
+    """The use of a resource: mean over time, peak, and at the end; as amounts and as shares of the capacity."""
 
     resource: str
     mean_capacity: float
     mean_used: float
     peak_used: int
+    end_used: int
     mean: float
     peak: float
+    end: float
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
@@ -67,23 +63,27 @@ class QueueUsage(msgspec.Struct, frozen=True):
     resource: str
     mean: float
     peak: int
+    end: int
     guaranteed: int | None
     max: int | None
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of simulating a workload.
 
     `asks` counts an ask with repetitions as that many, and one that is created again after an eviction (`resubmitted`) once
     more. `placed` counts the allocations that the scheduler decided for them, `never_placed` the others, each with a reason.
-    `recovered` allocations were reported, not decided. `ended` pods ended by themselves; `timed_out` and `preempted` ones
+    `configuration` says which queue configuration counted. `rejected_queues`: what refused applications asked for.
+    `window_s`: the times, from and up to, that means, peaks and percentiles are for. `recovered` allocations were reported, not decided. `ended` pods ended by themselves; `timed_out` and `preempted` ones
     were ended by the scheduler. Placeholders are counted separately: `placeholders` were allocated. `refused` is what the
     scheduler refused except asks, which are among the `reasons`. `digest` is SHA-256 over the decision lines
-    (`ask<TAB>node<LF>`; `licorne.sim.escaping`).
+    (`ask<TAB>node<LF>`; `licorne.sim.escaping`). `pods`: what became of each pod, in the order in which that was known; empty
+    if it was not asked for.
     """
 
     workload: str
     mode: str
+    configuration: str
     notes: list[str]
     applications_accepted: int
     applications_rejected: int
@@ -99,24 +99,39 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     placeholders: int
     reasons: list[ReasonCount]
     refused: list[Refused]
+    rejected_queues: list[RejectedQueue]
     waiting_times: list[QueueWaits]
+    completions: list[QueueCompletions]
     gangs: list[GangWaits]
     evictions: list[Evictions]
     utilisation: list[Utilisation]
     queues: list[QueueUsage]
+    window_s: tuple[float, float]
+    units: dict[str, str]
     simulated_s: float
     real_s: float
     digest: str
     compiled: bool
+    pods: list[PodRecord] = []
 
 
-def summarise(workload: Workload, simulation: Simulation, *, digest: str, real_s: float) -> Result:
+def summarise(
+    workload: Workload, simulation: Simulation, *, configuration: str, digest: str, real_s: float, pods: list[PodRecord]
+) -> Result:
     """Make the result from what a simulation has recorded."""
     counts = simulation.counts
     reasons = _reasons(simulation)
+    records = simulation.records
+    window_ns = _window(simulation)
+    waits = waiting_times(simulation.waits_ns, records.never_placed)
+    done = completions(records) if workload.mode is Mode.TIMED else []
+    utilisation = _utilisation(simulation, *window_ns)
+    queues = _queues(simulation, *window_ns)
+    from_ns, to_ns = window_ns
     return Result(
         workload=workload.name,
         mode=workload.mode.value,
+        configuration=configuration,
         notes=[*workload.notes, *_notes(workload, simulation)],
         applications_accepted=counts["applications accepted"],
         applications_rejected=counts["applications rejected"],
@@ -132,16 +147,27 @@ def summarise(workload: Workload, simulation: Simulation, *, digest: str, real_s
         placeholders=counts["placeholders"],
         reasons=reasons,
         refused=simulation.refusals.rows(),
-        waiting_times=_waiting_times(simulation),
+        rejected_queues=_rejected_queues(simulation),
+        waiting_times=waits,
+        completions=done,
         gangs=simulation.model.gangs.rows(),
         evictions=simulation.evictions.rows(),
-        utilisation=_utilisation(simulation),
-        queues=_queues(simulation),
-        simulated_s=simulation.changed_ns / NANOSECONDS,
-        real_s=real_s,
+        utilisation=utilisation,
+        queues=queues,
+        window_s=(seconds(from_ns), seconds(to_ns)),
+        units=UNITS,
+        simulated_s=seconds(simulation.changed_ns),
+        real_s=round(real_s, 6),
         digest=digest,
         compiled=compiled,
+        pods=pods,
     )
+
+
+def _window(simulation: Simulation) -> tuple[int, int]:
+    """Return the part of the time that figures are for; an empty one if the simulation ended before it."""
+    use = simulation.use
+    return use.from_ns, max(use.from_ns, min(use.to_ns, simulation.changed_ns))
 
 
 def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
@@ -150,6 +176,8 @@ def _notes(workload: Workload, simulation: Simulation) -> Iterable[str]:
     refused = simulation.counts["reloads refused"]
     if refused:
         yield f"{refused} changed configuration(s) were refused, and the one before stayed"
+    if simulation.use.from_ns > simulation.changed_ns:
+        yield f"the simulation ended after {seconds(simulation.changed_ns)} s, before the time that figures are for"
 
 
 def _reasons(simulation: Simulation) -> list[ReasonCount]:
@@ -181,45 +209,53 @@ def _reasons(simulation: Simulation) -> list[ReasonCount]:
     return [ReasonCount(reason, number, examples.get(reason, ""), places.get(reason, "")) for reason, number in ordered]
 
 
-def _waiting_times(simulation: Simulation) -> list[QueueWaits]:
-    """Return a row for each queue in which an ask was placed, and one for all together, named `*`."""
-    groups = sorted(simulation.waits_ns.items())
-    if len(groups) > 1:
-        groups.append(("*", [wait for _, waits in groups for wait in waits]))
-    rows: list[QueueWaits] = []
-    for queue, waits in groups:
-        p50, p95, p99, longest = (value / NANOSECONDS for value in percentiles(waits, (50, 95, 99, 100)))
-        rows.append(QueueWaits(queue, len(waits), p50, p95, p99, longest))
-    return rows
+def _rejected_queues(simulation: Simulation) -> list[RejectedQueue]:
+    """Return the queues that refused applications asked for, the one that most asked for first."""
+    rows = list(simulation.refusals.queues.values())
+    for row in rows:
+        row.exists = simulation.partition.tree.find(row.queue.lower()) is not None
+    return sorted(rows, key=lambda row: (-row.applications, row.queue))
 
 
-def _utilisation(simulation: Simulation) -> list[Utilisation]:
-    end_ns, share = simulation.changed_ns, simulation.use.share
-    share.finish(end_ns)
-    used = share.used.over(0, end_ns)
+def _utilisation(simulation: Simulation, from_ns: int, to_ns: int) -> list[Utilisation]:
+    share = simulation.use.share
+    share.finish(to_ns)
+    used = share.used.over(from_ns, to_ns)
     rows: list[Utilisation] = []
-    for name, capacity in share.capacity.over(0, end_ns).items():
+    for name, capacity in share.capacity.over(from_ns, to_ns).items():
         level = used.get(name)
         mean, peak = (level.mean, level.peak) if level is not None else (0.0, 0)
         part = mean / capacity.mean if capacity.mean > 0 else 0.0
-        rows.append(Utilisation(name, capacity.mean, mean, peak, part, share.peak(name, lasting=end_ns > 0)))
+        end, end_capacity = share.used.last(name), share.capacity.last(name)
+        rows.append(
+            Utilisation(
+                resource=name,
+                mean_capacity=round(capacity.mean, 6),
+                mean_used=round(mean, 6),
+                peak_used=peak,
+                end_used=end,
+                mean=round(part, 6),
+                peak=round(share.peak(name, lasting=to_ns > from_ns), 6),
+                end=round(end / end_capacity, 6) if end_capacity > 0 else 0.0,
+            )
+        )
     return rows
 
 
-def _queues(simulation: Simulation) -> list[QueueUsage]:
+def _queues(simulation: Simulation, from_ns: int, to_ns: int) -> list[QueueUsage]:
     """Return a row for each queue and resource that was used, guaranteed or limited, queues in order of path."""
-    end_ns = simulation.changed_ns
     queues: list[Any] = list(simulation.partition.tree.queues())
     known = {queue.path: queue for queue in queues}
     rows: list[QueueUsage] = []
     gauges = simulation.use.gauges
     for path in sorted(gauges.keys() | known.keys(), key=str.encode):
         gauge, queue = gauges.get(path), known.get(path)
-        levels = gauge.over(0, end_ns) if gauge is not None else {}
+        levels = gauge.over(from_ns, to_ns) if gauge is not None else {}
         guaranteed = (queue.guaranteed_resource() or {}) if queue is not None else {}
         limit = (queue.max_resource() or {}) if queue is not None else {}
         for name in sorted(levels.keys() | guaranteed.keys() | limit.keys()):
             level = levels.get(name)
             mean, peak = (level.mean, level.peak) if level is not None else (0.0, 0)
-            rows.append(QueueUsage(path, name, mean, peak, guaranteed.get(name), limit.get(name)))
+            end = gauge.last(name) if gauge is not None else 0
+            rows.append(QueueUsage(path, name, round(mean, 6), peak, end, guaranteed.get(name), limit.get(name)))
     return rows

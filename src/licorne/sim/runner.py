@@ -18,17 +18,22 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from math import inf
 from pathlib import Path
 from typing import IO
 
 from licorne.si.messages import NewAllocation, Output
 from licorne.sim.collector import quiet_collector
+from licorne.sim.configuration import configuration
 from licorne.sim.escaping import decision_lines
 from licorne.sim.lines import App, Ask, Line, Reload, Run, to_ns
+from licorne.sim.observer import Observer
+from licorne.sim.pods import PodRecord
+from licorne.sim.reading import Source, load_workload
 from licorne.sim.report import Result, summarise
 from licorne.sim.script import ScriptTrace
 from licorne.sim.simulation import Simulation
-from licorne.sim.workload import Mode, Progress, Workload
+from licorne.sim.workload import Mode, Progress
 
 HOUR_NS = 3_600 * 1_000_000_000
 QUIET_NS = 24 * HOUR_NS
@@ -40,7 +45,7 @@ TIMED_SETTINGS = {"outstanding.inspection": "false", "application.state.starting
 STILL_SETTINGS = {**TIMED_SETTINGS, "reservation.enabled": "false"}
 
 
-class Decisions:
+class Decisions(Observer):
     """An observer that computes the digest of all decisions (`ask<TAB>node`, in order), and writes them if wanted.
 
     `licorne.sim.escaping` says how names with tabs or line ends are written.
@@ -51,7 +56,7 @@ class Decisions:
         self._stream = stream
         self.count = 0
 
-    def take(self, outputs: Sequence[Output], *, deciding: bool) -> None:
+    def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:
         """Record the allocations that the scheduler decided; those that were reported to it are not decisions."""
         if not deciding:
             return
@@ -68,25 +73,53 @@ class Decisions:
         return self._sha.hexdigest()
 
 
+class _Collected(Observer):
+    """An observer that keeps the records of all pods."""
+
+    def __init__(self) -> None:
+        self.records: list[PodRecord] = []
+
+    def on_pod(self, record: PodRecord) -> None:
+        self.records.append(record)
+
+
 def simulate(
-    workload: Workload,
+    workload: Source,
     *,
     config: str | None = None,
     settings: Mapping[str, str] | None = None,
+    observers: Sequence[Observer] = (),
+    from_s: float = 0,
+    to_s: float | None = None,
+    pods: bool = True,
     decisions: Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Simulate a workload and return its result.
 
-    `config` replaces the workload's queue configuration; `settings` take precedence over the workload's, and those over the
-    simulator's own. `decisions` is a file for the decision lines, or for a script its trace.
+    `workload` is the path of a workload file or of a trace, or the lines of a workload as objects for JSON; what
+    `licorne.sim.load_workload` returns lets one choose how a trace is read. `config` is the text of a queue configuration in
+    place of the workload's; `settings` take precedence over the workload's, and those over the simulator's own.
+
+    Each of `observers` hears what happens (`licorne.sim.Observer`); what one of them raises ends the simulation. Figures over
+    time and times of pods are for the part of the virtual time from `from_s` and up to `to_s`, in seconds (None: the end).
+    With `pods` the result has a record of each pod. `decisions` is a file for the decision lines, or for a script its trace.
+    `progress` is called from time to time with the steps done and their total.
 
     Raises, before anything is written:
-        WorkloadError: the workload's configuration or settings are not usable.
-        RegistrationError: `config` is not usable.
+        WorkloadError: the workload, or its configuration or settings, is not usable; the text has file, line and field.
+        OSError: a file cannot be read, or `decisions` not be written.
+        RegistrationError: `config` is not usable; the text has its faults, each with line and column.
         SettingsError: one of `settings` is not usable.
+        ValueError: `from_s` is negative, or not before `to_s`.
     """
+    workload = load_workload(workload)
+    if not 0 <= from_s < (inf if to_s is None else to_s):
+        raise ValueError(
+            f"the window from {from_s:g} s to {to_s:g} s is empty" if to_s is not None else f"from_s: {from_s}"
+        )
     started = time.perf_counter()
+    kept = _Collected()
     still = workload.mode is not Mode.TIMED
     with ExitStack() as stack:
         stack.enter_context(quiet_collector())
@@ -96,18 +129,29 @@ def simulate(
             settings=settings,
             defaults=STILL_SETTINGS if still else TIMED_SETTINGS,
             follows=not still,
+            window_ns=(to_ns(from_s), None if to_s is None else to_ns(to_s)),
         )
         stream = stack.enter_context(decisions.open("w", encoding="utf-8")) if decisions is not None else None
         trace = ScriptTrace(_writer(stream), simulation.partition) if workload.mode is Mode.SCRIPT else None
         made = Decisions(None if trace is not None else stream)
-        simulation.observers = (made,) if trace is None else (made, trace)
+        own = (made, *((trace,) if trace is not None else ()), *((kept,) if pods else ()))
+        simulation.watch((*own, *observers))
         if workload.mode is Mode.BATCH:
             _run_batch(simulation, workload.lines, progress)
         elif trace is not None:
             _run_script(simulation, workload.lines, trace, progress)
         else:
             _Clock(simulation, workload.lines, progress).run()
-    return summarise(workload, simulation, digest=made.digest(), real_s=time.perf_counter() - started)
+        simulation.finish()
+    real_s = time.perf_counter() - started
+    return summarise(
+        workload,
+        simulation,
+        configuration=configuration(workload, simulation, given=config is not None),
+        digest=made.digest(),
+        real_s=real_s,
+        pods=kept.records,
+    )
 
 
 def _writer(stream: IO[str] | None) -> Callable[[str], object]:
@@ -176,8 +220,10 @@ class _Clock:
                     break
                 if deadline_ns > simulation.changed_ns + self.quiet_ns or not simulation.unsettled():
                     break
-            moments = [moment for moment in (own_ns, deadline_ns) if moment is not None]
-            simulation.now_ns = min(moments)
+            next_ns = min([moment for moment in (own_ns, deadline_ns) if moment is not None])
+            if simulation.hearing_moments:
+                simulation.span(next_ns)
+            simulation.now_ns = next_ns
             ended = simulation.end_due()
             handed_in = self._hand_in()
             made = simulation.decide()

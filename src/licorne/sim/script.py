@@ -25,6 +25,7 @@ from licorne.si.messages import (
     Released,
 )
 from licorne.sim.escaping import escaped
+from licorne.sim.observer import Observer
 
 if TYPE_CHECKING:
     from licorne.core.partition import Partition
@@ -35,14 +36,14 @@ _WITH_LINES = (
 Write = Callable[[str], object]
 
 
-class ScriptTrace:
-    """An observer of a resource manager that writes trace lines (without line ends)."""
+class ScriptTrace(Observer):
+    """An observer that writes trace lines (without line ends)."""
 
     def __init__(self, write: Write, partition: Partition) -> None:
         self._write = write
         self.partition = partition
 
-    def take(self, outputs: Sequence[Output], *, deciding: bool) -> None:
+    def on_outputs(self, now_ns: int, outputs: Sequence[Output], *, deciding: bool) -> None:
         """Write the lines for outputs of the scheduler."""
         told = [(_cause(output), output) for output in outputs if isinstance(output, _WITH_LINES)]
         if not deciding:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from licorne import ConfigurationError, SchedulerAPI
 from licorne.si import messages, v19
 from licorne.sim import lines
 from licorne.sim.evictions import EvictionCosts, cause
 from licorne.sim.model import ResourceManager, Running
+from licorne.sim.observer import Observer, overriding
+from licorne.sim.pods import PodRecord, PodRecords
 from licorne.sim.refusals import Refusals
 from licorne.sim.registration import refused_configuration, register
 from licorne.sim.use import Use
@@ -27,13 +29,6 @@ if TYPE_CHECKING:
 
 RM_ID = "simulator"
 _OF_APPLICATIONS = (lines.App, lines.ReleaseApp, lines.Ask, lines.Release)
-
-
-class Observer(Protocol):
-    """Receives every output of the core, in order; `deciding` says whether it came from a call of `schedule`."""
-
-    def take(self, outputs: Sequence[messages.Output], *, deciding: bool) -> None:
-        """Handle outputs of the scheduler."""
 
 
 class Simulation:
@@ -47,11 +42,13 @@ class Simulation:
         settings: Mapping[str, str] | None = None,
         defaults: Mapping[str, str] | None = None,
         follows: bool = False,
+        window_ns: tuple[int, int | None] = (0, None),
     ) -> None:
         """Register with a new scheduler.
 
         `follows`: pods end by themselves and releases are confirmed, as in timed simulations. `settings` take precedence over
-        those of the workload, and these over `defaults`.
+        those of the workload, and these over `defaults`. `window_ns`: the part of the time, from and up to (None: the end),
+        that figures over time and figures of pods are for, the latter by the arrival of the pods.
         """
         self.api = SchedulerAPI(settings=dict(defaults or {}), on_output=self._on_output)
         self.model = ResourceManager(
@@ -61,15 +58,30 @@ class Simulation:
         self.workload = workload
         self.now_ns = 0
         self.changed_ns = 0
-        self.observers: tuple[Observer, ...] = ()
+        self.hearing_outputs: tuple[Observer, ...] = ()
+        self.hearing_moments: tuple[Observer, ...] = ()
         self.extra = {**workload.extra, **(settings or {})}
         self.evictions = EvictionCosts()
         self.refusals = Refusals(workload)
         self.waits_ns: defaultdict[str, list[int]] = defaultdict(list)
         self._outputs: list[messages.Output] = []
         self._queue_of: dict[str, Queue] = {}
+        self.records = self.model.records = PodRecords(self._queue_of, *window_ns)
         self.partition = register(self.api, RM_ID, workload, config, settings or {})
-        self.use = Use(next(iter(self.partition.tree.queues())))
+        self.use = Use(next(iter(self.partition.tree.queues())), *window_ns)
+
+    def watch(self, observers: Sequence[Observer]) -> None:
+        """Let observers hear what follows; one call for all of them."""
+        self.hearing_outputs = overriding(observers, "on_outputs")
+        self.hearing_moments = overriding(observers, "on_moment")
+        hearing_pods = overriding(observers, "on_pod")
+
+        def hand_on(record: PodRecord) -> None:
+            for observer in hearing_pods:
+                observer.on_pod(record)
+
+        if hearing_pods:
+            self.records.sink = hand_on
 
     # -- inputs --------------------------------------------------------------------------------------------------
 
@@ -81,9 +93,10 @@ class Simulation:
         batch: list[messages.Input] = []
         self.refusals.handing_in(given, first)
         for index, line in enumerate(given, first):
-            if type(line) is lines.Reload:
-                self._submit(batch)
+            if type(line) is lines.Reload or (type(line) is lines.App and line.id in self.model.applications):
+                self._submit(batch)  # whether an earlier application of the name is refused decides about its asks
                 batch = []
+            if type(line) is lines.Reload:
                 self.reload(line.yaml, self.workload.place(index))
             elif type(line) is not lines.Run:
                 if type(line) is lines.Ask and line.key in self.model.pods:
@@ -143,8 +156,8 @@ class Simulation:
         # Answers may cause further outputs at the same moment.
         while self._outputs:
             outputs, self._outputs = self._outputs, []
-            for observer in self.observers:
-                observer.take(outputs, deciding=deciding)
+            for observer in self.hearing_outputs:
+                observer.on_outputs(self.now_ns, outputs, deciding=deciding)
             answers: list[messages.Input] = []
             for output in outputs:
                 if isinstance(output, messages.NewAllocation):
@@ -175,9 +188,12 @@ class Simulation:
             self.counts["placeholders"] += 1
         elif deciding:
             self.counts["placed"] += 1
-            self.waits_ns[queue.path if queue is not None else new.queue].append(self.now_ns - pod.arrived_ns)
+            if self.records.from_ns <= pod.arrived_ns < self.records.to_ns:
+                self.waits_ns[queue.path if queue is not None else new.queue].append(self.now_ns - pod.arrived_ns)
         else:
             self.counts["recovered"] += 1
+        if not self.model.follows:
+            self.records.placed(pod, new.node_id, self.now_ns)
 
     def _released(self, released: messages.Released) -> list[messages.Input]:
         self.changed_ns = self.now_ns
@@ -194,25 +210,28 @@ class Simulation:
         kind, wanted_by = cause(message)
         if kind != "quota-change":
             wanting = self.model.pods.get(wanted_by)
-            wanted_by = self._path(wanting.ask.app) if wanting is not None else ""
+            wanted_by = self.path(wanting.ask.app) if wanting is not None else ""
         ask = run.pod.ask
         self.evictions.evicted(
             kind,
-            self._path(ask.app),
+            self.path(ask.app),
             wanted_by,
             held=ask.res,
             ran_ns=self.now_ns + self.model.grace_ns - run.since_ns,
             real=not ask.ph,
         )
 
-    def _path(self, app: str) -> str:
+    def path(self, app: str) -> str:
+        """Return the path of an application's queue, "" if it has none."""
         queue = self._queue_of.get(app)
         return queue.path if queue is not None else ""
 
     def _give_up(self, app: str, reason: str) -> None:
         """Count the asks that were kept back for an application as rejected, since it has ended."""
         for ask in self.model.gangs.given_up(app):
-            if self.model.drop(ask.key) is not None:
+            pod = self.model.drop(ask.key)
+            if pod is not None:
+                self.records.never(pod, self.now_ns, "refused")
                 self.refusals.given_up(reason, ask, app)
 
     def _other(self, output: messages.Output) -> list[messages.Input]:
@@ -227,7 +246,8 @@ class Simulation:
         elif isinstance(output, messages.RejectedApplication):
             self.counts["applications rejected"] += 1
             there = output.application_id in self._queue_of  # a second application of the same name was refused
-            reason = self.refusals.application(output, there=there)
+            asked_for = self.records.queue_of(output.application_id)
+            reason = self.refusals.application(output, there=there, queue=asked_for)
             if not there:
                 self._give_up(output.application_id, reason)
         elif isinstance(output, messages.UpdatedApplication):
@@ -249,6 +269,7 @@ class Simulation:
             self.refusals.allocation(output)
             return
         self.model.drop(output.key)
+        self.records.never(pod, self.now_ns, "refused")
         if pod.ask.ph:
             self.refusals.allocation(output)
         else:
@@ -261,3 +282,17 @@ class Simulation:
     def observe(self) -> None:
         """Read from the core what has changed at this moment: the usage of queues and the size of the cluster."""
         self.use.observe(self.now_ns)
+
+    def span(self, until_ns: int) -> None:
+        """Tell observers of the state from this moment until the next."""
+        for observer in self.hearing_moments:
+            observer.on_moment(self.now_ns, until_ns, self.partition)
+
+    def finish(self) -> None:
+        """Say what became of the pods that run or wait at the end, which is the time of the last change."""
+        for run in self.model.running.values():
+            self.records.ended(run, self.changed_ns, "running")
+        for pod in self.model.pods.values():
+            self.records.never(pod, self.changed_ns, "waiting")
+        for observer in self.hearing_moments:
+            observer.on_moment(self.changed_ns, None, self.partition)

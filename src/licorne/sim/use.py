@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,15 @@ if TYPE_CHECKING:
 
 
 class Use:
-    """Gauges of the queues, and of the whole cluster; read only where something has changed."""
+    """Gauges of the queues, and of the whole cluster; read only where something has changed.
 
-    def __init__(self, root: Queue) -> None:
-        self.share = Share(0)
+    Only the time from `from_ns` up to `to_ns` (None: without end) counts.
+    """
+
+    def __init__(self, root: Queue, from_ns: int = 0, to_ns: int | None = None) -> None:
+        self.from_ns = from_ns
+        self.to_ns = sys.maxsize if to_ns is None else to_ns
+        self.share = Share(from_ns)
         self.gauges: dict[str, Gauge] = {}
         self._root = root
         self._changed: set[Queue] = set()
@@ -35,8 +41,9 @@ class Use:
 
     def observe(self, now_ns: int) -> None:
         """Read the usage of the changed queues and all queues above them."""
-        if not self._changed and not self._resized:
+        if now_ns > self.to_ns or not (self._changed or self._resized):
             return
+        now_ns = max(now_ns, self.from_ns)
         changed = {self._root}
         for leaf in self._changed:
             queue: Queue | None = leaf

@@ -162,7 +162,10 @@ class _Reader:
         except msgspec.MsgspecError as error:
             if not text.strip():
                 return
-            raise self.fault(number, *self.explain(str(error), text)) from None
+            field, complaint = self.explain(str(error), text)
+            if self.meta is None and complaint.startswith("not JSON"):
+                complaint += "; is this a workload, a file of JSON lines?"
+            raise self.fault(number, field, complaint) from None
         except UnicodeDecodeError:
             raise self.fault(number, "", "is not UTF-8 text") from None
         if not _surely_unique(text):

@@ -249,7 +249,7 @@ class SettingTable:
         return msgspec.structs.replace(structure, **values)
 
 
-TABLE = SettingTable(SETTINGS, "docs/settings.md lists all")
+TABLE = SettingTable(SETTINGS, "docs/reference/settings.md lists all")
 
 
 def unknown_settings(texts: Mapping[str, str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 A state machine is a mapping `(state, event) -> state` and nothing else. The tables hold no actions: what an
 application does on entering a state is part of the application, so that this file can be read in one minute,
-printed as documentation (`docs/states.md`) and compared with the specification row by row. An event without a
+printed as documentation (`docs/reference/states.md`) and compared with the specification row by row. An event without a
 row changes nothing; whether that is an error is for the caller to decide.
 
 Applications have four tables because two questions are independent: which dialect the resource manager speaks
@@ -202,7 +202,7 @@ Rows are states, columns are events, a cell is the state that follows. An empty 
 
 
 def tables_as_markdown() -> str:
-    """Return all tables and timers as the text of `docs/states.md`."""
+    """Return all tables and timers as the text of `docs/reference/states.md`."""
     grids = {
         "Application, the 1.9 interface": _grid(APPLICATION),
         "Application, the 1.9 interface with `application.state.starting`": _grid(APPLICATION_STARTING),

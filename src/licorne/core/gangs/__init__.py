@@ -1,7 +1,7 @@
 """Gangs: applications whose pods start together.
 
-Either placeholders keep resources until the real asks come (`docs/gangs.md`), or all asks are placed in one decision
-(`docs/gangs-atomic.md`).
+Either placeholders keep resources until the real asks come (`docs/understand/gangs.md`), or all asks are placed in one decision
+(`docs/understand/gangs-atomic.md`).
 
 task_groups             the task groups that an application lists in a tag
 placeholders            the placeholders of an application: counters, admission, timeout clock

@@ -7,8 +7,8 @@ application's turn: against every quota and limit, then on nodes, one member aft
 if a member finds no node (`licorne.core.gangs.trial`). If all fit, they are allocated in one step, and the application
 is like any other from then on.
 
-A gang that found no room on nodes is tried again when room becomes free or a node opens, anywhere; when its asks
-change; and, if a predicate has refused a node, at the next call. It is not tried again because other asks were placed:
+A gang that found no room on nodes is tried again when room becomes free or a node opens, anywhere; when its asks or
+the configuration change; and, if a predicate has refused a node, at the next call. It is not tried again because other asks were placed:
 a packing that failed could then succeed by chance, and decisions would depend on how often the gang is tried.
 
 The nodes that a gang holds while it waits, and the asks that may run on them, are in `licorne.core.gangs.backfill`.

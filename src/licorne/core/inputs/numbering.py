@@ -123,12 +123,12 @@ class Numbering:
 
     def _register(self, names: dict[str, None]) -> None:
         """Give numbers to types of nodes or of the configuration, and count anew what names them."""
+        more = sum(name not in self.types.index for name in names)
+        if more:
+            self._make_room(more)  # first, for a sweep may make types of asks of these names, too
         again = {name: None for name in names if name in self.asked}  # earlier asks may count under the shared number
         for name in again:
             self._no_longer_asked(name)
-        more = sum(name not in self.types.index for name in names)
-        if more:
-            self._make_room(more)
         for name in names:
             if name not in self.types.index:
                 self.types.slot(name)

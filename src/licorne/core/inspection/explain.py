@@ -125,7 +125,7 @@ class Placeholder(msgspec.Struct, tag="placeholder", frozen=True):
 
 
 class Gang(msgspec.Struct, tag="gang", frozen=True):
-    """The application is an atomic gang that has not started; all its asks have the same reason (docs/gangs-atomic.md).
+    """The application is an atomic gang that has not started; all its asks have the same reason (docs/understand/gangs-atomic.md).
 
     `groups`: for each task group, the number of members that are pending or running, and the number that is needed.
     `ready`: no member is missing. `fits_quota`: queues, user and group leave room for all members. `start_ns`: the

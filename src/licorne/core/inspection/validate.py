@@ -2,7 +2,7 @@
 
 Every sum is computed anew from the allocations and asks themselves and compared with the stored one; every index is
 compared with the data that it repeats (docs/spec/design.md, rules 1 and 3). The numbers are those of the list of
-invariants in `docs/invariants.md`. Modules whose data only they can check have functions of their own, called from
+invariants in `docs/understand/invariants.md`. Modules whose data only they can check have functions of their own, called from
 here.
 """
 

@@ -195,10 +195,13 @@ class ScorePolicy:
     places: cython.p_Py_ssize_t
     weights: cython.p_double
 
-    def __init__(self, binpacking: bool, weights: list[tuple[int, float]]) -> None:
-        """Take over `weights`: (number of the type, weight), in the order of the types' names, without zero weights."""
+    def __init__(self, policy: str, weights: list[tuple[int, float]]) -> None:
+        """Take over `policy`, the name of the order (`licorne.config.model.NodePolicy`), and the weights.
+
+        `weights` are (number of the type, weight), in the order of the types' names, without zero weights.
+        """
         i: cython.Py_ssize_t
-        self.binpacking = binpacking
+        self.binpacking = policy == "binpacking"
         self.count = len(weights)
         if cython.compiled:
             # One more than needed: for a size of 0 calloc may return NULL.

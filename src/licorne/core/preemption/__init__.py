@@ -1,7 +1,7 @@
-"""Preemption: which allocations are evicted, and for which ask (`docs/preemption.md`).
+"""Preemption: which allocations are evicted, and for which ask (`docs/understand/preemption.md`).
 
 Allocations are evicted for an ask whose queue is below its guarantee, for an ask that requires its node, and after a
-quota was lowered (`docs/quota-change.md`).
+quota was lowered (`docs/understand/quota-change.md`).
 
 guarantee_preemption  preemption for a guarantee: when an ask tries it, and how its result is carried out
 retries               when a leaf queue whose searches failed may search again

@@ -1,4 +1,4 @@
-"""Claims: what is reserved for an ask while its victims end, until it is placed or gives up (docs/preemption.md).
+"""Claims: what is reserved for an ask while its victims end, until it is placed or gives up (docs/understand/preemption.md).
 
 Victims are evicted so that one ask may run. From the eviction on that ask has a *claim* to the node that it has
 reserved, and to its amounts under every quota and limit that applies to it. Without claims other asks would take the

@@ -1,6 +1,6 @@
 """The node search: the best victim set over all nodes, for an ask whose queue is below its guarantee.
 
-Source: docs/preemption.md, "The choice of victims"; docs/spec/preemption.md, section 2.
+Source: docs/understand/preemption.md, "The choice of victims"; docs/spec/preemption.md, section 2.
 
 A search works on a *snapshot* of all candidates for eviction. Making it visits every allocation that may be evicted,
 and every node. So it is made once for all asks of a leaf with the same priority, the same root of the search and the

@@ -1,6 +1,6 @@
 """The order of victims, for every kind of preemption: which of two victim sets is better.
 
-Source: docs/preemption.md, "The choice of victims"; docs/quota-change.md, "The victims".
+Source: docs/understand/preemption.md, "The choice of victims"; docs/understand/quota-change.md, "The victims".
 
 The better set has the fewer *reluctant* members, which refuse preemption or are the originator of their application.
 Of sets that are equal in this the one with fewer members is better, then the one with the lower sum of priorities, then

@@ -1,6 +1,6 @@
 """The best victim set on one node: which allocations are evicted so that an ask has room.
 
-Source: docs/preemption.md, "The choice of victims"; docs/spec/preemption.md, sections 2 and 3.
+Source: docs/understand/preemption.md, "The choice of victims"; docs/spec/preemption.md, sections 2 and 3.
 
 A victim set is feasible if its members on the node give back at least what is lacking there (`short_on_node`), all of
 its members together at least what is over a quota (`short_of_quota`), and no queue falls below its guarantee. The best

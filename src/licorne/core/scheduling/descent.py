@@ -127,9 +127,9 @@ class Descent:
         result: cython.int
         self.wakeups.apply_node_events()
         while made < limit and self.root.asks_pending:
+            self.wakeups.apply_node_events()
             if not self.parking.enabled:
                 self.wakeups.retry_everything(self.root)
-            self.wakeups.apply_node_events()
             # The order of section 3: reserved asks, replacements of placeholders, ordinary asks.
             if self.wakeups.must_try_reserved():
                 if self.partition.reservations.try_all():

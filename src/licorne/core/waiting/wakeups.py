@@ -51,6 +51,7 @@ class WakeUps:
     reservations: cython.longlong  # their number, as `Reservations` says
     reserved_due: cython.bint  # something has happened that may let an ask with a reservation run
     replacements_due: cython.bint  # something has happened that may let a stuck replacement run
+    gangs_due: cython.bint  # something has happened on nodes since `retry_everything` last tried gangs again
     newly_freed: dict[Node, None]  # nodes on which room was freed since the last `apply_node_events`
     newly_opened: dict[Node, None]  # nodes that came, opened or changed since then
 
@@ -60,6 +61,7 @@ class WakeUps:
         self.reservations = 0
         self.reserved_due = True
         self.replacements_due = False
+        self.gangs_due = False
         self.newly_freed = {}
         self.newly_opened = {}
 
@@ -139,6 +141,7 @@ class WakeUps:
         for node in self.parking.freed_nodes.nodes:
             self.newly_freed[node] = None
         self.parking.freed_nodes.clear()
+        self.gangs_due = True
         self.retry_everything(root)
 
     # -- asks and reservations -------------------------------------------------------------------------
@@ -218,6 +221,7 @@ class WakeUps:
         if not self.newly_freed and not self.newly_opened:
             return
         self.replacements_due = True
+        self.gangs_due = True
         for app in self.parking.gangs:
             self.gang_may_fit(app)
         self.parking.revive_fitting(self.newly_freed, self.newly_opened)
@@ -228,12 +232,16 @@ class WakeUps:
     def retry_everything(self, root: Queue) -> cython.void:
         """Try everything again, whether or not anything has happened that may help it.
 
-        Searches for victims are not repeated: an ask that found none pauses for 15 seconds after each search, so that a
-        search too many delays the one that would find some.
+        Two things depend on how often they are tried, and are not repeated without a cause. An ask that found no victims
+        pauses for 15 seconds after each search, so a search too many delays the one that would find some. And a gang
+        whose packing failed may fit by chance after other asks were placed (`licorne.core.gangs.atomic`).
         """
         app: Application
         self.parking.wake_tree(root)
         self.reserved_due = True
         self.replacements_due = True
-        for app in self.parking.gangs:
-            self.gang_may_fit(app)
+        if self.gangs_due:
+            self.gangs_due = False
+            for app in self.parking.gangs:
+                if app.atomic is not None:
+                    app.atomic.stale = True

@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from licorne.config import ConfigError, Configuration
+from licorne.config.manifest import label as label_of
 from licorne.service.checking.queue_texts import read_queues
 from licorne.service.settings import SettingError
 
@@ -133,7 +134,7 @@ def _wanted(values: Values, *, files: bool) -> Iterator[_Wanted]:
     named: dict[str, str] = values.get("licorne.policy-group") or {}
     everybody: str = values.get("licorne.config")
     for name, value in values.many("<policyGroup>.yaml").items():
-        where = f"{value.origin.rpartition(':')[0] or value.origin}[{value.key}]"
+        where = label_of(value.key, value.origin)
         if name not in named:
             yield name, where, None, value.text
         if name == own and not everybody:

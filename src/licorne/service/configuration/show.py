@@ -58,7 +58,7 @@ def lines(loaded: Loaded) -> Iterator[str]:
 _PAGE = """\
 # Settings of `licorne serve`
 
-Each may stand in the settings file, in the environment and on the command line ([service](service.md#settings)); those
+Each may stand in the settings file, in the environment and on the command line ([service](../use/service.md#settings)); those
 without an option are given as `--setting KEY=VALUE`. "Changes": when another value takes effect.
 
 Made from the table in `src/licorne/daemon/setting_table.py` by `docs/generate_settings.py`; a test compares the two.

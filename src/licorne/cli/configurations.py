@@ -1,0 +1,74 @@
+"""Reading the queue configurations that commands are given: files, folders and standard input, plain or in a ConfigMap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from licorne.cli.common import STDIN, CommandError, read_text
+from licorne.cli.statuses import Status
+from licorne.config import ConfigError, Configuration, Report, examine
+from licorne.config.manifest import Source, queue_source, queue_sources
+
+WHAT = "a queue configuration"
+ENDINGS = (".yaml", ".yml")
+
+
+def files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files among paths, and for a folder the YAML files in it, by name.
+
+    Raises:
+        CommandError: a folder has no such file.
+    """
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = [
+            one for one in sorted(path.iterdir()) if one.suffix in ENDINGS and one.name[0] != "." and one.is_file()
+        ]
+        if not found:
+            raise CommandError(f"{path}: no *.yaml in this folder; give the path of {WHAT}", Status.FILE)
+        yield from found
+
+
+def reports(path: Path) -> Iterator[tuple[str, Report]]:
+    """Yield the label and the report of each queue configuration in a file.
+
+    Raises:
+        CommandError: the file cannot be read.
+    """
+    text, name = read_text(path, WHAT), name_of(path)
+    try:
+        sources = queue_sources(text, name)
+    except ConfigError as error:
+        yield name, Report(error.problems)
+        return
+    for source in sources:
+        yield source.label, examine(source.text, file=source.label)[0]
+
+
+def read_configuration(path: Path) -> tuple[Source, Configuration, Report]:
+    """Read the queue configuration of a file; in a ConfigMap it is that of the policy group for everybody.
+
+    Raises:
+        CommandError: the file cannot be read, or the configuration is refused.
+    """
+    text, name = read_text(path, WHAT), name_of(path)
+    try:
+        source = queue_source(text, name)
+    except ConfigError as error:
+        raise _refused(error) from None
+    report, configuration = examine(source.text, file=source.label)
+    if configuration is None:
+        raise _refused(ConfigError(report.faults))
+    return source, configuration, report
+
+
+def _refused(error: ConfigError) -> CommandError:
+    return CommandError(f"the queue configuration cannot be used\n{error}", Status.CONFIGURATION)
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a file in messages."""
+    return "<stdin>" if path == STDIN else str(path)

@@ -1,0 +1,50 @@
+"""Read what is to be simulated: a workload file, a trace, or lines that a program has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from licorne.sim.openb import LOAD, is_openb, read_openb
+from licorne.sim.workload import ASKS_MAX, Progress, Workload, WorkloadError, parse_workload, read_workload
+
+ReadAs = Literal["load", "recorded", "fill"]
+"""How a trace is read (`licorne.sim.openb`)."""
+Source = Workload | Path | str | Iterable[Mapping[str, Any]]
+"""A workload, the path of one or of a trace, or the lines of a workload as objects for JSON."""
+
+
+def load_workload(
+    source: Source,
+    *,
+    read_as: ReadAs | None = None,
+    load: float | None = None,
+    asks_max: int = ASKS_MAX,
+    progress: Progress | None = None,
+) -> Workload:
+    """Read a workload file (`-`: standard input), the openb trace (its folder or one of its pod lists), or lines.
+
+    `read_as` and `load` are for traces: by default `load`, with a load of 0.9. A workload with more than `asks_max` asks is
+    refused. A `Workload` is returned as it is.
+
+    Raises:
+        WorkloadError: it is not usable, or an option is not for it; the text names file, line and field.
+        OSError: a file cannot be read.
+    """
+    if load is not None and read_as not in (None, "load"):
+        raise WorkloadError(f"a load is for a trace that is read as load, not as {read_as}: that has no load to aim at")
+    if isinstance(source, Path | str):
+        path = Path(source)
+        if is_openb(path):
+            return read_openb(path, how=read_as or "load", load=LOAD if load is None else load)
+    if read_as is not None or load is not None:
+        name = source if isinstance(source, Path | str) else "this"
+        raise WorkloadError(f"{name} is a workload, which says itself when pods arrive; that can be chosen for traces")
+    if isinstance(source, Workload):
+        return source
+    if isinstance(source, Path | str):
+        return read_workload(path, progress=progress, asks_max=asks_max)
+    return parse_workload(map(msgspec.json.encode, source), progress=progress, asks_max=asks_max)
