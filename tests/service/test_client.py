@@ -316,7 +316,7 @@ def test_closed_while_it_connects(again: bool, monkeypatch: pytest.MonkeyPatch) 
         else:
             with pytest.raises(DisconnectedError, match="closed"):
                 client.register_resource_manager(REQUEST)
-        wait_for(lambda: len(made) == 1 + again)
+        wait_for(lambda: closing.ident is not None)
         closing.join(20)
         assert not closing.is_alive()
         wait_for(lambda: here.look(lambda s: s.sessions.by_id) == {})

@@ -137,9 +137,9 @@ def test_a_gang_that_is_refused_takes_its_pods_along() -> None:
     ("config", "extra", "text"),
     [
         (
-            "partitions:\n  - name: default\n    bogus: 1\n",
+            "partitions:\n  - name: default\n    queues: []\n    bogus: 1\n",
             {},
-            "w.jsonl:2: yaml:3:5: partitions[0]: unknown key 'bogus'",
+            "w.jsonl:2: yaml:4:5: partition default: unknown key 'bogus'",
         ),
         ("partitions: [", {}, "w.jsonl:2: yaml:1:14: not YAML"),
         (QUEUES.replace("default", "other"), {}, "w.jsonl:2: yaml: the configuration has no partition 'default'"),

@@ -153,8 +153,9 @@ class SchedulerClient:
             raise RegistrationError(str(lost)) from None
         if not self._take_over(connection, None):
             raise DisconnectedError(self._over)
-        self._keeper = threading.Thread(target=self._keep, args=(connection,), name="licorne-client", daemon=True)
-        self._keeper.start()
+        with self._lock:  # so that `close` in another thread never finds a thread that has not started
+            self._keeper = threading.Thread(target=self._keep, args=(connection,), name="licorne-client", daemon=True)
+            self._keeper.start()
         if isinstance(request, first.RegisterResourceManagerRequest):
             return first.RegisterResourceManagerResponse()
         return v19.RegisterResourceManagerResponse()
@@ -334,14 +335,14 @@ class SchedulerClient:
         """
         with self._lock:
             self._over = self._over or "the client is closed"
-            connection = self._connection
+            connection, keeper = self._connection, self._keeper
         self._closing.set()
         if connection is not None:
             if goodbye and not connection.lost.is_set():
                 connection.goodbye(timeout_s)
             connection.close()
-        if self._keeper is not None and self._keeper is not threading.current_thread():
-            self._keeper.join()
+        if keeper is not None and keeper is not threading.current_thread():
+            keeper.join()
 
     def __enter__(self) -> Self:
         return self
