@@ -1,0 +1,10 @@
+"""licorne as the scheduler of a Kubernetes cluster.
+
+- `objects`: the objects of the API server, with the fields that are used here alone.
+- `api`: the client of the API server; `reflector`: a copy of a collection of objects that follows its changes.
+- `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: on which nodes a pod may run.
+- `manager`: what follows from each change and each decision, as commands; it does nothing itself.
+- `binding`: carries the bindings out.
+
+What decides is free of input and output, and what reads and writes decides nothing. The scheduler is used in process.
+"""

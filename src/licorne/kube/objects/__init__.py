@@ -1,0 +1,28 @@
+"""The objects of the Kubernetes API that a scheduler reads, with the fields it uses.
+
+Decoding skips every other field, so a field that is added to Kubernetes costs nothing, and one of a strange type does no
+harm unless it is used. A field that is absent or null has its default. The names are those of the API, in lower case
+with underscores.
+"""
+
+from __future__ import annotations
+
+from .meta import KubernetesObject, ObjectMeta, OwnerReference
+from .nodes import Node
+from .others import ConfigMap, Namespace, PodDisruptionBudget, PriorityClass
+from .pods import Container, Pod, PodSpec, PodStatus
+
+__all__ = [
+    "ConfigMap",
+    "Container",
+    "KubernetesObject",
+    "Namespace",
+    "Node",
+    "ObjectMeta",
+    "OwnerReference",
+    "Pod",
+    "PodDisruptionBudget",
+    "PodSpec",
+    "PodStatus",
+    "PriorityClass",
+]

@@ -1,0 +1,38 @@
+"""Nodes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .meta import KubernetesObject, Object, Quantities
+from .pods import Condition
+
+
+class Taint(Object):
+    """What keeps pods off a node, unless they tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Object):
+    """`spec` of a node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeStatus(Object):
+    """`status` of a node."""
+
+    allocatable: Quantities | None = None
+    capacity: Quantities | None = None
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Node(KubernetesObject):
+    """A node."""
+
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)

@@ -1,0 +1,45 @@
+"""Namespaces, priority classes, ConfigMaps, disruption budgets."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .meta import KubernetesObject, LabelSelector, Object
+
+
+class Namespace(KubernetesObject):
+    """A namespace: its annotations carry quotas, its labels are selected by affinities of pods."""
+
+
+class PriorityClass(KubernetesObject):
+    """A priority class, known by its name."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = ""
+
+
+class ConfigMap(KubernetesObject):
+    """A ConfigMap. `binary_data` is base64."""
+
+    data: dict[str, str] | None = None
+    binary_data: dict[str, str] | None = None
+
+
+class PodDisruptionBudgetSpec(Object):
+    """`spec` of a disruption budget: which pods it protects. No selector: none; an empty one: all of the namespace."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudgetStatus(Object):
+    """`status` of a disruption budget: how many more of its pods may be disrupted now."""
+
+    disruptions_allowed: int = 0
+
+
+class PodDisruptionBudget(KubernetesObject):
+    """A disruption budget."""
+
+    spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
+    status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)

@@ -1,0 +1,183 @@
+"""Pods."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from .meta import KubernetesObject, LabelSelector, LabelSelectorRequirement, Object, Quantities
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class ResourceRequirements(Object):
+    """`resources` of a container or a pod. Limits decide nothing."""
+
+    requests: Quantities | None = None
+
+
+class ContainerPort(Object):
+    """A port of a container; on the node too if `host_port` is not 0."""
+
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Object):
+    """A container. An init container with the restart policy `Always` is a sidecar."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    ports: tuple[ContainerPort, ...] | None = None
+    restart_policy: str | None = None
+
+
+class NodeSelectorTerm(Object):
+    """A term holds if all of its conditions do; a term without conditions holds nowhere."""
+
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+    match_fields: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class NodeSelector(Object):
+    """A selector holds if one of its terms does."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
+
+
+class NodeAffinity(Object):
+    """On which nodes a pod may run. Preferences are not used."""
+
+    required: NodeSelector | None = msgspec.field(default=None, name=REQUIRED)
+
+
+class PodAffinityTerm(Object):
+    """Which pods are meant, in which namespaces, and the label whose value tells what is the same place."""
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    mismatch_label_keys: tuple[str, ...] | None = None
+
+
+class PodAffinity(Object):
+    """Pods that must be near, or (anti-affinity) must not be."""
+
+    required: tuple[PodAffinityTerm, ...] | None = msgspec.field(default=None, name=REQUIRED)
+
+
+class Affinity(Object):
+    """`affinity` of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Object):
+    """A taint that the pod bears."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class TopologySpreadConstraint(Object):
+    """How evenly pods must be spread."""
+
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+
+
+class Volume(Object):
+    """A volume; only whether it needs a claim is used. `ephemeral` is a claim that is made with the pod."""
+
+    name: str = ""
+    persistent_volume_claim: dict[str, Any] | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
+class LocalObjectReference(Object):
+    """The name of an object in the same namespace, such as a secret."""
+
+    name: str = ""
+
+
+class SchedulingGate(Object):
+    """Something that must be removed before the pod is scheduled."""
+
+    name: str = ""
+
+
+class SchedulingGroup(Object):
+    """The native group of pods that a pod is part of."""
+
+    pod_group_name: str | None = None
+
+
+class PodSpec(Object):
+    """`spec` of a pod."""
+
+    scheduler_name: str = ""
+    node_name: str = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: Quantities | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    scheduling_group: SchedulingGroup | None = None
+    volumes: tuple[Volume, ...] | None = None
+    resource_claims: tuple[dict[str, Any], ...] | None = None
+    image_pull_secrets: tuple[LocalObjectReference, ...] | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+class Condition(Object):
+    """A condition of a pod or a node."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStatus(Object):
+    """What a container has got; it may differ from what it requests after a change in place."""
+
+    name: str = ""
+    allocated_resources: Quantities | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(Object):
+    """`status` of a pod."""
+
+    phase: str = ""
+    reason: str = ""
+    conditions: tuple[Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    allocated_resources: Quantities | None = None
+    resources: ResourceRequirements | None = None
+    resize: str = ""
+    start_time: str | None = None
+    nominated_node_name: str = ""
+
+
+class Pod(KubernetesObject):
+    """A pod."""
+
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
