@@ -53,6 +53,7 @@ async def read_nodes(session: aiohttp.ClientSession) -> dict[str, bool]:
 
 
 async def make(count: int) -> None:
+    """Make the missing nodes, and wait until all are ready."""
     run, port = os.environ["RUN"], os.environ["PORT"]
     context = ssl.create_default_context(cafile=f"{run}/pki/ca.crt")
     async with aiohttp.ClientSession(
@@ -71,7 +72,7 @@ async def make(count: int) -> None:
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
         async with asyncio.timeout(TIMEOUT_S):
             while sum((await read_nodes(session)).values()) < count:
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.3)  # noqa: ASYNC110  another process makes them ready
 
 
 if __name__ == "__main__":

@@ -10,19 +10,16 @@ up, as in Kubernetes.
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from licorne.config.quantity import FACTORS
+from licorne.config.kubernetes import QuantityError, parse_quantity
 from licorne.core.constants import SUM_MAX
 
 TEXT_MAX: Final = 1 << 20
 GROUPS_MAX: Final = 100
 MEMBERS_MAX: Final = 10_000
 """Bounds of a tag: its length in characters, the number of its groups, the number of members of all groups."""
-
-_QUANTITY: Final = re.compile(r"([0-9]{1,20})(?:\.([0-9]{0,20}))?(m|k|Ki|[MGTPE]i?|[eE][0-9]{1,2})?")
 
 
 class TaskGroupSpec(NamedTuple):
@@ -102,14 +99,14 @@ def _group(where: str, item: Any) -> TaskGroupSpec:
 def _amount(where: str, quantity: Any, kind: str) -> int:
     """Convert a Kubernetes quantity, which must not be negative here, to the unit of asks."""
     text = str(quantity) if type(quantity) in (int, float) else quantity
-    match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 64 else None
-    if match is None:
+    try:
+        value = parse_quantity(text.strip(), milli=kind == "vcore") if isinstance(text, str) and len(text) <= 64 else -1
+    except QuantityError as error:
+        if error.too_large:
+            raise TaskGroupsError(f"{where}: {_shown(quantity)}: must be at most {SUM_MAX}") from None
+        value = -1
+    if value < 0:
         raise TaskGroupsError(f"{where}: {_shown(quantity)}: must be a quantity, such as 500m, 2 or 4Gi")
-    fraction, suffix = match[2] or "", match[3] or ""
-    amount = int(match[1] + fraction) * (1000 if kind == "vcore" else 1)
-    parts = 10 ** len(fraction) * (1000 if suffix == "m" else 1)
-    factor: int = 10 ** int(suffix[1:]) if suffix[:1] in ("e", "E") and suffix[1:].isdigit() else FACTORS.get(suffix, 1)
-    value: int = -(-amount * factor // parts)
     if value > SUM_MAX:
         raise TaskGroupsError(f"{where}: {_shown(quantity)}: must be at most {SUM_MAX}")
     return value

@@ -1,0 +1,43 @@
+"""What pods, nodes and namespaces mean to the scheduler. Pure: objects in, messages of the Scheduler Interface out.
+
+- `work`: a pod that licorne schedules, as application and ask; `resources`: how much it takes; `constraints`: where it
+  may run; `unsupported`: what is not decided yet; `namespaces`: quotas from annotations.
+- `foreign`: a pod of another scheduler; `nodes`: a node.
+- `keys`: labels and annotations.
+"""
+
+from __future__ import annotations
+
+from .foreign import foreign_allocation
+from .nodes import node_info
+from .resources import read_resources
+from .work import (
+    Gang,
+    Note,
+    Surroundings,
+    Work,
+    WorkSettings,
+    is_managed,
+    is_over,
+    is_placeholder,
+    placeholder_ask,
+    read_pod,
+    unix_seconds,
+)
+
+__all__ = [
+    "Gang",
+    "Note",
+    "Surroundings",
+    "Work",
+    "WorkSettings",
+    "foreign_allocation",
+    "is_managed",
+    "is_over",
+    "is_placeholder",
+    "node_info",
+    "placeholder_ask",
+    "read_pod",
+    "read_resources",
+    "unix_seconds",
+]

@@ -1,0 +1,32 @@
+"""Pods of other schedulers: what they take from their nodes (docs/spec/k8shim.md, section 8)."""
+
+from __future__ import annotations
+
+from licorne.config.kubernetes import QuantityError
+from licorne.kube.objects import Pod
+from licorne.si import v19
+from licorne.si.constants import DEFAULT_PARTITION, FOREIGN_DEFAULT, FOREIGN_STATIC, TAG_FOREIGN
+
+from . import keys
+from .resources import PODS, read_resources
+
+
+def foreign_allocation(pod: Pod) -> v19.Allocation:
+    """Return the allocation of a pod that another scheduler has placed. Mirror pods, owned by their node, never move."""
+    try:
+        resources = read_resources(pod)
+    except QuantityError:
+        resources = {PODS: 1}
+    static = any(owner.kind == "Node" for owner in pod.metadata.owner_references or ())
+    return v19.Allocation(
+        allocation_key=pod.metadata.uid,
+        allocation_tags={
+            TAG_FOREIGN: FOREIGN_STATIC if static else FOREIGN_DEFAULT,
+            keys.TAG_POD_NAMESPACE: pod.metadata.namespace,
+            keys.TAG_POD_NAME: pod.metadata.name,
+        },
+        resource_per_alloc=resources,
+        priority=pod.spec.priority or 0,
+        node_id=pod.spec.node_name,
+        partition_name=DEFAULT_PARTITION,
+    )

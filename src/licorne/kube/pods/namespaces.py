@@ -1,0 +1,55 @@
+"""What the annotations of a namespace say of the queue that is made for it (docs/spec/k8shim.md, section 1)."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from licorne.config.kubernetes import QuantityError, read_amounts
+from licorne.kube.objects import Namespace
+from licorne.si.constants import (
+    TAG_NAMESPACE_PARENT_QUEUE,
+    TAG_RESOURCE_GUARANTEED,
+    TAG_RESOURCE_MAX_APPS,
+    TAG_RESOURCE_QUOTA,
+)
+
+from . import keys
+
+
+def namespace_tags(namespace: Namespace) -> dict[str, str]:
+    """Return the tags that an application gets from its namespace; an annotation that cannot be read gives none."""
+    annotations = namespace.metadata.annotations
+    if not annotations:
+        return {}
+    tags = {}
+    quota = _amounts(annotations.get(keys.NAMESPACE_QUOTA, ""))
+    if keys.NAMESPACE_QUOTA not in annotations:
+        named = {"cpu": keys.NAMESPACE_MAX_CPU, "memory": keys.NAMESPACE_MAX_MEMORY}
+        old = {name: annotations[key] for name, key in named.items() if key in annotations}
+        quota = _amounts(json.dumps(old)) if old else None
+    if quota:
+        tags[TAG_RESOURCE_QUOTA] = _resource(quota)
+    guaranteed = _amounts(annotations.get(keys.NAMESPACE_GUARANTEED, ""))
+    if guaranteed:
+        tags[TAG_RESOURCE_GUARANTEED] = _resource(guaranteed)
+    most = annotations.get(keys.NAMESPACE_MAX_APPS, "")
+    if most.isascii() and most.isdigit() and len(most) < 10:
+        tags[TAG_RESOURCE_MAX_APPS] = str(int(most))
+    parent = annotations.get(keys.NAMESPACE_PARENT_QUEUE, "")
+    if parent:
+        tags[TAG_NAMESPACE_PARENT_QUEUE] = parent
+    return tags
+
+
+def _amounts(text: str) -> dict[str, int] | None:
+    """Return the amounts of a JSON object of quantities, or None if it cannot be read."""
+    try:
+        return read_amounts(msgspec.json.decode(text, type=dict[str, str | int | float])) if text else None
+    except (msgspec.DecodeError, QuantityError, RecursionError):
+        return None
+
+
+def _resource(amounts: dict[str, int]) -> str:
+    return json.dumps({"resources": {name: {"value": amount} for name, amount in amounts.items()}})

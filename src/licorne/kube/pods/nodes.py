@@ -1,0 +1,59 @@
+"""What a node of the cluster means to the scheduler (docs/spec/k8shim.md, section 9)."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from licorne.config.kubernetes import QuantityError, read_amounts
+from licorne.kube.objects import Node
+from licorne.si import v19
+from licorne.si.constants import (
+    ATTRIBUTE_LABEL_PREFIX,
+    ATTRIBUTE_TAINTS,
+    DEFAULT_PARTITION,
+    HOST_NAME,
+    NODE_PARTITION,
+    RACK_NAME,
+)
+
+from .constraints import FIELD_NAME
+
+DEFAULT_RACK: Final = "/rack-default"
+UNSCHEDULABLE: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+"""The taint that stands for a cordoned node, so that pods which tolerate it may still run there."""
+
+
+def node_info(node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:
+    """Return the message that makes or changes a node.
+
+    A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it.
+    """
+    meta = node.metadata
+    taints = [
+        {name: value for name, value in (("key", one.key), ("value", one.value), ("effect", one.effect)) if value}
+        for one in node.spec.taints or ()
+    ]
+    if node.spec.unschedulable and UNSCHEDULABLE not in taints:
+        taints.append(UNSCHEDULABLE)
+    attributes = {ATTRIBUTE_LABEL_PREFIX + name: value for name, value in (meta.labels or {}).items()}
+    attributes |= {
+        HOST_NAME: meta.name,
+        RACK_NAME: DEFAULT_RACK,
+        NODE_PARTITION: DEFAULT_PARTITION,
+        ATTRIBUTE_LABEL_PREFIX + FIELD_NAME: meta.name,
+        ATTRIBUTE_TAINTS: json.dumps(taints, separators=(",", ":")) if taints else "",
+    }
+    return v19.NodeInfo(
+        node_id=meta.name, action=action, attributes=attributes, schedulable_resource=_allocatable(node)
+    )
+
+
+def _allocatable(node: Node) -> dict[str, int]:
+    amounts: dict[str, int] = {}
+    for name, value in (node.status.allocatable or {}).items():
+        try:
+            amounts |= read_amounts({name: value})
+        except QuantityError:
+            continue
+    return amounts

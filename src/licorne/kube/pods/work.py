@@ -1,0 +1,326 @@
+"""What a pod that licorne schedules means to the scheduler: its application, and its ask.
+
+Pure: the same pod, namespace and priority class give the same answer. What is wrong with a pod is part of the answer,
+so that a pod of strange content never stops the others. Rules: docs/spec/k8shim.md, sections 1 to 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from licorne.config.kubernetes import QuantityError
+from licorne.core.gangs.task_groups import TaskGroupsError, TaskGroupSpec, parse_task_groups
+from licorne.kube.objects import Namespace, Pod, PriorityClass
+from licorne.si import v19
+from licorne.si.constants import (
+    DEFAULT_PARTITION,
+    NOBODY_USER,
+    TAG_ALLOCATION_CREATION_TIME,
+    TAG_APPLICATION_CREATION_TIME,
+    TAG_CREATE_FORCE,
+    TAG_NAMESPACE,
+    TAG_NODE_CONSTRAINTS,
+    TAG_REQUIRED_NODE,
+)
+
+from . import keys
+from .constraints import node_constraints, required_node
+from .namespaces import namespace_tags
+from .resources import PODS, read_resources
+from .unsupported import why_later
+
+ID_MAX: Final = 63
+"""Characters of an application's id that is made here, as a label may have."""
+GENERATED_NAMESPACE_MAX: Final = 26
+PRIORITY_MIN, PRIORITY_MAX = -(2**31), 2**31 - 1
+ATOMIC: Final = "atomic"
+
+
+class Note(msgspec.Struct, frozen=True, gc=False):
+    """An event about a pod, in the words of the events API."""
+
+    reason: str
+    action: str
+    text: str
+    warning: bool = True
+
+
+class WorkSettings(msgspec.Struct, frozen=True):
+    """What the configuration says that changes what pods mean.
+
+    - `scheduler_names`: pods that name one of these schedulers are scheduled here.
+    - `gangs`: whether task groups count.
+    - `generate_unique_app_id`: a pod without an application id is an application of its own, instead of sharing one
+      with the others of its namespace.
+    """
+
+    scheduler_names: frozenset[str] = frozenset({"yunikorn"})
+    gangs: bool = True
+    generate_unique_app_id: bool = False
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What else the meaning of a pod depends on; each map is read, never changed."""
+
+    namespaces: Mapping[str, Namespace] = {}
+    classes: Mapping[str, PriorityClass] = {}
+    settings: WorkSettings = WorkSettings()
+
+
+class Gang(msgspec.Struct, frozen=True):
+    """The task groups of an application. `text` is the annotation, from which placeholders are made.
+
+    `timeout_s` is how long placeholders may wait for their pods; 0: the scheduler's default. `atomic`: the pod itself
+    asks for a gang without placeholders.
+    """
+
+    groups: tuple[TaskGroupSpec, ...]
+    text: str
+    hard: bool = False
+    timeout_s: int = 0
+    atomic: bool = False
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What a pod asks for.
+
+    - `application`: the application as this pod describes it; the first pod of an application counts.
+    - `ask`: what the pod needs, without a node.
+    - `gates`: the scheduling gates that must be removed first.
+    - `later`: why the pod must wait although it could be asked for, because a part of it is not supported; else "".
+    - `fault`: why the pod cannot be asked for at all; else "".
+    - `notes`: what its user should know.
+    """
+
+    application: v19.AddApplicationRequest
+    ask: v19.Allocation
+    gates: tuple[str, ...] = ()
+    later: str = ""
+    fault: str = ""
+    notes: tuple[Note, ...] = ()
+    gang: Gang | None = None
+
+
+def is_managed(pod: Pod, settings: WorkSettings) -> bool:
+    """Return whether licorne is the scheduler of the pod."""
+    return pod.spec.scheduler_name in settings.scheduler_names
+
+
+def is_over(pod: Pod) -> bool:
+    """Return whether the pod has ended, so that it takes nothing from its node."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def read_pod(pod: Pod, around: Surroundings) -> Work:
+    """Return what a pod that is managed here asks for."""
+    notes: list[Note] = []
+    meta = pod.metadata
+    application_id = _application_id(pod, around.settings, notes)
+    gang = _read_gang(pod, around.settings, notes)
+    fault = ""
+    try:
+        resources = read_resources(pod)
+    except QuantityError as error:
+        resources = {PODS: 1}
+        fault = f"its resources cannot be read: {error}"
+    ask = v19.Allocation(
+        allocation_key=meta.uid,
+        allocation_tags=_ask_tags(pod),
+        resource_per_alloc=resources,
+        priority=min(max(pod.spec.priority or 0, PRIORITY_MIN), PRIORITY_MAX),
+        application_id=application_id,
+        partition_name=DEFAULT_PARTITION,
+        task_group_name=_label(pod, keys.TASK_GROUP_NAME) if around.settings.gangs else "",
+        placeholder=is_placeholder(pod),
+        preemption_policy=_preemption_policy(pod, around.classes),
+    )
+    return Work(
+        application=_application(pod, application_id, gang, around, notes),
+        ask=ask,
+        gates=tuple(gate.name for gate in pod.spec.scheduling_gates or ()),
+        later=why_later(pod),
+        fault=fault,
+        notes=tuple(notes),
+        gang=gang,
+    )
+
+
+def is_placeholder(pod: Pod) -> bool:
+    """Return whether the pod only holds room for another one of its gang."""
+    annotations = pod.metadata.annotations or {}
+    labels = pod.metadata.labels or {}
+    return "true" in (
+        annotations.get(keys.PLACEHOLDER),
+        annotations.get(keys.OLD_PLACEHOLDER),
+        labels.get(keys.OLD_PLACEHOLDER_LABEL),
+    )
+
+
+def unix_seconds(timestamp: str | None) -> int:
+    """Return a time of the API server in whole seconds since 1970; 0 if there is none, or it cannot be read."""
+    try:
+        return int(datetime.fromisoformat(timestamp).timestamp()) if timestamp else 0
+    except (ValueError, OverflowError):
+        return 0
+
+
+# -- the application ---------------------------------------------------------------------------------------------
+
+
+def _first(pod: Pod, name: str, sources: tuple[tuple[bool, str], ...], notes: list[Note]) -> str:
+    """Return the first value that one of the keys has; note those that say otherwise. True: a label."""
+    found = ""
+    ignored = []
+    for of_label, key in sources:
+        place = pod.metadata.labels if of_label else pod.metadata.annotations
+        value = (place or {}).get(key, "")
+        if value and not found:
+            found = value
+        elif value and value != found:
+            ignored.append(f"({'Label' if of_label else 'Annotation'}) {key}: {value}")
+    if ignored:
+        text = (
+            f"Found multiple '{name}' values in pod {pod.metadata.namespace}/{pod.metadata.name}: {found} counts, "
+            f"ignored are {', '.join(ignored)}"
+        )
+        notes.append(Note("Scheduling", "Scheduling", text))
+    return found
+
+
+def _application_id(pod: Pod, settings: WorkSettings, notes: list[Note]) -> str:
+    meta = pod.metadata
+    sources = ((True, keys.APP_ID), (False, keys.APP_ID), (True, keys.OLD_APP_ID), (True, keys.SPARK_APP_ID))
+    found = _first(pod, "app-id", sources, notes)
+    if found:
+        if found.endswith(keys.UNIQUE_SUFFIX):
+            return f"{found.removesuffix(keys.UNIQUE_SUFFIX)}-{meta.uid}"[:ID_MAX]
+        return found
+    if settings.generate_unique_app_id:
+        return f"{meta.namespace[:GENERATED_NAMESPACE_MAX]}-{meta.uid}"[:ID_MAX]
+    return f"yunikorn-{meta.namespace}-autogen"[:ID_MAX]
+
+
+def _label(pod: Pod, key: str) -> str:
+    return (pod.metadata.annotations or {}).get(key, "")
+
+
+def _application(
+    pod: Pod, application_id: str, gang: Gang | None, around: Surroundings, notes: list[Note]
+) -> v19.AddApplicationRequest:
+    meta = pod.metadata
+    sources = ((True, keys.QUEUE), (False, keys.QUEUE), (True, keys.OLD_QUEUE))
+    tags = {
+        TAG_NAMESPACE: meta.namespace or "default",
+        TAG_CREATE_FORCE: "true" if pod.spec.node_name else "false",
+        TAG_APPLICATION_CREATION_TIME: str(unix_seconds(meta.creation_timestamp)),
+    }
+    if pod.spec.image_pull_secrets:
+        tags[keys.TAG_IMAGE_PULL_SECRETS] = ",".join(secret.name for secret in pod.spec.image_pull_secrets)
+    namespace = around.namespaces.get(meta.namespace)
+    if namespace is not None:
+        tags |= namespace_tags(namespace)
+    request = v19.AddApplicationRequest(
+        application_id=application_id,
+        queue_name=_first(pod, "queue", sources, notes),
+        partition_name=DEFAULT_PARTITION,
+        ugi=_user(pod),
+        tags=tags,
+    )
+    if gang is not None:
+        tags[keys.TASK_GROUPS] = gang.text
+        tags[keys.GANG_PARAMETERS] = _label(pod, keys.GANG_PARAMETERS)
+        request.execution_timeout_milli_seconds = 1000 * gang.timeout_s
+        request.gang_scheduling_style = "Hard" if gang.hard else "Soft"
+        if gang.atomic:
+            tags[keys.GANG_KIND] = ATOMIC
+    return request
+
+
+def placeholder_ask(gang: Gang) -> dict[str, int]:
+    """Return what all placeholders of a gang take together, each of them a pod."""
+    total: dict[str, int] = {}
+    for group in gang.groups:
+        for name, amount in {**group.resource, PODS: 1}.items():
+            total[name] = total.get(name, 0) + amount * group.members
+    return total
+
+
+def _user(pod: Pod) -> v19.UserGroupInformation:
+    """Return the user that the annotation names, or the label of before; a pod that names none belongs to nobody."""
+    text = _label(pod, keys.USER_INFO)
+    if text:
+        try:
+            info = msgspec.json.decode(text, type=_UserInfo)
+        except (msgspec.DecodeError, RecursionError):
+            return v19.UserGroupInformation(user=NOBODY_USER)
+        if not info.user:
+            return v19.UserGroupInformation(user=NOBODY_USER)
+        return v19.UserGroupInformation(user=info.user, groups=[group for group in info.groups or () if group])
+    return v19.UserGroupInformation(user=(pod.metadata.labels or {}).get(keys.USER_NAME, "") or NOBODY_USER)
+
+
+class _UserInfo(msgspec.Struct):
+    user: str = ""
+    groups: list[str] | None = None
+
+
+# -- gangs -------------------------------------------------------------------------------------------------------
+
+
+def _read_gang(pod: Pod, settings: WorkSettings, notes: list[Note]) -> Gang | None:
+    text = _label(pod, keys.TASK_GROUPS)
+    if not text or not settings.gangs or is_placeholder(pod):
+        return None
+    try:
+        groups = parse_task_groups(text)
+    except TaskGroupsError as error:
+        notes.append(Note("GangScheduling", "TaskGroupsError", f"unable to get taskGroups for pod, reason: {error}"))
+        return None
+    hard, timeout_s = _gang_parameters(_label(pod, keys.GANG_PARAMETERS))
+    return Gang(groups, text, hard, timeout_s, atomic=_label(pod, keys.GANG_KIND) == ATOMIC)
+
+
+def _gang_parameters(text: str) -> tuple[bool, int]:
+    """Return whether the style is Hard, and the timeout in seconds; what is malformed is passed over."""
+    hard, timeout_s = False, 0
+    for item in text.split():
+        name, _, value = item.partition("=")
+        if name == "gangSchedulingStyle":
+            hard = value == "Hard"
+        elif name == "placeholderTimeoutInSeconds" and value.isascii() and value.isdigit() and len(value) < 10:
+            timeout_s = int(value)
+    return hard, timeout_s
+
+
+# -- the ask -----------------------------------------------------------------------------------------------------
+
+
+def _ask_tags(pod: Pod) -> dict[str, str]:
+    meta = pod.metadata
+    tags = {keys.TAG_POD_NAMESPACE: meta.namespace, keys.TAG_POD_NAME: meta.name}
+    for name, value in (meta.labels or {}).items():
+        tags[keys.TAG_LABEL + name] = value
+    if pod.spec.node_name:
+        tags[TAG_ALLOCATION_CREATION_TIME] = str(unix_seconds(meta.creation_timestamp))
+    if node := required_node(pod):
+        tags[TAG_REQUIRED_NODE] = node
+    constraints = node_constraints(pod)
+    if constraints:
+        tags[TAG_NODE_CONSTRAINTS] = json.dumps(constraints, separators=(",", ":"))
+    return tags
+
+
+def _preemption_policy(pod: Pod, classes: Mapping[str, PriorityClass]) -> v19.PreemptionPolicy:
+    """Return whether the pod may be evicted, as it or its priority class says, and whether it may have others evicted."""
+    said = _label(pod, keys.ALLOW_PREEMPTION)
+    if said not in ("true", "false"):
+        known = classes.get(pod.spec.priority_class_name)
+        said = (known.metadata.annotations or {}).get(keys.ALLOW_PREEMPTION, "") if known is not None else ""
+    return v19.PreemptionPolicy(
+        allow_preempt_self=said != "false", allow_preempt_other=pod.spec.preemption_policy != "Never"
+    )
