@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from licorne.si.messages import AddApplication
 
 SCHEDULING_TAG = "gang.scheduling"
+BY_QUEUE = "queue"
+"""Value of the tag of an application that can do both: with the property of its queue it is a gang without placeholders,
+and its placeholder ask does not count; otherwise it is one with placeholders."""
 GROUPS_TAG = "yunikorn.apache.org/task-groups"
 
 Placing = list[tuple["Ask", "Node"]]
@@ -122,13 +125,14 @@ def gang_of(message: AddApplication, queue: Queue) -> tuple[AtomicGang | None, s
     Source: docs/spec/scheduling.md, section 9.1.
 
     The queue's property counts if the application has no tag of its own. It has no effect on an application without
-    task groups, or with a placeholder ask.
+    task groups, or with a placeholder ask, unless the tag leaves the choice to the queue (`BY_QUEUE`).
     """
     tags = message.tags
     text = tag(tags, GROUPS_TAG) if tags else ""
-    if not text or any(message.placeholder_ask.values()):
+    said = tag(tags, SCHEDULING_TAG) if text else ""
+    if not text or (said != BY_QUEUE and any(message.placeholder_ask.values())):
         return None, ""
-    own = parse_gang_scheduling(tag(tags, SCHEDULING_TAG))
+    own = parse_gang_scheduling(said)
     if own is None:
         own = queue.settings.atomic_gangs
     if not own:

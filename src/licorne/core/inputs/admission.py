@@ -63,6 +63,8 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         _left_empty(partition, queue)
         refused(queue.path, fault)
         return False
+    if gang is not None:
+        message.placeholder_ask = {}
     if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
         partition.wakeups.quota_changed(queue)  # the tags have set another quota, or another guarantee
         partition.guarantee_preemption.quota_changed(queue)

@@ -274,7 +274,7 @@ class _UserInfo(msgspec.Struct):
 
 def _read_gang(pod: Pod, settings: WorkSettings, notes: list[Note]) -> Gang | None:
     text = _label(pod, keys.TASK_GROUPS)
-    if not text or not settings.gangs or is_placeholder(pod):
+    if not text or not settings.gangs:
         return None
     try:
         groups = parse_task_groups(text)

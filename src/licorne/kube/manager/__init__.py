@@ -1,0 +1,11 @@
+"""What follows from each change of the cluster and from each decision, as commands. It does nothing itself.
+
+- `manager`: nodes, pods, applications, and the callbacks of the scheduler; `gangs`: gangs with placeholder pods.
+- `records`: what is remembered of each pod and application; `commands`: what is to be done at the API server.
+"""
+
+from __future__ import annotations
+
+from .manager import Manager, pods_by_age
+
+__all__ = ["Manager", "pods_by_age"]

@@ -1,0 +1,71 @@
+"""What the manager wants done at the API server. It does nothing itself; whoever runs it carries these out in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Command(msgspec.Struct, frozen=True, gc=False):
+    """Base of the commands. Names and UID say which pod is meant; a pod of the same name with another UID is not."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class Bind(Command):
+    """Bind the pod to the node that was decided. The outcome is told to `Manager.bound` or `Manager.not_bound`."""
+
+    node: str
+
+
+class Evict(Command):
+    """Delete the pod, with its grace period, after the condition `DisruptionTarget` says why."""
+
+    reason: str
+    message: str
+    disruption: bool = True
+    """Whether the condition is set: for victims, not for placeholders that are no longer needed."""
+
+
+class Fail(Command):
+    """Set the phase of the pod to Failed."""
+
+    reason: str
+    message: str
+
+
+class SetCondition(Command):
+    """Set the condition `PodScheduled` of a pod that waits to False."""
+
+    reason: str
+    message: str
+
+
+class CreatePod(msgspec.Struct, frozen=True):
+    """Create a placeholder. A failure is told to `Manager.not_created`."""
+
+    namespace: str
+    application_id: str
+    group: str
+    body: dict[str, Any]
+
+
+class PostEvent(msgspec.Struct, frozen=True, gc=False):
+    """Post an event about an object; equal ones are counted together, and what is too many is left out."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    action: str
+    note: str
+    warning: bool = False
+    related: tuple[str, str, str] | None = None
+    """Namespace, name and UID of another pod that has to do with it."""
+
+
+AnyCommand = Bind | Evict | Fail | SetCondition | CreatePod | PostEvent

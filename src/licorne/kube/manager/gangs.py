@@ -1,0 +1,270 @@
+"""Gangs with placeholder pods: room is reserved by pods that do nothing, and the pods of the gang take their places.
+
+An application whose first pod names task groups gets its placeholders created, as many as the groups have members. Its
+own pods are asked for when all placeholders have a node; the scheduler then replaces one by one. A gang that is placed
+without placeholders (docs/understand/gangs-atomic.md) needs none of this: its pods are asked for at once.
+
+Source: docs/spec/k8shim.md, section 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from licorne.core.gangs.atomic import BY_QUEUE
+from licorne.kube.objects import Pod
+from licorne.kube.pods import Note, Work, is_placeholder, keys, placeholder_ask
+from licorne.si import v19
+
+from .commands import CreatePod, Evict, Fail
+from .records import ApplicationRecord, GangStage, PodRecord, Stage
+
+if TYPE_CHECKING:
+    from .manager import Manager
+
+PLACED: Final = (Stage.ASSUMED, Stage.BOUND, Stage.HOMELESS)
+TIMEOUT_REASON: Final = "ResourceReservationTimeout"
+TIMEOUT_MESSAGE: Final = "Scheduling has timed out due to insufficient resources"
+DEFAULT_IMAGE: Final = "registry.k8s.io/pause:3.7"
+
+
+class PlaceholderSettings:
+    """The image of placeholder pods, and as whom it runs; 0: as the image says."""
+
+    def __init__(
+        self, image: str = DEFAULT_IMAGE, *, run_as_user: int = 0, run_as_group: int = 0, fs_group: int = 0
+    ) -> None:
+        self.image = image
+        self.run_as_user = run_as_user
+        self.run_as_group = run_as_group
+        self.fs_group = fs_group
+
+
+class Gangs:
+    """The gangs of all applications. `settings` counts for placeholders that are made from now on."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self.settings = PlaceholderSettings()
+        self._due: dict[str, None] = {}  # ids of applications that may lack placeholders
+
+    # -- the beginning ------------------------------------------------------------------------------------------
+
+    def announce(self, work: Work) -> None:
+        """Complete the message that makes an application known, if it is a gang."""
+        if work.gang is not None and not work.gang.atomic:
+            request = work.application
+            request.placeholder_ask = placeholder_ask(work.gang)
+            request.tags.setdefault(keys.GANG_KIND, BY_QUEUE)
+
+    def begin(self, application: ApplicationRecord, record: PodRecord) -> None:
+        """Reserve room for an application that the scheduler has just accepted, if it is a gang with placeholders."""
+        application.gang = record.work.gang
+        application.gang_stage = GangStage.NONE
+        if application.gang is None:
+            return
+        known = self._manager.api.cluster.partition(self._manager.rm_id).applications.get(application.id)
+        application.atomic = known is not None and known.atomic is not None
+        if application.atomic or application.gang.atomic:
+            return
+        application.gang_stage = GangStage.RESERVING
+        application.originator = _owner_or_self(record.pod)
+        self._due[application.id] = None
+
+    def create_missing(self) -> None:
+        """Have the placeholders created that gangs lack; to be called when all pods that exist are known."""
+        due, self._due = self._due, {}
+        for application_id in due:
+            application = self._manager.applications.get(application_id)
+            if application is not None and application.gang_stage is GangStage.RESERVING:
+                self._reserve(application)
+
+    def _reserve(self, application: ApplicationRecord) -> None:
+        originator = self._manager.pods.get(application.originator)
+        if originator is None:
+            return  # its placeholders would be deleted as soon as they are made
+        if any(record.stage in PLACED and not record.work.ask.placeholder for record in application.pods.values()):
+            self._run(application)  # a pod of its own runs, so the room was complete before a restart
+            return
+        assert application.gang is not None
+        present = Counter(
+            record.work.ask.task_group_name for record in application.pods.values() if record.work.ask.placeholder
+        )
+        missing = {group.name: group.members - present[group.name] for group in application.gang.groups}
+        if any(count > 0 for count in missing.values()) and not present:
+            text = f"Application {application.id} creating placeholders"
+            self._manager.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
+        items = {item["name"]: item for item in json.loads(application.gang.text)}
+        names = {record.pod.metadata.name for record in application.pods.values()}
+        for name, count in missing.items():
+            number = 0
+            while count > 0:
+                body = self._body(application, originator.pod, items[name], number)
+                number += 1
+                if body["metadata"]["name"] not in names:
+                    count -= 1
+                    created = CreatePod(application.namespace, application.id, name, body)
+                    self._manager.decided.append(created)
+        self._run_if_complete(application)
+
+    # -- the way ------------------------------------------------------------------------------------------------
+
+    def placed(self, record: PodRecord) -> None:
+        """Note that a pod has a node: perhaps the room of its gang is complete now."""
+        if record.application.gang_stage is GangStage.RESERVING and record.work.ask.placeholder:
+            self._run_if_complete(record.application)
+
+    def _run_if_complete(self, application: ApplicationRecord) -> None:
+        assert application.gang is not None
+        placed = Counter(
+            record.work.ask.task_group_name
+            for record in application.pods.values()
+            if record.stage in PLACED and record.work.ask.task_group_name
+        )
+        if all(placed[group.name] >= group.members for group in application.gang.groups):
+            self._run(application)
+
+    def _run(self, application: ApplicationRecord) -> None:
+        application.gang_stage = GangStage.RUNNING
+        self._manager.release_held(application)
+
+    def pod_gone(self, record: PodRecord) -> None:
+        """Make a placeholder anew that ended before its gang had all its room, unless the scheduler ended it."""
+        application = record.application
+        if application.gang_stage is GangStage.RESERVING and record.work.ask.placeholder and record.leaving is None:
+            self._due[application.id] = None
+
+    def not_created(self, application_id: str, reason: str) -> None:
+        """Go on without a gang, because a placeholder could not be created."""
+        application = self._manager.applications.get(application_id)
+        if application is None or application.gang_stage is not GangStage.RESERVING:
+            return
+        text = f"Application {application_id} fall back to normal scheduling: {reason}"
+        self._tell_originator(application, Note("GangScheduling", "PlaceholderCreateFailed", text))
+        for record in application.pods.values():
+            if record.work.ask.placeholder and record.leaving is None:
+                meta = record.pod.metadata
+                record.leaving = v19.TerminationType.STOPPED_BY_RM
+                evict = Evict(meta.namespace, meta.name, meta.uid, "PlaceholderCreateFailed", text, disruption=False)
+                self._manager.decided.append(evict)
+        self._run(application)
+
+    def state_changed(self, application: ApplicationRecord, message: str) -> None:
+        """Take a new state of an application: a gang whose time is over goes on without its room, or fails."""
+        if application.state == "Resuming" and application.gang_stage is GangStage.RESERVING:
+            text = f"Application {application.id} resuming as non-gang application (SOFT)"
+            self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
+            self._run(application)
+        elif application.state in ("Failing", "Failed"):
+            timed_out = TIMEOUT_REASON in message
+            application.gang_stage = GangStage.NONE
+            for record in application.pods.values():
+                if record.stage in (Stage.HELD, Stage.ASKED) and not record.work.ask.placeholder:
+                    record.stage = Stage.REFUSED
+                    meta = record.pod.metadata
+                    reason, text = (TIMEOUT_REASON, TIMEOUT_MESSAGE) if timed_out else ("ApplicationFailed", message)
+                    self._manager.decided.append(Fail(meta.namespace, meta.name, meta.uid, reason, text))
+
+    def _tell_originator(self, application: ApplicationRecord, note: Note) -> None:
+        originator = self._manager.pods.get(application.originator)
+        if originator is not None:
+            self._manager.tell(originator.pod, note)
+
+    # -- placeholder pods ---------------------------------------------------------------------------------------
+
+    def _body(
+        self, application: ApplicationRecord, originator: Pod, group: dict[str, Any], number: int
+    ) -> dict[str, Any]:
+        """Return a placeholder pod.
+
+        Its name follows from application, group and number, so that one which is created twice, because an answer was
+        lost, is there once.
+        """
+        settings, meta, spec = self.settings, originator.metadata, originator.spec
+        seed = f"{originator.metadata.uid}/{application.id}/{group['name']}/{number}"
+        ending = hashlib.sha256(seed.encode()).hexdigest()[:10]
+        requests = {name: str(amount) for name, amount in (group.get("minResource") or {}).items()}
+        queue = (meta.labels or {}).get(keys.QUEUE, "") or (meta.annotations or {}).get(keys.QUEUE, "")
+        as_whom = {
+            "runAsUser": settings.run_as_user,
+            "runAsGroup": settings.run_as_group,
+            "fsGroup": settings.fs_group,
+        }
+        annotations = {
+            **(group.get("annotations") or {}),
+            keys.PLACEHOLDER: "true",
+            keys.TASK_GROUP_NAME: group["name"],
+            keys.TASK_GROUPS: application.gang.text if application.gang is not None else "",
+        }
+        for key in (keys.GANG_PARAMETERS, keys.USER_INFO):
+            if key in (meta.annotations or {}):
+                annotations[key] = (meta.annotations or {})[key]
+        body: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"tg-{application.id[:28]}-{group['name'][:20]}-{ending}".lower(),
+                "namespace": application.namespace,
+                "labels": {
+                    **(group.get("labels") or {}),
+                    keys.APP_ID: application.id,
+                    **({keys.QUEUE: queue} if queue else {}),
+                },
+                "annotations": annotations,
+                "ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "name": meta.name,
+                        "uid": meta.uid,
+                        "controller": False,
+                        "blockOwnerDeletion": True,
+                    }
+                ],
+            },
+            "spec": {
+                "schedulerName": spec.scheduler_name,
+                "restartPolicy": "Never",
+                "terminationGracePeriodSeconds": 0,
+                "automountServiceAccountToken": False,
+                "securityContext": {
+                    "runAsNonRoot": True,
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                    **{name: number for name, number in as_whom.items() if number},
+                },
+                "containers": [
+                    {
+                        "name": "pause",
+                        "image": settings.image,
+                        "imagePullPolicy": "IfNotPresent",
+                        "resources": {"requests": requests, "limits": requests},
+                        "securityContext": {
+                            "privileged": False,
+                            "allowPrivilegeEscalation": False,
+                            "readOnlyRootFilesystem": True,
+                            "capabilities": {"drop": ["ALL"]},
+                        },
+                    }
+                ],
+            },
+        }
+        for name in ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
+            if group.get(name):
+                body["spec"][name] = group[name]
+        if spec.priority_class_name:
+            body["spec"]["priorityClassName"] = spec.priority_class_name
+        if spec.image_pull_secrets:
+            body["spec"]["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
+        return body
+
+
+def _owner_or_self(pod: Pod) -> str:
+    """Return the UID of the pod that placeholders of this pod's gang belong to."""
+    if is_placeholder(pod):
+        for owner in pod.metadata.owner_references or ():
+            if owner.kind == "Pod":
+                return owner.uid
+    return pod.metadata.uid

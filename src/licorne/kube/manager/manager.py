@@ -1,0 +1,454 @@
+"""The Kubernetes side of the scheduler: what follows from each change of the cluster and from each decision.
+
+Objects come in (`node_seen`, `pod_seen`, ...), decisions come from the scheduler in process (`Decisions`), commands go
+out. Nothing here reads a clock, waits, or talks to the API server, so each step can be tested by itself.
+
+Two rules make it safe. A place is counted from the decision on, before the binding is sent, and given back only when
+the API server says that the pod is gone, or that it was not bound. And a pod that the scheduler wants gone keeps its
+place until the API server says that it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from licorne.core.api import SchedulerAPI
+from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
+from licorne.kube.pods import (
+    Note,
+    Surroundings,
+    WorkSettings,
+    foreign_allocation,
+    is_managed,
+    is_over,
+    node_info,
+    read_pod,
+)
+from licorne.si import v19
+from licorne.si.callback import ResourceManagerCallback
+from licorne.si.constants import DEFAULT_PARTITION
+
+from .commands import AnyCommand, Bind, Evict, Fail, PostEvent
+from .gangs import Gangs
+from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
+
+UNKNOWN = frozenset({"", "Completed", "Failed", "Expired", "Rejected"})
+"""States of an application that the scheduler does not know, or that takes no asks any more."""
+PREEMPTED = "PreemptionByScheduler"
+"""The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
+
+
+class Manager:
+    """The pods, nodes and applications of one cluster, and what the scheduler knows of them.
+
+    Parameters:
+        api: the scheduler, in which `rm_id` is registered with `manager.decisions` as its callback.
+        rm_id: the id of the resource manager.
+        settings: what the configuration says that changes what pods mean.
+    """
+
+    def __init__(self, api: SchedulerAPI, rm_id: str, settings: WorkSettings | None = None) -> None:
+        self.api = api
+        self.rm_id = rm_id
+        self.namespaces: dict[str, Namespace] = {}
+        self.classes: dict[str, PriorityClass] = {}
+        self.around = Surroundings(self.namespaces, self.classes, settings or WorkSettings())
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[str, PodRecord] = {}
+        self.foreign: dict[str, ForeignRecord] = {}
+        self.applications: dict[str, ApplicationRecord] = {}
+        self.homeless: dict[str, dict[str, None]] = {}
+        """UIDs of pods by the node that the scheduler does not know."""
+        self.decisions = Decisions(self)
+        self.gangs = Gangs(self)
+        self.decided: list[AnyCommand] = []
+        self._asks: list[v19.Allocation] = []
+        self._releases: list[v19.AllocationRelease] = []
+
+    # -- for whoever runs the manager ---------------------------------------------------------------------------
+
+    def commands(self) -> list[AnyCommand]:
+        """Tell the scheduler what has changed, and return what is to be done at the API server since the last call."""
+        self.flush()
+        self.gangs.create_missing()
+        decided, self.decided = self.decided, []
+        return decided
+
+    def flush(self) -> None:
+        """Tell the scheduler which pods are new, changed and gone."""
+        while self._releases or self._asks:
+            releases, self._releases = self._releases, []
+            asks, self._asks = self._asks, []
+            self.api.update_allocation(
+                v19.AllocationRequest(
+                    rm_id=self.rm_id,
+                    releases=v19.AllocationReleasesRequest(allocations_to_release=releases) if releases else None,
+                    allocations=asks,
+                )
+            )
+
+    def tell(self, pod: Pod, note: Note) -> None:
+        """Post an event about a pod."""
+        meta = pod.metadata
+        self.decided.append(
+            PostEvent("Pod", meta.namespace, meta.name, meta.uid, note.reason, note.action, note.text, note.warning)
+        )
+
+    # -- namespaces and priority classes ------------------------------------------------------------------------
+
+    def namespace_seen(self, namespace: Namespace) -> None:
+        """Take in a namespace; what its annotations say counts for applications that come later."""
+        self.namespaces[namespace.metadata.name] = namespace
+
+    def namespace_gone(self, namespace: Namespace) -> None:
+        """Forget a namespace."""
+        self.namespaces.pop(namespace.metadata.name, None)
+
+    def class_seen(self, known: PriorityClass) -> None:
+        """Take in a priority class; it counts for pods that come later."""
+        self.classes[known.metadata.name] = known
+
+    def class_gone(self, known: PriorityClass) -> None:
+        """Forget a priority class."""
+        self.classes.pop(known.metadata.name, None)
+
+    # -- nodes --------------------------------------------------------------------------------------------------
+
+    def node_seen(self, node: Node) -> None:
+        """Take in a node that is new or has changed, and with a new one the pods that run there."""
+        name = node.metadata.name
+        before = self.nodes.get(name)
+        self.nodes[name] = node
+        if before is not None:
+            now, was = node_info(node, v19.ActionFromRM.UPDATE), node_info(before, v19.ActionFromRM.UPDATE)
+            if now != was:
+                self._tell_of_node(now)
+            return
+        self._tell_of_node(node_info(node, v19.ActionFromRM.CREATE))
+        for uid in self.homeless.pop(name, ()):
+            if uid in self.foreign:
+                self._place_foreign(self.foreign[uid])
+            else:
+                self._report(self.pods[uid])
+
+    def node_gone(self, node: Node) -> None:
+        """Forget a node. Its pods take nothing any more; whether they end is for others to decide."""
+        name = node.metadata.name
+        if self.nodes.pop(name, None) is None:
+            return
+        self.flush()
+        homeless = self.homeless.setdefault(name, {})
+        for record in self.pods.values():
+            if record.node == name and record.stage in (Stage.ASSUMED, Stage.BOUND):
+                record.stage = Stage.HOMELESS
+                homeless[record.uid] = None
+        for foreign in self.foreign.values():
+            if foreign.known and foreign.pod.spec.node_name == name:
+                foreign.known = False
+                homeless[foreign.pod.metadata.uid] = None
+        self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
+
+    def _tell_of_node(self, info: v19.NodeInfo) -> None:
+        self.flush()
+        self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[info]))
+
+    # -- pods ---------------------------------------------------------------------------------------------------
+
+    def pod_seen(self, pod: Pod) -> None:
+        """Take in a pod that is new or has changed."""
+        uid = pod.metadata.uid
+        if is_over(pod):
+            self.pod_gone(pod)
+        elif uid in self.foreign or not (uid in self.pods or is_managed(pod, self.around.settings)):
+            self._foreign_seen(pod)
+        elif uid in self.pods:
+            self._changed(self.pods[uid], pod)
+        else:
+            self._new(pod)
+
+    def pod_gone(self, pod: Pod) -> None:
+        """Forget a pod that has ended, or is no longer there."""
+        uid = pod.metadata.uid
+        foreign = self.foreign.pop(uid, None)
+        if foreign is not None:
+            self._homed(uid, foreign.pod.spec.node_name)
+            if foreign.known:
+                self._release("", uid, v19.TerminationType.STOPPED_BY_RM)
+            return
+        record = self.pods.pop(uid, None)
+        if record is None:
+            return
+        if record.stage is Stage.HOMELESS:
+            self._homed(uid, record.node)
+        if record.stage in (Stage.ASKED, Stage.ASSUMED, Stage.BOUND):
+            self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
+        application = record.application
+        del application.pods[uid]
+        self.gangs.pod_gone(record)
+        self.forget_if_done(application)
+
+    def forget_if_done(self, application: ApplicationRecord) -> None:
+        """Forget an application without pods that the scheduler does not know."""
+        if application.state in UNKNOWN and not application.pods:
+            del self.applications[application.id]
+
+    def _homed(self, uid: str, node: str) -> None:
+        """Take a pod from those whose node is unknown."""
+        waiting = self.homeless.get(node)
+        if waiting is not None and waiting.pop(uid, 0) is None and not waiting:
+            del self.homeless[node]
+
+    def _release(self, application_id: str, uid: str, why: v19.TerminationType) -> None:
+        self._releases.append(
+            v19.AllocationRelease(
+                partition_name=DEFAULT_PARTITION,
+                application_id=application_id,
+                allocation_key=uid,
+                termination_type=why,
+            )
+        )
+
+    # -- pods of others
+
+    def _foreign_seen(self, pod: Pod) -> None:
+        if not pod.spec.node_name:
+            return
+        allocation = foreign_allocation(pod)
+        uid = pod.metadata.uid
+        record = self.foreign.get(uid)
+        if record is None:
+            record = self.foreign[uid] = ForeignRecord(pod, allocation.resource_per_alloc or {})
+            self._place_foreign(record)
+            return
+        record.pod = pod
+        if record.known and record.resources != allocation.resource_per_alloc:
+            self._asks.append(allocation)
+        record.resources = allocation.resource_per_alloc or {}
+
+    def _place_foreign(self, record: ForeignRecord) -> None:
+        node = record.pod.spec.node_name
+        record.known = node in self.nodes
+        if record.known:
+            self._asks.append(foreign_allocation(record.pod))
+        else:
+            self.homeless.setdefault(node, {})[record.pod.metadata.uid] = None
+
+    # -- pods of ours
+
+    def _new(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp and not pod.spec.node_name:
+            return  # it ends before it began
+        work = read_pod(pod, self.around)
+        application_id = work.ask.application_id
+        application = self.applications.get(application_id)
+        if application is None:
+            application = ApplicationRecord(application_id, pod.metadata.namespace)
+            self.applications[application_id] = application
+        record = PodRecord(pod, work, application)
+        self.pods[record.uid] = application.pods[record.uid] = record
+        for note in work.notes:
+            self.tell(pod, note)
+        if pod.spec.node_name:
+            self._report(record)
+        else:
+            self._hold_or_ask(record)
+
+    def _announce(self, record: PodRecord) -> bool:
+        """Make the pod's application known to the scheduler if it is not; return False if it is refused."""
+        application = record.application
+        if application.state not in UNKNOWN:
+            return True
+        self.flush()
+        application.state = "New"
+        self.gangs.announce(record.work)
+        self.api.update_application(v19.ApplicationRequest(rm_id=self.rm_id, new=[record.work.application]))
+        if application.state in UNKNOWN:
+            return False
+        self.gangs.begin(application, record)
+        return True
+
+    def _hold_or_ask(self, record: PodRecord) -> None:
+        """Ask for a pod without a node, unless something must happen first."""
+        work = record.work
+        record.stage = Stage.HELD
+        if work.fault and record.told != work.fault:
+            record.told = work.fault
+            self.tell(record.pod, Note("FailedScheduling", "Scheduling", work.fault))
+        if work.gates or work.later or work.fault or record.pod.metadata.deletion_timestamp:
+            return
+        if not self._announce(record):
+            return
+        if record.application.gang_stage is GangStage.RESERVING and not work.ask.placeholder:
+            return
+        record.stage = Stage.ASKED
+        self._asks.append(work.ask)
+
+    def release_held(self, application: ApplicationRecord) -> None:
+        """Ask for the pods that waited for the room of their gang."""
+        for record in application.pods.values():
+            if record.stage is Stage.HELD:
+                self._hold_or_ask(record)
+
+    def _report(self, record: PodRecord) -> None:
+        """Tell the scheduler of a pod that has a node."""
+        node = record.pod.spec.node_name or record.node
+        record.node = node
+        if node not in self.nodes:
+            record.stage = Stage.HOMELESS
+            self.homeless.setdefault(node, {})[record.uid] = None
+            return
+        if not self._announce(record):
+            return
+        record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
+        ask = record.work.ask
+        self._asks.append(
+            v19.Allocation(
+                allocation_key=ask.allocation_key,
+                allocation_tags=ask.allocation_tags,
+                resource_per_alloc=ask.resource_per_alloc,
+                priority=ask.priority,
+                node_id=node,
+                application_id=ask.application_id,
+                partition_name=ask.partition_name,
+                task_group_name=ask.task_group_name,
+                placeholder=ask.placeholder,
+                originator=ask.originator,
+                preemption_policy=ask.preemption_policy,
+            )
+        )
+        self.gangs.placed(record)
+
+    def _changed(self, record: PodRecord, pod: Pod) -> None:
+        work = read_pod(pod, self.around)
+        grown = work.ask.resource_per_alloc != record.work.ask.resource_per_alloc
+        was = record.work
+        record.pod, record.work = pod, work
+        node = pod.spec.node_name
+        if node and record.stage in (Stage.HELD, Stage.ASKED):
+            self._report(record)  # somebody else has bound it
+        elif node and node != record.node:
+            self._moved(record)
+        elif node and record.stage is Stage.ASSUMED:
+            record.stage = Stage.BOUND
+            if grown:
+                self._report(record)
+        elif node and grown and record.stage is Stage.BOUND:
+            self._report(record)
+        elif not node and record.stage in (Stage.HELD, Stage.ASKED):
+            self._waiting_changed(record, was.gates != work.gates or was.fault != work.fault or grown)
+
+    def _waiting_changed(self, record: PodRecord, changed: bool) -> None:
+        if record.pod.metadata.deletion_timestamp:
+            if record.stage is Stage.ASKED:
+                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+            record.stage = Stage.HELD
+        elif changed:
+            self._hold_or_ask(record)
+
+    def _moved(self, record: PodRecord) -> None:
+        """Take back a decision that another scheduler was faster than: the pod runs on another node."""
+        if record.stage is Stage.HOMELESS:
+            self._homed(record.uid, record.node)
+        else:
+            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+            self.flush()
+        self._report(record)
+
+    # -- what became of bindings --------------------------------------------------------------------------------
+
+    def bound(self, uid: str) -> None:
+        """Note that the API server took a binding. The pod stays assumed until it is seen with its node."""
+
+    def not_bound(self, uid: str, reason: str) -> None:
+        """Give the place back, because the pod was not bound and will not be; it waits anew."""
+        record = self.pods.get(uid)
+        if record is None or record.stage is not Stage.ASSUMED:
+            return
+        self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
+        self.flush()
+        self.tell(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
+        record.node = ""
+        self._hold_or_ask(record)
+
+    # -- what the scheduler says --------------------------------------------------------------------------------
+
+    def reject(self, record: PodRecord, reason: str) -> None:
+        """Fail a pod whose application was refused."""
+        record.stage = Stage.REFUSED
+        meta = record.pod.metadata
+        self.decided.append(Fail(meta.namespace, meta.name, meta.uid, "ApplicationRejected", reason))
+
+    def evict(self, record: PodRecord, released: v19.AllocationRelease) -> None:
+        """Have a pod deleted that the scheduler wants gone; its place is free when the API server says so."""
+        kind = released.termination_type
+        record.leaving = kind
+        meta = record.pod.metadata
+        victim = kind is v19.TerminationType.PREEMPTED_BY_SCHEDULER
+        reason = PREEMPTED if victim else kind.name
+        self.decided.append(Evict(meta.namespace, meta.name, meta.uid, reason, released.message, disruption=victim))
+        if victim:
+            self.tell(record.pod, Note("Preempted", "Preempting", released.message))
+
+
+class Decisions(ResourceManagerCallback):
+    """The callbacks of the scheduler; they turn into commands and into records."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    def update_allocation(self, response: v19.AllocationResponse) -> None:
+        """Take decisions, releases and refusals."""
+        manager = self._manager
+        for new in response.new:
+            record = manager.pods.get(new.allocation_key)
+            if record is None or record.stage is not Stage.ASKED:
+                continue  # the echo of a pod that was reported with its node
+            record.stage = Stage.ASSUMED
+            record.node = new.node_id
+            meta = record.pod.metadata
+            manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
+            manager.gangs.placed(record)
+        for released in response.released:
+            if released.termination_type is not v19.TerminationType.STOPPED_BY_RM:
+                record = manager.pods.get(released.allocation_key)
+                if record is not None and record.leaving is None:
+                    manager.evict(record, released)
+        for refused in response.rejected_allocations:
+            record = manager.pods.get(refused.allocation_key)
+            if record is not None:
+                record.stage = Stage.REFUSED
+                manager.tell(record.pod, Note("TaskRejected", "TaskRejected", refused.reason))
+
+    def update_application(self, response: v19.ApplicationResponse) -> None:
+        """Take verdicts on applications, and their states."""
+        manager = self._manager
+        for refused in response.rejected:
+            application = manager.applications.get(refused.application_id)
+            if application is not None:
+                application.state = "Rejected"
+                for record in application.pods.values():
+                    if not record.pod.spec.node_name:
+                        manager.reject(record, refused.reason)
+        for updated in response.updated:
+            application = manager.applications.get(updated.application_id)
+            if application is not None:
+                application.state = updated.state
+                manager.gangs.state_changed(application, updated.message)
+                manager.forget_if_done(application)
+
+
+def pods_by_age(pods: Iterable[Pod], managed: Callable[[Pod], bool]) -> list[Pod]:
+    """Return pods in the order in which a starting scheduler takes them: those with a node first, then by age."""
+    return sorted(
+        pods,
+        key=lambda pod: (
+            not pod.spec.node_name,
+            managed(pod),
+            pod.metadata.creation_timestamp or "",
+            pod.metadata.namespace,
+            pod.metadata.name,
+        ),
+    )
+
+
+__all__ = ["Decisions", "Manager", "pods_by_age"]

@@ -1,0 +1,92 @@
+"""What the manager remembers of each pod and each application."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from licorne.kube.objects import Pod
+from licorne.kube.pods import Gang, Work
+from licorne.si import v19
+
+
+class Stage(Enum):
+    """Where a pod is on its way.
+
+    The scheduler knows a pod from ASKED to LEAVING. What it takes is counted from ASSUMED, before the binding is sent,
+    until the API server says that the pod is gone.
+    """
+
+    HELD = "held"
+    """Not asked for: it has gates, a fault, or a part that is not supported, or its gang has no room yet."""
+    ASKED = "asked"
+    """Waits for a decision."""
+    ASSUMED = "assumed"
+    """Has a node, and the API server has not shown the binding yet."""
+    BOUND = "bound"
+    """Has a node, as the API server says."""
+    HOMELESS = "homeless"
+    """Has a node that the scheduler does not know (any more), so the scheduler does not know the pod either."""
+    REFUSED = "refused"
+    """The scheduler took neither ask nor allocation."""
+
+
+class PodRecord:
+    """A pod that is managed here."""
+
+    __slots__ = ("application", "leaving", "node", "pod", "stage", "told", "work")
+
+    def __init__(self, pod: Pod, work: Work, application: ApplicationRecord) -> None:
+        self.pod = pod
+        self.work = work
+        self.application = application
+        self.stage = Stage.HELD
+        self.node = ""
+        """The node of a pod from ASSUMED on."""
+        self.leaving: v19.TerminationType | None = None
+        """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
+        self.told = ""
+        """Why it waits, as the pod's condition was last told."""
+
+    @property
+    def uid(self) -> str:
+        """The pod's UID, which is the key of its ask and its allocation."""
+        return self.pod.metadata.uid
+
+
+class ForeignRecord:
+    """A pod of another scheduler that takes room on a node."""
+
+    __slots__ = ("known", "pod", "resources")
+
+    def __init__(self, pod: Pod, resources: dict[str, int]) -> None:
+        self.pod = pod
+        self.resources = resources
+        self.known = False
+        """Whether the scheduler knows it: not while its node is unknown."""
+
+
+class GangStage(Enum):
+    """Where an application with task groups is on its way. Its pods wait until the room is reserved."""
+
+    NONE = "none"
+    RESERVING = "reserving"
+    RUNNING = "running"
+
+
+class ApplicationRecord:
+    """An application: the pods that have the same application id."""
+
+    __slots__ = ("atomic", "gang", "gang_stage", "id", "namespace", "originator", "pods", "state")
+
+    def __init__(self, application_id: str, namespace: str) -> None:
+        self.id = application_id
+        self.namespace = namespace
+        self.gang: Gang | None = None
+        self.gang_stage = GangStage.NONE
+        self.atomic = False
+        """Whether its gang is placed without placeholders."""
+        self.originator = ""
+        """The UID of the pod that the placeholders belong to."""
+        self.pods: dict[str, PodRecord] = {}
+        self.state = ""
+        """As the scheduler said last; "" while it does not know the application."""
