@@ -15,13 +15,13 @@ class Command(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
-class Bind(Command):
+class Bind(Command, frozen=True, gc=False):
     """Bind the pod to the node that was decided. The outcome is told to `Manager.bound` or `Manager.not_bound`."""
 
     node: str
 
 
-class Evict(Command):
+class Evict(Command, frozen=True, gc=False):
     """Delete the pod, with its grace period, after the condition `DisruptionTarget` says why."""
 
     reason: str
@@ -30,14 +30,14 @@ class Evict(Command):
     """Whether the condition is set: for victims, not for placeholders that are no longer needed."""
 
 
-class Fail(Command):
+class Fail(Command, frozen=True, gc=False):
     """Set the phase of the pod to Failed."""
 
     reason: str
     message: str
 
 
-class SetCondition(Command):
+class SetCondition(Command, frozen=True, gc=False):
     """Set the condition `PodScheduled` of a pod that waits to False."""
 
     reason: str

@@ -10,6 +10,7 @@ Source: docs/spec/k8shim.md, section 3.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
@@ -94,20 +95,16 @@ class Gangs:
             record.work.ask.task_group_name for record in application.pods.values() if record.work.ask.placeholder
         )
         missing = {group.name: group.members - present[group.name] for group in application.gang.groups}
-        if any(count > 0 for count in missing.values()) and not present:
+        if not present:
             text = f"Application {application.id} creating placeholders"
             self._manager.tell(originator.pod, Note("GangScheduling", "CreatingPlaceholders", text, warning=False))
         items = {item["name"]: item for item in json.loads(application.gang.text)}
         names = {record.pod.metadata.name for record in application.pods.values()}
         for name, count in missing.items():
-            number = 0
-            while count > 0:
-                body = self._body(application, originator.pod, items[name], number)
-                number += 1
-                if body["metadata"]["name"] not in names:
-                    count -= 1
-                    created = CreatePod(application.namespace, application.id, name, body)
-                    self._manager.decided.append(created)
+            bodies = (self._body(application, originator.pod, items[name], number) for number in itertools.count())
+            lacking = (body for body in bodies if body["metadata"]["name"] not in names)
+            for body in itertools.islice(lacking, max(count, 0)):
+                self._manager.decided.append(CreatePod(application.namespace, application.id, name, body))
         self._run_if_complete(application)
 
     # -- the way ------------------------------------------------------------------------------------------------
