@@ -1,0 +1,23 @@
+"""The client of the API server: `config` says where it is, `kinds` what there is, `client` calls it.
+
+`errors`: what a call may raise.
+"""
+
+from __future__ import annotations
+
+from .client import Client, Page, WatchEvent
+from .config import Access, KubeconfigError
+from .errors import ApiError, ExpiredError, UnansweredError
+from .kinds import Kind
+
+__all__ = [
+    "Access",
+    "ApiError",
+    "Client",
+    "ExpiredError",
+    "Kind",
+    "KubeconfigError",
+    "Page",
+    "UnansweredError",
+    "WatchEvent",
+]

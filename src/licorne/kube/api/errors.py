@@ -1,0 +1,46 @@
+"""Errors of calls to the API server."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ApiError(Exception):
+    """The API server refused a call.
+
+    `status` is the HTTP status, `reason` the machine-readable one (`NotFound`, `AlreadyExists`, ...), and
+    `retry_after_s` how long the server wants to be left alone, if it said so.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+class UnansweredError(Exception):
+    """A call got no answer, or not all of it: whether it took effect is unknown."""
+
+
+class ExpiredError(ApiError):
+    """The version from which a watch was to go on is too old (410): everything must be listed anew."""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    reason: str | None = None
+    message: str | None = None
+    code: int | None = None
+
+
+def error_of(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
+    """Return the error that an answer means."""
+    try:
+        said = msgspec.json.decode(body, type=_Status)
+    except (msgspec.DecodeError, RecursionError):
+        said = _Status(message=body[:200].decode("utf-8", "replace"))
+    wait = float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
+    status = status or said.code or 0
+    kind = ExpiredError if status == 410 else ApiError
+    return kind(status, said.reason or "", said.message or "", wait)

@@ -1,0 +1,47 @@
+"""The kinds of objects that are read and written, and where the API server has them."""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from licorne.kube.objects import ConfigMap, KubernetesObject, Namespace, Node, Pod, PodDisruptionBudget, PriorityClass
+
+T = TypeVar("T", bound=KubernetesObject)
+
+
+class Kind(msgspec.Struct, Generic[T], frozen=True):
+    """A kind of object: its name, the struct that it is decoded to, and its path.
+
+    `group` is the path of its group and version; `fields` a field selector that always applies, so that objects which
+    are of no interest are not sent.
+    """
+
+    name: str
+    type: type[T]
+    group: str
+    plural: str
+    namespaced: bool = True
+    fields: str = ""
+    namespace: str = ""
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the path of the collection, or of one object."""
+        within = namespace or self.namespace
+        path = f"{self.group}/namespaces/{within}/{self.plural}" if within else f"{self.group}/{self.plural}"
+        if name:
+            path = f"{path}/{name}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+CORE: Final = "/api/v1"
+NODES: Final = Kind("Node", Node, CORE, "nodes", namespaced=False)
+PODS: Final = Kind("Pod", Pod, CORE, "pods", fields="status.phase!=Succeeded,status.phase!=Failed")
+"""Pods that have not ended: they leave the selection, as if deleted, when they end."""
+NAMESPACES: Final = Kind("Namespace", Namespace, CORE, "namespaces", namespaced=False)
+PRIORITY_CLASSES: Final = Kind(
+    "PriorityClass", PriorityClass, "/apis/scheduling.k8s.io/v1", "priorityclasses", namespaced=False
+)
+CONFIG_MAPS: Final = Kind("ConfigMap", ConfigMap, CORE, "configmaps")
+DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
