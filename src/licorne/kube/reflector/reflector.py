@@ -1,0 +1,247 @@
+"""The reflector: list once, then watch, and begin again where the watch ended.
+
+It keeps one copy of each object and calls a handler for each change, in the order of the versions of each object, none
+twice. When a list must be read anew, because the server no longer has the changes since the last one, the handler gets
+the difference, so it cannot tell. A list that is read as a stream comes without order, so it is handed over as a whole
+when it is complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from licorne.kube.api import ApiError, ExpiredError, Kind, UnansweredError, WatchEvent
+from licorne.kube.objects import KubernetesObject
+
+from .source import Source
+
+T = TypeVar("T", bound=KubernetesObject)
+T_contra = TypeVar("T_contra", bound=KubernetesObject, contravariant=True)
+
+FIRST_WAIT_S: Final = 0.2
+LONGEST_WAIT_S: Final = 30.0
+ABSENT_WAIT_S: Final = 60.0
+"""How often a kind is tried again that does not exist, or that we may not read."""
+WATCH_S: Final = (240.0, 480.0)
+"""How long the server is asked to keep a watch open, drawn anew each time so that not all end together."""
+PAGE: Final = 1000
+FORBIDDEN, NOT_FOUND = 403, 404
+INVALID: Final = (400, 422)
+"""How a server says that it does not know streamed lists."""
+
+
+class Handler(Protocol[T_contra]):
+    """What is told of changes. The methods must not raise; each object is shared with the store, so do not change it."""
+
+    def added(self, new: T_contra) -> None:
+        """Take in an object that is new."""
+
+    def updated(self, old: T_contra, new: T_contra) -> None:
+        """Take in a change."""
+
+    def deleted(self, old: T_contra) -> None:
+        """Take in that an object is gone, or that it left the selection; `old` is its last known state."""
+
+
+class Reflector(Generic[T]):
+    """Follows the objects of one kind.
+
+    Parameters:
+        source: where they are listed and watched.
+        kind: which objects.
+        handler: told of every change.
+        complain: told in a sentence what went wrong and what is done about it; not of what is usual, such as a watch
+            that the server ends. A missing permission or kind is said once.
+        dice: draws the waiting times; given, they can be repeated.
+        sleep: waits; given, tests need no time.
+
+    `store` has the objects by namespace and name. `version` is how far it is: the server's collection had this content
+    then, or later. `synced` is set when the first list has been handed over.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        kind: Kind[T],
+        handler: Handler[T],
+        *,
+        complain: Callable[[str], None] = lambda _: None,
+        dice: random.Random | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    ) -> None:
+        self._source = source
+        self._kind = kind
+        self._handler = handler
+        self._complain = complain
+        self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
+        self._sleep = sleep
+        self.store: dict[tuple[str, str], T] = {}
+        self.version = 0
+        self.synced = asyncio.Event()
+        self.absent = False
+        """Whether the kind is missing, or may not be read: then the store stays empty."""
+        self.relists = 0
+        """How often the list was read anew after the first time."""
+        self._moved = asyncio.Event()
+        self._streams = True
+        self._listed = False
+        self._failures = 0
+
+    # -- for whoever uses the store -----------------------------------------------------------------------------
+
+    async def reached(self, version: int) -> None:
+        """Wait until the store is at a version, or at a later one."""
+        while self.version < version:
+            self._moved.clear()
+            await self._moved.wait()
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Follow the objects until cancelled."""
+        while True:
+            try:
+                if not self._listed:
+                    await self._list()
+                else:
+                    await self._watch()
+            except ExpiredError:
+                self._listed = False
+                self.relists += 1
+            except ApiError as error:
+                await self._refused(error)
+            except UnansweredError as error:
+                await self._wait(str(error))
+
+    async def _refused(self, error: ApiError) -> None:
+        if error.status in INVALID and self._streams and not self._listed:
+            self._streams = False
+            return
+        if error.status in (FORBIDDEN, NOT_FOUND):
+            if not self.absent:
+                self.absent = True
+                self._complain(f"{self._kind.plural} cannot be read, so it is done without them: {error}")
+            if not self._listed:
+                self.synced.set()
+            await self._sleep(ABSENT_WAIT_S * self._dice.uniform(0.8, 1.2))
+            return
+        await self._wait(str(error), error.retry_after_s)
+
+    async def _wait(self, why: str, asked_s: float | None = None) -> None:
+        """Wait before the next attempt: longer after each failure, and never all clients at once."""
+        longest = min(FIRST_WAIT_S * 2**self._failures, LONGEST_WAIT_S)
+        self._failures = min(self._failures + 1, 20)
+        wait_s = max(longest * self._dice.uniform(0.5, 1.0), asked_s or 0.0)
+        if self._failures > 1:
+            self._complain(f"{self._kind.plural}: {why}; tried again in {wait_s:.1f} s")
+        await self._sleep(wait_s)
+
+    def _worked(self) -> None:
+        self._failures = 0
+        self.absent = False
+
+    # -- lists --------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        fresh: dict[tuple[str, str], T] = {}
+        version = await (self._stream_list(fresh) if self._streams else self._page_list(fresh))
+        self._worked()
+        for key in [key for key in self.store if key not in fresh]:
+            self._handler.deleted(self.store.pop(key))
+        for new in fresh.values():
+            self._put(new)
+        self._advance(version)
+        self._listed = True
+        self.synced.set()
+
+    async def _page_list(self, fresh: dict[tuple[str, str], T]) -> str:
+        following = ""
+        while True:
+            page = await self._source.list_page(self._kind, limit=PAGE, next_page=following, newest=True)
+            for fault in page.faults:
+                self._complain(fault)
+            for one in page.items:
+                fresh[_key(one)] = one
+            following = page.next
+            if not following:
+                return page.version
+
+    async def _stream_list(self, fresh: dict[tuple[str, str], T]) -> str:
+        """Read a list as the beginning of a watch; it is complete when the bookmark comes that says so."""
+        seen = str(self.version) if self.version else ""
+        async for events in self._source.watch(self._kind, seen, initial=True, timeout_s=WATCH_S[0]):
+            for event in events:
+                if event.end_of_list:
+                    return event.version
+                if event.fault:
+                    self._complain(event.fault)
+                elif event.object is not None and event.type == "DELETED":
+                    fresh.pop(_key(event.object), None)
+                elif event.object is not None:
+                    fresh[_key(event.object)] = event.object
+        raise UnansweredError("the server closed the watch before the list was complete")
+
+    # -- watches ------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        heard = False
+        timeout_s = self._dice.uniform(*WATCH_S)
+        async for events in self._source.watch(self._kind, str(self.version), timeout_s=timeout_s):
+            if not heard:
+                heard = True
+                self._worked()
+            for event in events:
+                self._take(event)
+        if not heard:
+            await self._wait("the server closed the watch at once")
+
+    def _take(self, event: WatchEvent[T]) -> None:
+        if event.fault:
+            self._complain(event.fault)
+            return
+        if event.object is not None:
+            if event.type == "DELETED":
+                self._drop(event.object)
+            else:
+                self._put(event.object)
+        self._advance(event.version)
+
+    # -- the store ----------------------------------------------------------------------------------------------
+
+    def _put(self, new: T) -> None:
+        key = _key(new)
+        old = self.store.get(key)
+        if old is None:
+            self.store[key] = new
+            self._handler.added(new)
+        elif old.metadata.uid != new.metadata.uid:
+            self._handler.deleted(old)
+            self.store[key] = new
+            self._handler.added(new)
+        elif _number(old.metadata.resource_version) < _number(new.metadata.resource_version):
+            self.store[key] = new
+            self._handler.updated(old, new)
+
+    def _drop(self, gone: T) -> None:
+        old = self.store.get(_key(gone))
+        if old is not None and old.metadata.uid == gone.metadata.uid:
+            del self.store[_key(gone)]
+            self._handler.deleted(old)
+
+    def _advance(self, version: str) -> None:
+        number = _number(version)
+        if number > self.version:
+            self.version = number
+            self._moved.set()
+
+
+def _key(one: KubernetesObject) -> tuple[str, str]:
+    return one.metadata.namespace, one.metadata.name
+
+
+def _number(version: str) -> int:
+    """Return a version as a number; since Kubernetes 1.35 those of one kind can be compared."""
+    return int(version) if version.isascii() and version.isdigit() else 0
