@@ -7,7 +7,7 @@ Bindings have a client, and so connections, of their own, so that nothing else c
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Final, Generic, Self, TypeVar
 
 import aiohttp
@@ -143,7 +143,7 @@ class Client:
 
     async def watch(
         self, kind: Kind[T], version: str = "", *, initial: bool = False, timeout_s: float = 300.0
-    ) -> AsyncIterator[list[WatchEvent[T]]]:
+    ) -> AsyncGenerator[list[WatchEvent[T]]]:
         """Yield changes as they come, those that have come together in one list.
 
         `version`: go on after it. `initial`: begin with all objects that there are, in no order, and a bookmark with

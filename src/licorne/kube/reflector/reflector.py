@@ -9,6 +9,7 @@ when it is complete.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -104,10 +105,9 @@ class Reflector(Generic[T]):
         """Follow the objects until cancelled."""
         while True:
             try:
-                if not self._listed:
+                if not (self._listed or self._streams):
                     await self._list()
-                else:
-                    await self._watch()
+                await self._watch()
             except ExpiredError:
                 self._listed = False
                 self.relists += 1
@@ -143,21 +143,11 @@ class Reflector(Generic[T]):
         self._failures = 0
         self.absent = False
 
-    # -- lists --------------------------------------------------------------------------------------------------
+    # -- lists and watches --------------------------------------------------------------------------------------
 
     async def _list(self) -> None:
+        """Read the list in pages."""
         fresh: dict[tuple[str, str], T] = {}
-        version = await (self._stream_list(fresh) if self._streams else self._page_list(fresh))
-        self._worked()
-        for key in [key for key in self.store if key not in fresh]:
-            self._handler.deleted(self.store.pop(key))
-        for new in fresh.values():
-            self._put(new)
-        self._advance(version)
-        self._listed = True
-        self.synced.set()
-
-    async def _page_list(self, fresh: dict[tuple[str, str], T]) -> str:
         following = ""
         while True:
             page = await self._source.list_page(self._kind, limit=PAGE, next_page=following, newest=True)
@@ -167,36 +157,56 @@ class Reflector(Generic[T]):
                 fresh[_key(one)] = one
             following = page.next
             if not following:
-                return page.version
-
-    async def _stream_list(self, fresh: dict[tuple[str, str], T]) -> str:
-        """Read a list as the beginning of a watch; it is complete when the bookmark comes that says so."""
-        seen = str(self.version) if self.version else ""
-        async for events in self._source.watch(self._kind, seen, initial=True, timeout_s=WATCH_S[0]):
-            for event in events:
-                if event.end_of_list:
-                    return event.version
-                if event.fault:
-                    self._complain(event.fault)
-                elif event.object is not None and event.type == "DELETED":
-                    fresh.pop(_key(event.object), None)
-                elif event.object is not None:
-                    fresh[_key(event.object)] = event.object
-        raise UnansweredError("the server closed the watch before the list was complete")
-
-    # -- watches ------------------------------------------------------------------------------------------------
+                break
+        self._publish(fresh, page.version)
 
     async def _watch(self) -> None:
+        """Follow the changes since the last version; without a list, the server begins with all objects there are."""
+        fresh: dict[tuple[str, str], T] | None = None if self._listed else {}
         heard = False
-        timeout_s = self._dice.uniform(*WATCH_S)
-        async for events in self._source.watch(self._kind, str(self.version), timeout_s=timeout_s):
-            if not heard:
-                heard = True
-                self._worked()
-            for event in events:
-                self._take(event)
+        stream = self._source.watch(
+            self._kind,
+            str(self.version) if self.version else "",
+            initial=fresh is not None,
+            timeout_s=self._dice.uniform(*WATCH_S),
+        )
+        async with contextlib.aclosing(stream):
+            async for events in stream:
+                if not heard:
+                    heard = True
+                    self._worked()
+                for event in events:
+                    if fresh is None:
+                        self._take(event)
+                    elif event.end_of_list:
+                        self._publish(fresh, event.version)
+                        fresh = None
+                    else:
+                        self._collect(fresh, event)
+        if fresh is not None:
+            raise UnansweredError("the server closed the watch before the list was complete")
         if not heard:
             await self._wait("the server closed the watch at once")
+
+    def _collect(self, fresh: dict[tuple[str, str], T], event: WatchEvent[T]) -> None:
+        """Take an event of a list that is not complete yet."""
+        if event.fault:
+            self._complain(event.fault)
+        elif event.object is not None and event.type == "DELETED":
+            fresh.pop(_key(event.object), None)
+        elif event.object is not None:
+            fresh[_key(event.object)] = event.object
+
+    def _publish(self, fresh: dict[tuple[str, str], T], version: str) -> None:
+        """Take a complete list: the handler is told the difference to what was known."""
+        self._worked()
+        for key in [key for key in self.store if key not in fresh]:
+            self._handler.deleted(self.store.pop(key))
+        for new in fresh.values():
+            self._put(new)
+        self._advance(version)
+        self._listed = True
+        self.synced.set()
 
     def _take(self, event: WatchEvent[T]) -> None:
         if event.fault:

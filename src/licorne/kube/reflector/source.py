@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Protocol, TypeVar
 
 from licorne.kube.api import Kind, Page, WatchEvent
@@ -20,6 +20,6 @@ class Source(Protocol):
 
     def watch(
         self, kind: Kind[T], version: str = "", *, initial: bool = False, timeout_s: float = ...
-    ) -> AsyncIterator[list[WatchEvent[T]]]:
+    ) -> AsyncGenerator[list[WatchEvent[T]]]:
         """Yield changes as they come."""
         ...
