@@ -1,0 +1,7 @@
+"""Every write but bindings: evictions, placeholders, conditions, events."""
+
+from __future__ import annotations
+
+from .writer import Writer
+
+__all__ = ["Writer"]

@@ -1,0 +1,224 @@
+"""Carries out commands other than bindings: what must be done is repeated until it is, what informs people may be lost.
+
+Evictions, failures and placeholders are never dropped. Conditions and events share what is left of a bounded queue:
+above the bound, and when the API server is too busy, they are left out and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+from licorne.kube.api import ApiError, UnansweredError
+from licorne.kube.api.kinds import PODS
+from licorne.kube.manager.commands import AnyCommand, CreatePod, Evict, Fail, PostEvent, SetCondition
+
+AT_ONCE: Final = 8
+TOLD_MAX: Final = 5000
+"""Conditions and events that wait to be written at most."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
+TRIES_TO_TELL: Final = 3
+NOTE_MAX: Final = 1024
+"""Characters of an event's note, as the API server allows."""
+COMPONENT: Final = "licorne"
+NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERROR = 404, 409, 429, 500
+EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/{}/events"
+
+
+class WritingClient(Protocol):
+    """What the writer needs of a client."""
+
+    async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete a pod."""
+
+    async def patch_pod_status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> None:
+        """Change fields of a pod's status."""
+
+    async def create(self, path: str, body: dict[str, Any]) -> None:
+        """Create an object."""
+
+
+class Writer:
+    """Writes to the API server, in the order of the commands for each pod that must be done.
+
+    Parameters:
+        client: sends the calls.
+        not_created: told the application, the group and the reason when a placeholder is refused for good.
+        complain: told in a sentence what could not be written.
+        clock: returns the time in seconds since 1970, for conditions and events.
+    """
+
+    def __init__(
+        self,
+        client: WritingClient,
+        not_created: Callable[[str, str], None],
+        *,
+        complain: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float],
+        dice: random.Random | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._not_created = not_created
+        self._complain = complain
+        self._clock = clock
+        self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
+        self._sleep = sleep
+        self._done_first: deque[Evict | Fail | CreatePod] = deque()
+        self._told: deque[SetCondition | PostEvent] = deque()
+        self._more = asyncio.Event()
+        self._may_send = asyncio.Event()
+        self._may_send.set()
+        self.written = 0
+        """Requests that the API server has confirmed."""
+        self.left_out = 0
+        """Conditions and events that were not written."""
+
+    def write(self, command: AnyCommand) -> None:
+        """Have a command carried out."""
+        if isinstance(command, Evict | Fail | CreatePod):
+            self._done_first.append(command)
+        elif isinstance(command, SetCondition | PostEvent):
+            if len(self._told) >= TOLD_MAX:
+                self.left_out += 1
+                return
+            self._told.append(command)
+        self._more.set()
+
+    def __len__(self) -> int:
+        """Return how many commands wait."""
+        return len(self._done_first) + len(self._told)
+
+    def hold(self) -> None:
+        """Send nothing from now on."""
+        self._may_send.clear()
+
+    def go_on(self) -> None:
+        """Send again."""
+        self._may_send.set()
+
+    async def run(self) -> None:
+        """Carry out commands until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            while not (self._done_first or self._told):
+                self._more.clear()
+                await self._more.wait()
+            await self._may_send.wait()
+            if self._done_first:
+                await self._do(self._done_first.popleft())
+            elif self._told:
+                await self._tell(self._told.popleft())
+
+    # -- what must be done --------------------------------------------------------------------------------------
+
+    async def _do(self, command: Evict | Fail | CreatePod) -> None:
+        attempt = 0
+        while True:
+            await self._may_send.wait()
+            try:
+                await self._carry_out(command)
+            except ApiError as error:
+                if not (error.status == TOO_MANY or error.status >= SERVER_ERROR):
+                    self._refused(command, error)
+                    return
+                wait_s = error.retry_after_s
+            except UnansweredError:
+                wait_s = None
+            else:
+                self.written += 1
+                return
+            longest = min(FIRST_WAIT_S * 2**attempt, LONGEST_WAIT_S)
+            attempt = min(attempt + 1, 10)
+            await self._sleep(max(longest * self._dice.uniform(0.5, 1.0), wait_s or 0.0))
+
+    async def _carry_out(self, command: Evict | Fail | CreatePod) -> None:
+        client = self._client
+        if isinstance(command, CreatePod):
+            await client.create(PODS.path(command.namespace), command.body)
+        elif isinstance(command, Fail):
+            status = {"phase": "Failed", "reason": command.reason, "message": command.message}
+            await client.patch_pod_status(command.namespace, command.name, command.uid, status)
+        else:
+            if command.disruption:
+                condition = self._condition("DisruptionTarget", "True", command.reason, command.message)
+                await client.patch_pod_status(command.namespace, command.name, command.uid, {"conditions": [condition]})
+                self.written += 1
+            await client.delete_pod(command.namespace, command.name, command.uid)
+
+    def _refused(self, command: Evict | Fail | CreatePod, error: ApiError) -> None:
+        if isinstance(command, CreatePod):
+            if error.status != CONFLICT:  # it is there already: an answer was lost
+                self._not_created(command.application_id, str(error))
+        elif error.status not in (NOT_FOUND, CONFLICT):  # the pod is gone: that is what was wanted
+            self._complain(f"pod {command.namespace}/{command.name}: {error}")
+
+    # -- what people are told -----------------------------------------------------------------------------------
+
+    async def _tell(self, command: SetCondition | PostEvent) -> None:
+        for attempt in range(TRIES_TO_TELL):
+            try:
+                if isinstance(command, SetCondition):
+                    condition = self._condition("PodScheduled", "False", command.reason, command.message)
+                    await self._client.patch_pod_status(
+                        command.namespace, command.name, command.uid, {"conditions": [condition]}
+                    )
+                else:
+                    await self._client.create(EVENTS.format(command.namespace or "default"), self._event(command))
+            except ApiError as error:
+                if not (error.status == TOO_MANY or error.status >= SERVER_ERROR):
+                    break
+                await self._sleep(max(FIRST_WAIT_S * 2**attempt, error.retry_after_s or 0.0))
+            except UnansweredError:
+                await self._sleep(FIRST_WAIT_S * 2**attempt)
+            else:
+                self.written += 1
+                return
+        self.left_out += 1
+
+    def _condition(self, kind: str, status: str, reason: str, message: str) -> dict[str, str]:
+        return {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message[:NOTE_MAX],
+            "lastTransitionTime": self._time().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+
+    def _event(self, command: PostEvent) -> dict[str, Any]:
+        """Return an event. The same note about the same object at the same moment is the same event."""
+        moment = self._time()
+        seed = f"{command.uid}/{command.reason}/{command.note}/{moment.timestamp()}"
+        ending = hashlib.sha256(seed.encode()).hexdigest()[:16]
+        body = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{command.name}.{ending}"[-253:], "namespace": command.namespace or "default"},
+            "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": COMPONENT,
+            "reportingInstance": COMPONENT,
+            "action": command.action,
+            "reason": command.reason,
+            "type": "Warning" if command.warning else "Normal",
+            "note": command.note[:NOTE_MAX],
+            "regarding": _reference(command.kind, command.namespace, command.name, command.uid),
+        }
+        if command.related is not None:
+            body["related"] = _reference("Pod", *command.related)
+        return body
+
+    def _time(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
+
+
+def _reference(kind: str, namespace: str, name: str, uid: str) -> dict[str, str]:
+    return {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": name, "uid": uid}
