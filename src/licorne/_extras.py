@@ -14,6 +14,7 @@ MODULES = {
     "cli": ("cyclopts", "rich"),
     "client": ("grpc",),
     "data": ("polars",),
+    "kube": ("aiohttp", "lightkube", "grpc", "h11", "prometheus_client", "starlette", "structlog", "uvicorn"),
     "service": (
         "grpc",
         "grpc_health",

@@ -42,6 +42,13 @@ _add(
 )
 _add(
     app,
+    "kube",
+    "kube:kube",
+    "Schedule the pods of a Kubernetes cluster.",
+    epilogue("it could not start, or failed", Status.PACKAGES, Status.FILE, done="it was ended by a signal"),
+)
+_add(
+    app,
     "health",
     "health:health",
     "Ask whether a service serves.",

@@ -1,0 +1,73 @@
+"""`licorne kube`: runs licorne as a scheduler of a Kubernetes cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from licorne._extras import require
+from licorne.cli.common import CommandError, read_text
+
+require("kube")
+
+from licorne.daemon.log import Levels, Log
+from licorne.daemon.process_log import process_log
+from licorne.kube.api import Access, KubeconfigError
+from licorne.kube.configmaps import ConfigurationError
+from licorne.kube.runner import Runner, RunSettings
+from licorne.web.server import Web
+
+
+def kube(
+    *,
+    kubeconfig: Annotated[Path | None, Parameter(help="File that says where the cluster is, and who we are.")] = None,
+    context: Annotated[str, Parameter(help="Context of the kubeconfig; not given: the current one.")] = "",
+    namespace: Annotated[str, Parameter(help="Where the ConfigMaps yunikorn-defaults and yunikorn-configs are.")] = "",
+    scheduler_name: Annotated[
+        tuple[str, ...], Parameter(help="Schedule pods that name this scheduler. May be repeated.")
+    ] = ("yunikorn",),
+    config: Annotated[
+        Path | None, Parameter(help="Queue configuration (queues.yaml) in place of that of the ConfigMaps.")
+    ] = None,
+    rest: Annotated[
+        tuple[str, ...], Parameter(help="Where to listen for REST, on loopback: HOST:PORT. May be repeated.")
+    ] = ("127.0.0.1:9080",),
+) -> int:
+    """Schedule the pods of a Kubernetes cluster that ask for it, until SIGTERM or SIGINT.
+
+    Without --kubeconfig: the file of KUBECONFIG, else what a pod finds in its own file system, else ~/.kube/config. The
+    namespace of the ConfigMaps is that of the variable NAMESPACE, else `default`.
+    """
+    settings = RunSettings(
+        namespace=namespace or os.environ.get("NAMESPACE", "") or "default",
+        scheduler_names=scheduler_name,
+        queues=read_text(config, "a queue configuration") if config is not None else "",
+    )
+    try:
+        access = Access.load(str(kubeconfig) if kubeconfig is not None else None, context or None)
+        with process_log(sys.stderr, form="text", levels=Levels()) as log:
+            return asyncio.run(_run(access, settings, Web(addresses=rest) if rest else None, log))
+    except (KubeconfigError, ConfigurationError) as error:
+        raise CommandError(str(error)) from None
+
+
+async def _run(access: Access, settings: RunSettings, web: Web | None, log: Log) -> int:
+    runner = Runner(access, settings, web=web, log=log)
+    work = asyncio.create_task(runner.run())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, work.cancel)
+    try:
+        await work
+    except asyncio.CancelledError:
+        log.info("ended", allocations=runner.decided, bindings=runner.binder.sent, other_writes=runner.writer.written)
+    return 0
+
+
+__all__ = ["kube"]

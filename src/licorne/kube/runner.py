@@ -1,0 +1,395 @@
+"""Runs licorne as the scheduler of a cluster: what the API server tells goes to the manager, its commands come back.
+
+First everything is read: nodes, namespaces, priority classes, pods, both ConfigMaps. Then the scheduler is told all of it
+in one go, pods that run before pods that wait, and only then the first decision is made. All state is in the API server,
+so a process that is killed and started again goes on where the cluster is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from licorne import __version__
+from licorne.core.api import ConfigurationError as QueuesError
+from licorne.core.api import Incident, RegistrationError, SchedulerAPI
+from licorne.core.base.setting_table import SettingsError
+from licorne.daemon.guesses import Guesses
+from licorne.daemon.log import Log, named
+from licorne.daemon.security import Security
+from licorne.kube.api import Access, Client, Kind
+from licorne.kube.api.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from licorne.kube.binding import Binder
+from licorne.kube.configmaps import Configuration, ConfigurationError, read_configuration
+from licorne.kube.manager import Manager, pods_by_age
+from licorne.kube.manager.commands import Bind, PostEvent
+from licorne.kube.objects import ConfigMap, KubernetesObject
+from licorne.kube.pods import is_managed
+from licorne.kube.reflector import Reflector
+from licorne.kube.writing import Writer
+from licorne.si import v19
+from licorne.web.backend import Backend
+from licorne.web.monitor import Monitor
+from licorne.web.server import Web, WebServer
+
+T = TypeVar("T", bound=KubernetesObject)
+
+CONFIG_MAP_NAMES: Final = ("yunikorn-defaults", "yunikorn-configs")
+SLICE: Final = 500
+"""Decisions that are made before others have their turn."""
+LONGEST_SLEEP_S: Final = 60.0
+PAUSE_S: Final = 10.0
+"""A loop that was not awake for so long does not know what has happened since: it reads the present state first."""
+HEARTBEAT_S: Final = 1.0
+
+
+class RunSettings(msgspec.Struct, frozen=True):
+    """How licorne runs in a cluster.
+
+    - `namespace`: where the ConfigMaps are.
+    - `scheduler_names`: pods that name one of these are scheduled.
+    - `queues`: a queue configuration in place of that of the ConfigMaps; "": theirs.
+    """
+
+    namespace: str = "default"
+    scheduler_names: tuple[str, ...] = ("yunikorn",)
+    queues: str = ""
+
+
+class Runner:
+    """licorne in a cluster, within a running loop.
+
+    Parameters:
+        access: the API server.
+        settings: how it runs.
+        web: addresses and access of REST; None: no REST.
+        log: the log.
+    """
+
+    def __init__(self, access: Access, settings: RunSettings, *, web: Web | None = None, log: Log) -> None:
+        self.settings = settings
+        self.log = log
+        self._clock = _steady_clock()
+        self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
+        self._reading = Client(access)
+        self._binding = Client(access, connections=64)
+        self._writing = Client(access)
+        self.manager: Manager | None = None
+        self.binder = Binder(self._binding, self._bound, self._not_bound)
+        self.writer = Writer(
+            self._writing, self._not_created, complain=named(log, "shim.cache").warning, clock=time.time
+        )
+        self._wake = asyncio.Event()
+        self.decided = 0
+        self.reflectors: dict[str, Reflector[Any]] = {}
+        self._pods = self._reflector(PODS, lambda m: m.pod_seen, lambda m: m.pod_gone)
+        self._nodes = self._reflector(NODES, lambda m: m.node_seen, lambda m: m.node_gone)
+        self._namespaces = self._reflector(NAMESPACES, lambda m: m.namespace_seen, lambda m: m.namespace_gone)
+        self._classes = self._reflector(PRIORITY_CLASSES, lambda m: m.class_seen, lambda m: m.class_gone)
+        self._maps: dict[str, ConfigMap] = {}
+        for name in CONFIG_MAP_NAMES:
+            kind = msgspec.structs.replace(CONFIG_MAPS, namespace=settings.namespace, fields=f"metadata.name={name}")
+            self.reflectors[name] = Reflector(self._reading, kind, _Maps(self), complain=self._complain)
+        self._configuration = Configuration()
+        self._web = web
+        self._server: WebServer | None = None
+        self.monitor: Monitor | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def _reflector(self, kind: Kind[T], seen: _Method[T], gone: _Method[T]) -> Reflector[T]:
+        made = self.reflectors[kind.plural] = Reflector(
+            self._reading, kind, _Objects(self, seen, gone), complain=self._complain
+        )
+        return made
+
+    def _complain(self, text: str) -> None:
+        named(self.log, "kubernetes").warning(text)
+
+    def _passed_over(self, incident: Incident) -> None:
+        named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))
+
+    def changed(self) -> None:
+        """Look for work soon, because something has changed."""
+        self._wake.set()
+
+    # -- start and end ------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Schedule until cancelled.
+
+        Raises:
+            ConfigurationError: the ConfigMaps, or the queue configuration, cannot be used.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                for reflector in self.reflectors.values():
+                    group.create_task(reflector.run())
+                await self._read_all()
+                self._begin()
+                await self._serve()
+                group.create_task(self.binder.run())
+                group.create_task(self.writer.run())
+                group.create_task(self._watch_clock())
+                await self._work()
+        except* ConfigurationError as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            if self._server is not None:
+                await self._server.stop()
+            for client in (self._reading, self._binding, self._writing):
+                await client.close()
+
+    async def _read_all(self) -> None:
+        began = time.monotonic()
+        for name, reflector in self.reflectors.items():
+            while not reflector.synced.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(10.0):
+                        await reflector.synced.wait()
+                if not reflector.synced.is_set():
+                    self.log.info("waiting for the API server", kind=name)
+        counts = {name: len(reflector.store) for name, reflector in self.reflectors.items()}
+        self.log.info("the cluster has been read", seconds=round(time.monotonic() - began, 2), **counts)
+
+    def _begin(self) -> None:
+        """Tell the scheduler everything that has been read."""
+        for name in CONFIG_MAP_NAMES:
+            for found in self.reflectors[name].store.values():
+                self._maps[name] = found
+        configuration = self._configuration = read_configuration(self._maps)
+        manager = Manager(
+            self.api, configuration.cluster_id, configuration.work_settings(self.settings.scheduler_names)
+        )
+        manager.gangs.settings = configuration.placeholder_settings()
+        request = v19.RegisterResourceManagerRequest(
+            rm_id=configuration.cluster_id,
+            version=__version__,
+            policy_group=configuration.policy_group,
+            build_info={"buildVersion": __version__, "shimSHA": "", "coreSHA": ""},
+            config=self.settings.queues or configuration.queues,
+            extra_config=configuration.settings,
+        )
+        try:
+            self.api.register_resource_manager(request, manager.decisions)
+        except RegistrationError as error:
+            raise ConfigurationError(str(error)) from None
+        for namespace in self._namespaces.store.values():
+            manager.namespace_seen(namespace)
+        for known in self._classes.store.values():
+            manager.class_seen(known)
+        for node in self._nodes.store.values():
+            manager.node_seen(node)
+        for pod in pods_by_age(self._pods.store.values(), lambda pod: is_managed(pod, manager.around.settings)):
+            manager.pod_seen(pod)
+        self.manager = manager
+
+    async def _serve(self) -> None:
+        if self._web is None:
+            return
+        backend = Backend(
+            self.api, self._clock, build_info=lambda _: {"buildVersion": __version__}, changed=self.changed
+        )
+        self.monitor = Monitor(backend, self._configuration.cluster_id, log=self.log)
+        security = Security(insecure=True)
+        self._server = WebServer(self._web, self.monitor, security, {}, named(self.log, "core.rest"), Guesses(self.log))
+        await self._server.start()
+
+    # -- work ---------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Decide and carry out while there is something to do, and sleep otherwise."""
+        manager = self.manager
+        assert manager is not None
+        while True:
+            self._wake.clear()
+            self._carry_out(manager)
+            began = time.perf_counter()
+            made = self.api.schedule(limit=SLICE)
+            self.decided += made
+            if self.monitor is not None:
+                self.monitor.cycle(time.perf_counter() - began, made)
+            self._carry_out(manager)
+            if made >= SLICE:
+                await asyncio.sleep(0)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._until_deadline()):
+                    await self._wake.wait()
+
+    def _carry_out(self, manager: Manager) -> None:
+        for command in manager.commands():
+            if isinstance(command, Bind):
+                self.binder.bind(command)
+            else:
+                self.writer.write(command)
+
+    def _until_deadline(self) -> float:
+        due = self.api.next_deadline_ns()
+        if due is None:
+            return LONGEST_SLEEP_S
+        return min(max((due - self._clock()) / 1e9, 0.001), LONGEST_SLEEP_S)
+
+    def _bound(self, uid: str) -> None:
+        assert self.manager is not None
+        self.manager.bound(uid)
+
+    def _not_bound(self, uid: str, reason: str) -> None:
+        assert self.manager is not None
+        self.manager.not_bound(uid, reason)
+        self.changed()
+
+    def _not_created(self, application_id: str, reason: str) -> None:
+        assert self.manager is not None
+        self.manager.gangs.not_created(application_id, reason)
+        self.changed()
+
+    # -- a process that was paused ------------------------------------------------------------------------------
+
+    async def _watch_clock(self) -> None:
+        """Stop all writes after a pause of the process, until the present state of nodes and pods has been read.
+
+        Wall-clock time goes on while a machine is suspended, and monotonic time while a process is stopped; either may
+        tell of a pause that the other does not.
+        """
+        last, last_wall = time.monotonic(), time.time()
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            now, wall = time.monotonic(), time.time()
+            if max(now - last, wall - last_wall) > HEARTBEAT_S + PAUSE_S:
+                self.log.warning("the process was paused; nothing is written before the cluster has been read again")
+                self.binder.hold()
+                self.writer.hold()
+                await self._read_again()
+                self.binder.go_on()
+                self.writer.go_on()
+            last, last_wall = time.monotonic(), time.time()
+
+    async def _read_again(self) -> None:
+        for reflector, kind in self._followed():
+            while True:
+                try:
+                    newest = await self._reading.newest_version(kind)
+                    async with asyncio.timeout(60.0):
+                        await reflector.reached(newest)
+                    break
+                except Exception as error:  # noqa: BLE001  whatever it is, nothing may be written before this has worked
+                    self._complain(f"{kind.plural} cannot be read: {error}")
+                    await asyncio.sleep(1.0)
+
+    def _followed(self) -> Iterator[tuple[Reflector[Any], Kind[Any]]]:
+        yield self._pods, PODS
+        yield self._nodes, NODES
+
+    # -- configuration ------------------------------------------------------------------------------------------
+
+    def map_changed(self, name: str, found: ConfigMap | None) -> None:
+        """Take in another state of a ConfigMap; one that cannot be used changes nothing, and an event on it says why."""
+        if self.manager is None:
+            return
+        before = dict(self._maps)
+        if found is None:
+            self._maps.pop(name, None)
+        else:
+            self._maps[name] = found
+        if self._configuration.settings.get("service.enableConfigHotRefresh") == "false":
+            return
+        try:
+            configuration = read_configuration(self._maps)
+            work = configuration.work_settings(self.settings.scheduler_names)
+            placeholders = configuration.placeholder_settings()
+            self._reload(configuration)
+        except (ConfigurationError, QueuesError, SettingsError) as error:
+            self._maps = before
+            self._refuse(found, str(error))
+            return
+        self._configuration = configuration
+        self.manager.around = msgspec.structs.replace(self.manager.around, settings=work)
+        self.manager.gangs.settings = placeholders
+        self.log.info("the configuration has been changed", config_map=name)
+        self.changed()
+
+    def _reload(self, configuration: Configuration) -> None:
+        """Give the scheduler another configuration; raises QueuesError if it is refused."""
+        assert self.manager is not None
+        self.api.update_configuration(
+            v19.UpdateConfigurationRequest(
+                rm_id=self.manager.rm_id,
+                policy_group=configuration.policy_group,
+                config=self.settings.queues or configuration.queues,
+                extra_config=configuration.settings,
+            )
+        )
+
+    def _refuse(self, found: ConfigMap | None, reason: str) -> None:
+        self.log.error("a configuration was refused; the one before counts", reason=reason)
+        if found is not None:
+            meta = found.metadata
+            text = f"the configuration is refused, and the one before counts: {reason}"
+            event = PostEvent(
+                "ConfigMap",
+                meta.namespace,
+                meta.name,
+                meta.uid,
+                "ConfigurationRefused",
+                "Configuring",
+                text,
+                warning=True,
+            )
+            self.writer.write(event)
+
+
+_Method = Callable[[Manager], Callable[[T], None]]
+
+
+class _Objects(Generic[T]):
+    """Hands objects to the manager once it is there; what was read before is handed over by `Runner._begin`."""
+
+    def __init__(self, runner: Runner, seen: _Method[T], gone: _Method[T]) -> None:
+        self._runner = runner
+        self._seen = seen
+        self._gone = gone
+
+    def added(self, new: T) -> None:
+        manager = self._runner.manager
+        if manager is not None:
+            self._seen(manager)(new)
+            self._runner.changed()
+
+    def updated(self, _old: T, new: T) -> None:
+        self.added(new)
+
+    def deleted(self, old: T) -> None:
+        manager = self._runner.manager
+        if manager is not None:
+            self._gone(manager)(old)
+            self._runner.changed()
+
+
+class _Maps:
+    """Hands the ConfigMaps to the runner."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def added(self, new: ConfigMap) -> None:
+        self._runner.map_changed(new.metadata.name, new)
+
+    def updated(self, _old: ConfigMap, new: ConfigMap) -> None:
+        self._runner.map_changed(new.metadata.name, new)
+
+    def deleted(self, old: ConfigMap) -> None:
+        self._runner.map_changed(old.metadata.name, None)
+
+
+def _steady_clock() -> Callable[[], int]:
+    """Return a clock in nanoseconds since 1970 that never goes back: system time now, monotonic time from then on."""
+    offset = time.time_ns() - time.monotonic_ns()
+    return lambda: time.monotonic_ns() + offset
+
+
+__all__ = ["RunSettings", "Runner"]
