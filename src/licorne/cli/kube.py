@@ -18,6 +18,7 @@ require("kube")
 
 from licorne.daemon.log import Levels, Log
 from licorne.daemon.process_log import process_log
+from licorne.daemon.security import SecurityError
 from licorne.kube.api import Access, KubeconfigError
 from licorne.kube.configmaps import ConfigurationError
 from licorne.kube.runner import Runner, RunSettings
@@ -53,7 +54,7 @@ def kube(
         access = Access.load(str(kubeconfig) if kubeconfig is not None else None, context or None)
         with process_log(sys.stderr, form="text", levels=Levels()) as log:
             return asyncio.run(_run(access, settings, Web(addresses=rest) if rest else None, log))
-    except (KubeconfigError, ConfigurationError) as error:
+    except (KubeconfigError, ConfigurationError, SecurityError) as error:
         raise CommandError(str(error)) from None
 
 

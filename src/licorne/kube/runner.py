@@ -21,7 +21,7 @@ from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.base.setting_table import SettingsError
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Log, named
-from licorne.daemon.security import Security
+from licorne.daemon.security import Security, SecurityError
 from licorne.kube.api import Access, Client, Kind
 from licorne.kube.api.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from licorne.kube.binding import Binder
@@ -124,6 +124,7 @@ class Runner:
 
         Raises:
             ConfigurationError: the ConfigMaps, or the queue configuration, cannot be used.
+            SecurityError: REST cannot listen on one of its addresses.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -136,7 +137,7 @@ class Runner:
                 group.create_task(self.writer.run())
                 group.create_task(self._watch_clock())
                 await self._work()
-        except* ConfigurationError as errors:
+        except* (ConfigurationError, SecurityError) as errors:
             raise errors.exceptions[0] from None
         finally:
             if self._server is not None:
