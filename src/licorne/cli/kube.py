@@ -19,9 +19,9 @@ require("kube")
 from licorne.daemon.log import Levels, Log
 from licorne.daemon.process_log import process_log
 from licorne.daemon.security import SecurityError
-from licorne.kube.api import Access, KubeconfigError
+from licorne.kube.api import Access, Client, KubeconfigError
 from licorne.kube.configmaps import ConfigurationError
-from licorne.kube.runner import Runner, RunSettings
+from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.web.server import Web
 
 
@@ -59,15 +59,17 @@ def kube(
 
 
 async def _run(access: Access, settings: RunSettings, web: Web | None, log: Log) -> int:
-    runner = Runner(access, settings, web=web, log=log)
-    work = asyncio.create_task(runner.run())
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, work.cancel)
-    try:
-        await work
-    except asyncio.CancelledError:
-        log.info("ended", allocations=runner.decided, bindings=runner.binder.sent, other_writes=runner.writer.written)
+    async with Client(access) as reading, Client(access, connections=64) as binding, Client(access) as writing:
+        runner = Runner(Clients(reading, binding, writing), settings, web=web, log=log)
+        work = asyncio.create_task(runner.run())
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, work.cancel)
+        try:
+            await work
+        except asyncio.CancelledError:
+            figures = {"bindings": runner.binder.sent, "other_writes": runner.writer.written}
+            log.info("ended", allocations=runner.decided, **figures)
     return 0
 
 

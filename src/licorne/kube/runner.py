@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -22,16 +23,16 @@ from licorne.core.base.setting_table import SettingsError
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Log, named
 from licorne.daemon.security import Security, SecurityError
-from licorne.kube.api import Access, Client, Kind
+from licorne.kube.api import Kind
 from licorne.kube.api.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
-from licorne.kube.binding import Binder
+from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, read_configuration
 from licorne.kube.manager import Manager, pods_by_age
 from licorne.kube.manager.commands import Bind, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject
 from licorne.kube.pods import is_managed
-from licorne.kube.reflector import Reflector
-from licorne.kube.writing import Writer
+from licorne.kube.reflector import Reflector, Source
+from licorne.kube.writing import Writer, WritingClient
 from licorne.si import v19
 from licorne.web.backend import Backend
 from licorne.web.monitor import Monitor
@@ -46,6 +47,22 @@ LONGEST_SLEEP_S: Final = 60.0
 PAUSE_S: Final = 10.0
 """A loop that was not awake for so long does not know what has happened since: it reads the present state first."""
 HEARTBEAT_S: Final = 1.0
+
+
+class ReadingClient(Source, Protocol):
+    """What the runner needs of the client that reads."""
+
+    async def newest_version(self, kind: Kind[Any]) -> int:
+        """Return the version that a collection has now."""
+        ...
+
+
+class Clients(msgspec.Struct, frozen=True):
+    """Connections to the API server, apart, so that none of these uses can delay another."""
+
+    reading: ReadingClient
+    binding: BindingClient
+    writing: WritingClient
 
 
 class RunSettings(msgspec.Struct, frozen=True):
@@ -65,24 +82,37 @@ class Runner:
     """licorne in a cluster, within a running loop.
 
     Parameters:
-        access: the API server.
+        clients: the connections to the API server; whoever made them closes them.
         settings: how it runs.
         web: addresses and access of REST; None: no REST.
         log: the log.
+        clock: returns the time in nanoseconds since 1970, and never goes back; given, tests need no time.
+        wall: returns the time in seconds as the machine's clock has it.
+        dice: draws waiting times.
     """
 
-    def __init__(self, access: Access, settings: RunSettings, *, web: Web | None = None, log: Log) -> None:
+    def __init__(
+        self,
+        clients: Clients,
+        settings: RunSettings,
+        *,
+        web: Web | None = None,
+        log: Log,
+        clock: Callable[[], int] | None = None,
+        wall: Callable[[], float] = time.time,
+        dice: random.Random | None = None,
+    ) -> None:
         self.settings = settings
         self.log = log
-        self._clock = _steady_clock()
+        self._clock = clock or _steady_clock()
+        self._wall = wall
+        self._dice = dice
         self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
-        self._reading = Client(access)
-        self._binding = Client(access, connections=64)
-        self._writing = Client(access)
+        self._reading = clients.reading
         self.manager: Manager | None = None
-        self.binder = Binder(self._binding, self._bound, self._not_bound)
+        self.binder = Binder(clients.binding, self._bound, self._not_bound, dice=dice)
         self.writer = Writer(
-            self._writing, self._not_created, complain=named(log, "shim.cache").warning, clock=time.time
+            clients.writing, self._not_created, complain=named(log, "shim.cache").warning, clock=wall, dice=dice
         )
         self._wake = asyncio.Event()
         self.decided = 0
@@ -94,7 +124,7 @@ class Runner:
         self._maps: dict[str, ConfigMap] = {}
         for name in CONFIG_MAP_NAMES:
             kind = msgspec.structs.replace(CONFIG_MAPS, namespace=settings.namespace, fields=f"metadata.name={name}")
-            self.reflectors[name] = Reflector(self._reading, kind, _Maps(self), complain=self._complain)
+            self.reflectors[name] = Reflector(self._reading, kind, _Maps(self), complain=self._complain, dice=dice)
         self._configuration = Configuration()
         self._web = web
         self._server: WebServer | None = None
@@ -103,7 +133,7 @@ class Runner:
 
     def _reflector(self, kind: Kind[T], seen: _Method[T], gone: _Method[T]) -> Reflector[T]:
         made = self.reflectors[kind.plural] = Reflector(
-            self._reading, kind, _Objects(self, seen, gone), complain=self._complain
+            self._reading, kind, _Objects(self, seen, gone), complain=self._complain, dice=self._dice
         )
         return made
 
@@ -142,8 +172,6 @@ class Runner:
         finally:
             if self._server is not None:
                 await self._server.stop()
-            for client in (self._reading, self._binding, self._writing):
-                await client.close()
 
     async def _read_all(self) -> None:
         began = time.monotonic()
@@ -164,7 +192,10 @@ class Runner:
                 self._maps[name] = found
         configuration = self._configuration = read_configuration(self._maps)
         manager = Manager(
-            self.api, configuration.cluster_id, configuration.work_settings(self.settings.scheduler_names)
+            self.api,
+            configuration.cluster_id,
+            configuration.work_settings(self.settings.scheduler_names),
+            now_s=self._wall,
         )
         manager.gangs.settings = configuration.placeholder_settings()
         request = v19.RegisterResourceManagerRequest(
@@ -257,18 +288,18 @@ class Runner:
         Wall-clock time goes on while a machine is suspended, and monotonic time while a process is stopped; either may
         tell of a pause that the other does not.
         """
-        last, last_wall = time.monotonic(), time.time()
+        last, last_wall = self._clock(), self._wall()
         while True:
             await asyncio.sleep(HEARTBEAT_S)
-            now, wall = time.monotonic(), time.time()
-            if max(now - last, wall - last_wall) > HEARTBEAT_S + PAUSE_S:
+            passed_s = max((self._clock() - last) / 1e9, self._wall() - last_wall)
+            if passed_s > HEARTBEAT_S + PAUSE_S:
                 self.log.warning("the process was paused; nothing is written before the cluster has been read again")
                 self.binder.hold()
                 self.writer.hold()
                 await self._read_again()
                 self.binder.go_on()
                 self.writer.go_on()
-            last, last_wall = time.monotonic(), time.time()
+            last, last_wall = self._clock(), self._wall()
 
     async def _read_again(self) -> None:
         for reflector, kind in self._followed():

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from licorne.core.gangs.atomic import BY_QUEUE
 from licorne.kube.objects import Pod
-from licorne.kube.pods import Note, Work, is_placeholder, keys, placeholder_ask
-from licorne.si import v19
+from licorne.kube.pods import Gang, Note, Work, is_placeholder, keys, placeholder_ask, unix_seconds
 
-from .commands import CreatePod, Evict, Fail
+from .commands import CreatePod, Fail
 from .records import ApplicationRecord, GangStage, PodRecord, Stage
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 PLACED: Final = (Stage.ASSUMED, Stage.BOUND, Stage.HOMELESS)
 TIMEOUT_REASON: Final = "ResourceReservationTimeout"
 TIMEOUT_MESSAGE: Final = "Scheduling has timed out due to insufficient resources"
+DEFAULT_TIMEOUT_S: Final = 900
+"""How long placeholders wait where the application does not say: the scheduler's own default."""
 DEFAULT_IMAGE: Final = "registry.k8s.io/pause:3.7"
 
 
@@ -84,9 +85,9 @@ class Gangs:
                 self._reserve(application)
 
     def _reserve(self, application: ApplicationRecord) -> None:
-        originator = self._manager.pods.get(application.originator)
+        originator = self._originator(application)
         if originator is None:
-            return  # its placeholders would be deleted as soon as they are made
+            return
         if any(record.stage in PLACED and not record.work.ask.placeholder for record in application.pods.values()):
             self._run(application)  # a pod of its own runs, so the room was complete before a restart
             return
@@ -94,6 +95,9 @@ class Gangs:
         present = Counter(
             record.work.ask.task_group_name for record in application.pods.values() if record.work.ask.placeholder
         )
+        if not present and self._is_late(application.gang, originator):
+            self._run(application)
+            return
         missing = {group.name: group.members - present[group.name] for group in application.gang.groups}
         if not present:
             text = f"Application {application.id} creating placeholders"
@@ -106,6 +110,27 @@ class Gangs:
             for body in itertools.islice(lacking, max(count, 0)):
                 self._manager.decided.append(CreatePod(application.namespace, application.id, name, body))
         self._run_if_complete(application)
+
+    def _originator(self, application: ApplicationRecord) -> PodRecord | None:
+        """Return the pod that placeholders belong to; another one takes over when it is gone.
+
+        Placeholders of a pod that is gone would be deleted as soon as they are made.
+        """
+        known = application.pods.get(application.originator)
+        if known is None:
+            own = (record for record in application.pods.values() if not record.work.ask.placeholder)
+            known = next((record for record in own if not record.pod.metadata.deletion_timestamp), None)
+            application.originator = "" if known is None else known.uid
+        return known
+
+    def _is_late(self, gang: Gang, originator: PodRecord) -> bool:
+        """Return whether the time for reserving is over already, as it may be when licorne is started anew.
+
+        A gang without any placeholder whose first pod is older than the timeout has gone on without its room before, and
+        must not begin again.
+        """
+        age_s = self._manager.now_s() - unix_seconds(originator.pod.metadata.creation_timestamp)
+        return age_s > (gang.timeout_s or DEFAULT_TIMEOUT_S)
 
     # -- the way ------------------------------------------------------------------------------------------------
 
@@ -142,11 +167,8 @@ class Gangs:
         text = f"Application {application_id} fall back to normal scheduling: {reason}"
         self._tell_originator(application, Note("GangScheduling", "PlaceholderCreateFailed", text))
         for record in application.pods.values():
-            if record.work.ask.placeholder and record.leaving is None:
-                meta = record.pod.metadata
-                record.leaving = v19.TerminationType.STOPPED_BY_RM
-                evict = Evict(meta.namespace, meta.name, meta.uid, "PlaceholderCreateFailed", text, disruption=False)
-                self._manager.decided.append(evict)
+            if record.work.ask.placeholder:
+                self._manager.remove_placeholder(record, text)
         self._run(application)
 
     def state_changed(self, application: ApplicationRecord, message: str) -> None:
@@ -155,6 +177,8 @@ class Gangs:
             text = f"Application {application.id} resuming as non-gang application (SOFT)"
             self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
             self._run(application)
+        elif application.state in ("Completed", "Expired"):
+            application.gang_stage = GangStage.NONE
         elif application.state in ("Failing", "Failed"):
             timed_out = TIMEOUT_REASON in message
             application.gang_stage = GangStage.NONE
@@ -166,7 +190,7 @@ class Gangs:
                     self._manager.decided.append(Fail(meta.namespace, meta.name, meta.uid, reason, text))
 
     def _tell_originator(self, application: ApplicationRecord, note: Note) -> None:
-        originator = self._manager.pods.get(application.originator)
+        originator = application.pods.get(application.originator)
         if originator is not None:
             self._manager.tell(originator.pod, note)
 

@@ -45,10 +45,19 @@ class Manager:
         api: the scheduler, in which `rm_id` is registered with `manager.decisions` as its callback.
         rm_id: the id of the resource manager.
         settings: what the configuration says that changes what pods mean.
+        now_s: returns the time in seconds since 1970, with which ages of pods are compared.
     """
 
-    def __init__(self, api: SchedulerAPI, rm_id: str, settings: WorkSettings | None = None) -> None:
+    def __init__(
+        self,
+        api: SchedulerAPI,
+        rm_id: str,
+        settings: WorkSettings | None = None,
+        *,
+        now_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self.api = api
+        self.now_s = now_s
         self.rm_id = rm_id
         self.namespaces: dict[str, Namespace] = {}
         self.classes: dict[str, PriorityClass] = {}
@@ -62,6 +71,7 @@ class Manager:
         self.decisions = Decisions(self)
         self.gangs = Gangs(self)
         self.decided: list[AnyCommand] = []
+        self._ended: dict[ApplicationRecord, None] = {}
         self._asks: list[v19.Allocation] = []
         self._releases: list[v19.AllocationRelease] = []
 
@@ -69,6 +79,10 @@ class Manager:
 
     def commands(self) -> list[AnyCommand]:
         """Tell the scheduler what has changed, and return what is to be done at the API server since the last call."""
+        while self._ended:  # the scheduler has forgotten applications that have pods left
+            ended, self._ended = self._ended, {}
+            for application in ended:
+                self.release_held(application)
         self.flush()
         self.gangs.create_missing()
         decided, self.decided = self.decided, []
@@ -187,10 +201,16 @@ class Manager:
         self.gangs.pod_gone(record)
         self.forget_if_done(application)
 
+    def ended(self, application: ApplicationRecord) -> None:
+        """Take in a new state of an application: pods that wait begin anew if the scheduler has forgotten it."""
+        if application.state in UNKNOWN:
+            self._ended[application] = None
+        self.forget_if_done(application)
+
     def forget_if_done(self, application: ApplicationRecord) -> None:
         """Forget an application without pods that the scheduler does not know."""
         if application.state in UNKNOWN and not application.pods:
-            del self.applications[application.id]
+            self.applications.pop(application.id, None)
 
     def _homed(self, uid: str, node: str) -> None:
         """Take a pod from those whose node is unknown."""
@@ -378,6 +398,13 @@ class Manager:
         meta = record.pod.metadata
         self.decided.append(Fail(meta.namespace, meta.name, meta.uid, "ApplicationRejected", reason))
 
+    def remove_placeholder(self, record: PodRecord, why: str) -> None:
+        """Have a placeholder deleted that is of no use any more."""
+        if record.leaving is None:
+            record.leaving = v19.TerminationType.STOPPED_BY_RM
+            meta = record.pod.metadata
+            self.decided.append(Evict(meta.namespace, meta.name, meta.uid, "Unneeded", why, disruption=False))
+
     def evict(self, record: PodRecord, released: v19.AllocationRelease) -> None:
         """Have a pod deleted that the scheduler wants gone; its place is free when the API server says so."""
         kind = released.termination_type
@@ -418,6 +445,8 @@ class Decisions(ResourceManagerCallback):
             if record is not None:
                 record.stage = Stage.REFUSED
                 manager.tell(record.pod, Note("TaskRejected", "TaskRejected", refused.reason))
+                if record.work.ask.placeholder:
+                    manager.remove_placeholder(record, refused.reason)
 
     def update_application(self, response: v19.ApplicationResponse) -> None:
         """Take verdicts on applications, and their states."""
@@ -434,7 +463,7 @@ class Decisions(ResourceManagerCallback):
             if application is not None:
                 application.state = updated.state
                 manager.gangs.state_changed(application, updated.message)
-                manager.forget_if_done(application)
+                manager.ended(application)
 
 
 def pods_by_age(pods: Iterable[Pod], managed: Callable[[Pod], bool]) -> list[Pod]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .writer import Writer
+from .writer import Writer, WritingClient
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "WritingClient"]

@@ -1,0 +1,307 @@
+"""A Kubernetes API server that is played: lists, streams, watches, bindings, and everything that goes wrong with them.
+
+It has the rules that a scheduler relies on: versions that only grow, one binding for each pod, preconditions on UIDs,
+watches that expire. `Trouble` says how often what goes wrong. All times are those of the running loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from licorne.kube.api import ApiError, ExpiredError, Kind, Page, UnansweredError, WatchEvent
+from licorne.kube.objects import KubernetesObject, Pod
+from licorne.kube.objects.pods import Condition
+
+T = TypeVar("T", bound=KubernetesObject)
+BOOKMARK_S = 60.0
+Event = tuple[int, str, KubernetesObject | None, KubernetesObject | None]
+
+
+class Trouble(msgspec.Struct):
+    """How often what goes wrong, as shares of the calls, and how slow things are."""
+
+    refused: float = 0.0
+    """Calls that end with 429, 500 or 503, without effect."""
+    lost: float = 0.0
+    """Calls of which only the answer is lost."""
+    unsent: float = 0.0
+    """Calls that never arrive."""
+    cut: float = 0.0
+    """Batches of a watch after which the connection breaks off."""
+    late_s: float = 0.0
+    """How long a call, or a batch of a watch, takes on average."""
+    forgets: float = 0.0
+    """Changes after which the server forgets the history, so that watches of before expire."""
+    no_streams: bool = False
+    """Whether the server does not know streamed lists."""
+
+
+def calm() -> Trouble:
+    """Return that nothing goes wrong."""
+    return Trouble()
+
+
+class Server:
+    """The objects, their versions, and the history of changes."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.version = 1
+        self.trouble = calm()
+        self.objects: dict[str, dict[tuple[str, str], KubernetesObject]] = {}
+        self.history: list[Event] = []
+        self.forgotten = 0
+        """Versions up to this one are no longer known."""
+        self.on_bind: Callable[[Pod, str], None] = lambda _pod, _node: None
+        self.writes: dict[str, int] = {}
+        self.events: list[dict[str, Any]] = []
+        self._news = asyncio.Event()
+
+    # -- what others do to the objects --------------------------------------------------------------------------
+
+    def put(self, plural: str, new: T) -> T:
+        """Store an object, new or changed."""
+        self.version += 1
+        stored = msgspec.structs.replace(
+            new, metadata=msgspec.structs.replace(new.metadata, resource_version=str(self.version))
+        )
+        key = new.metadata.namespace, new.metadata.name
+        of_kind = self.objects.setdefault(plural, {})
+        self._record(plural, of_kind.get(key), stored)
+        of_kind[key] = stored
+        return stored
+
+    def remove(self, plural: str, namespace: str, name: str) -> None:
+        """Remove an object, if it is there."""
+        old = self.objects.get(plural, {}).pop((namespace, name), None)
+        if old is not None:
+            self.version += 1
+            self._record(plural, old, None)
+
+    def pods(self) -> list[Pod]:
+        """Return all pods."""
+        return [pod for pod in self.objects.get("pods", {}).values() if isinstance(pod, Pod)]
+
+    def _record(self, plural: str, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
+        self.history.append((self.version, plural, old, new))
+        if self.dice.random() < self.trouble.forgets:
+            self.forgotten = self.version
+            self.history.clear()
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    # -- calls --------------------------------------------------------------------------------------------------
+
+    async def trouble_before(self) -> None:
+        """Let what goes wrong before a call has any effect go wrong."""
+        await self._late()
+        what = self.dice.random()
+        if what < self.trouble.unsent:
+            raise UnansweredError("the connection broke off")
+        if what < self.trouble.unsent + self.trouble.refused:
+            status = self.dice.choice((429, 500, 503))
+            raise ApiError(status, "", "try again later", 1.0 if status == 429 else None)
+
+    async def trouble_after(self) -> None:
+        """Let the answer be lost."""
+        await self._late()
+        if self.dice.random() < self.trouble.lost:
+            raise UnansweredError("the connection broke off")
+
+    async def _late(self) -> None:
+        if self.trouble.late_s:
+            await asyncio.sleep(self.dice.expovariate(1 / self.trouble.late_s))
+
+    async def news(self, timeout_s: float) -> None:
+        """Wait for the next change, or for the timeout."""
+        waiting = self._news
+        try:
+            async with asyncio.timeout(timeout_s):
+                await waiting.wait()
+        except TimeoutError:
+            pass
+
+
+class FakeClient:
+    """A client of the played server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    # -- reading
+
+    async def list_page(
+        self, kind: Kind[T], *, limit: int = 1000, next_page: str = "", newest: bool = False
+    ) -> Page[T]:
+        """Return a page of a list; a later page has the objects of the version of the first."""
+        server = self.server
+        await server.trouble_before()
+        objects = sorted(self._selected(kind), key=lambda one: (one.metadata.namespace, one.metadata.name))
+        start, version = 0, server.version
+        if next_page:
+            start, version = (int(part) for part in next_page.split("-"))
+            if version != server.version:
+                raise ExpiredError(410, "Expired", "the continue token is too old")
+        end = start + min(limit, 7)  # several pages even of short lists
+        await server.trouble_after()
+        following = f"{end}-{version}" if end < len(objects) else ""
+        return Page(objects[start:end], str(version), following, [])
+
+    async def newest_version(self, kind: Kind[Any]) -> int:
+        """Return the present version."""
+        await self.server.trouble_before()
+        return self.server.version
+
+    async def watch(
+        self, kind: Kind[T], version: str = "", *, initial: bool = False, timeout_s: float = 300.0
+    ) -> AsyncGenerator[list[WatchEvent[T]]]:
+        """Yield changes."""
+        server = self.server
+        await server.trouble_before()
+        ends = asyncio.get_running_loop().time() + timeout_s
+        at = int(version or 0)
+        if initial:
+            if server.trouble.no_streams:
+                raise ApiError(422, "Invalid", "sendInitialEvents is forbidden for watch")
+            objects = self._selected(kind)
+            at = server.version
+            server.dice.shuffle(objects)
+            cut = server.dice.randrange(len(objects) + 1)
+            yield [WatchEvent("ADDED", one, one.metadata.resource_version) for one in objects[:cut]]
+            await self._maybe_cut()
+            yield [
+                *(WatchEvent("ADDED", one, one.metadata.resource_version) for one in objects[cut:]),
+                WatchEvent("BOOKMARK", None, str(at), end_of_list=True),
+            ]
+        while asyncio.get_running_loop().time() < ends:
+            if at < server.forgotten:
+                raise ExpiredError(410, "Expired", "too old resource version")
+            batch = [event for event in server.history if event[0] > at]
+            if not batch:
+                await server.news(BOOKMARK_S)
+                if server.version == at:
+                    yield [WatchEvent("BOOKMARK", None, str(at))]
+                continue
+            batch = batch[: server.dice.randrange(1, 20)]
+            at = batch[-1][0]
+            told = [told for event in batch if (told := self._told(kind, event)) is not None]
+            await self._maybe_cut()
+            if told:
+                yield told
+
+    async def _maybe_cut(self) -> None:
+        await self.server.trouble_before()
+        if self.server.dice.random() < self.server.trouble.cut:
+            raise UnansweredError("the watch broke off")
+
+    async def get(self, kind: Kind[T], namespace: str, name: str) -> T:
+        """Return one object."""
+        await self.server.trouble_before()
+        found = self.server.objects.get(kind.plural, {}).get((namespace, name))
+        if found is None:
+            raise ApiError(404, "NotFound", f"{kind.name} {name} not found")
+        assert isinstance(found, kind.type)
+        return found
+
+    def _selected(self, kind: Kind[T]) -> list[T]:
+        found = self.server.objects.get(kind.plural, {}).values()
+        return [one for one in found if isinstance(one, kind.type) and _is_selected(kind, one)]
+
+    @staticmethod
+    def _told(kind: Kind[T], event: Event) -> WatchEvent[T] | None:
+        version, plural, old, new = event
+        if plural != kind.plural:
+            return None
+        was = old is not None and _is_selected(kind, old)
+        if new is not None and _is_selected(kind, new):
+            assert isinstance(new, kind.type)
+            return WatchEvent("MODIFIED" if was else "ADDED", new, str(version))
+        if was:
+            gone: Any = old
+            meta = msgspec.structs.replace(gone.metadata, resource_version=str(version))
+            return WatchEvent("DELETED", msgspec.structs.replace(gone, metadata=meta), str(version))
+        return None
+
+    # -- writing
+
+    def _count(self, what: str) -> None:
+        self.server.writes[what] = self.server.writes.get(what, 0) + 1
+
+    def _pod(self, namespace: str, name: str) -> Pod:
+        pod = self.server.objects.get("pods", {}).get((namespace, name))
+        if not isinstance(pod, Pod):
+            raise ApiError(404, "NotFound", f"pods {name} not found")
+        return pod
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind a pod, by the rules of the API server."""
+        self._count("bind")
+        await self.server.trouble_before()
+        pod = self._pod(namespace, name)
+        if pod.metadata.uid != uid:
+            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        if pod.spec.node_name:
+            raise ApiError(409, "Conflict", f"pod {name} is already assigned to node {pod.spec.node_name}")
+        if pod.metadata.deletion_timestamp:
+            raise ApiError(409, "Conflict", f"pod {name} is being deleted, cannot be assigned to a host")
+        self.server.on_bind(pod, node)
+        self.server.put("pods", msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node)))
+        await self.server.trouble_after()
+
+    async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete a pod: one that runs ends when its kubelet says so."""
+        self._count("delete")
+        await self.server.trouble_before()
+        pod = self._pod(namespace, name)
+        if pod.metadata.uid != uid:
+            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        if pod.spec.node_name and grace_s != 0:
+            meta = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+            self.server.put("pods", msgspec.structs.replace(pod, metadata=meta))
+        else:
+            self.server.remove("pods", namespace, name)
+        await self.server.trouble_after()
+
+    async def patch_pod_status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> None:
+        """Change phase or conditions."""
+        self._count("status")
+        await self.server.trouble_before()
+        pod = self._pod(namespace, name)
+        if pod.metadata.uid != uid:
+            raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        given = {one.type: one for one in pod.status.conditions or ()}
+        for one in status.get("conditions", ()):
+            given[one["type"]] = Condition(one["type"], one["status"], one["reason"], one["message"])
+        changed = msgspec.structs.replace(
+            pod.status, phase=status.get("phase", pod.status.phase), conditions=tuple(given.values())
+        )
+        self.server.put("pods", msgspec.structs.replace(pod, status=changed))
+        await self.server.trouble_after()
+
+    async def create(self, path: str, body: dict[str, Any]) -> None:
+        """Create a pod, or an event."""
+        self._count("create")
+        await self.server.trouble_before()
+        if path.endswith("/events"):
+            self.server.events.append(body)
+        else:
+            meta = body["metadata"]
+            if (meta["namespace"], meta["name"]) in self.server.objects.get("pods", {}):
+                raise ApiError(409, "AlreadyExists", "there is one already")
+            made = msgspec.convert(body, Pod, strict=False)
+            made.metadata.uid = f"uid-{self.server.version}-{meta['name']}"
+            made.status.phase = "Pending"
+            self.server.put("pods", made)
+        await self.server.trouble_after()
+
+
+def _is_selected(kind: Kind[Any], one: KubernetesObject) -> bool:
+    name = kind.fields.removeprefix("metadata.name=")
+    if name != kind.fields:
+        return one.metadata.name == name and (not kind.namespace or one.metadata.namespace == kind.namespace)
+    return not (kind.fields and isinstance(one, Pod) and one.status.phase in ("Succeeded", "Failed"))
