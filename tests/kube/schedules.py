@@ -41,7 +41,7 @@ CALM_S = 400.0
 BUSY_S = 120.0
 
 
-class Overcommitted(AssertionError):
+class OvercommittedError(AssertionError):
     """A binding gave a node more than it has."""
 
 
@@ -87,7 +87,7 @@ class World:
     def check_binding(self, pod: Pod, node: str) -> None:
         """Check the rule of every binding."""
         if self.server.objects["nodes"].get(("", node)) is not None and not self.fits(pod, node):
-            raise Overcommitted(f"{pod.metadata.name} on {node}, which has {self.used(node)}")
+            raise OvercommittedError(f"{pod.metadata.name} on {node}, which has {self.used(node)}")
         assert pod.metadata.uid not in self.bound, f"{pod.metadata.name} is bound twice"
         self.bound[pod.metadata.uid] = node
 

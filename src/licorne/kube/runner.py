@@ -28,7 +28,7 @@ from licorne.kube.api.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORIT
 from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, read_configuration
 from licorne.kube.manager import Manager, pods_by_age
-from licorne.kube.manager.commands import Bind, PostEvent
+from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject
 from licorne.kube.pods import is_managed
 from licorne.kube.reflector import Reflector, Source
@@ -257,6 +257,8 @@ class Runner:
         for command in manager.commands():
             if isinstance(command, Bind):
                 self.binder.bind(command)
+            elif isinstance(command, AskAgain):
+                asyncio.get_running_loop().call_later(command.after_s, self._ask_again, command.uid)
             else:
                 self.writer.write(command)
 
@@ -273,6 +275,11 @@ class Runner:
     def _not_bound(self, uid: str, reason: str) -> None:
         assert self.manager is not None
         self.manager.not_bound(uid, reason)
+        self.changed()
+
+    def _ask_again(self, uid: str) -> None:
+        assert self.manager is not None
+        self.manager.ask_again(uid)
         self.changed()
 
     def _not_created(self, application_id: str, reason: str) -> None:

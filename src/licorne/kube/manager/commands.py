@@ -68,4 +68,11 @@ class PostEvent(msgspec.Struct, frozen=True, gc=False):
     """Namespace, name and UID of another pod that has to do with it."""
 
 
-AnyCommand = Bind | Evict | Fail | SetCondition | CreatePod | PostEvent
+class AskAgain(msgspec.Struct, frozen=True, gc=False):
+    """Call `Manager.ask_again` after some time, for a pod that could not be bound."""
+
+    uid: str
+    after_s: float
+
+
+AnyCommand = AskAgain | Bind | Evict | Fail | SetCondition | CreatePod | PostEvent

@@ -28,12 +28,14 @@ from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.constants import DEFAULT_PARTITION
 
-from .commands import AnyCommand, Bind, Evict, Fail, PostEvent
+from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .gangs import Gangs
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
 
 UNKNOWN = frozenset({"", "Completed", "Failed", "Expired", "Rejected"})
 """States of an application that the scheduler does not know, or that takes no asks any more."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
+"""How long a pod that could not be bound waits before it is asked for again."""
 PREEMPTED = "PreemptionByScheduler"
 """The reason of the condition `DisruptionTarget`, the one that kube-scheduler gives."""
 
@@ -344,7 +346,7 @@ class Manager:
         was = record.work
         record.pod, record.work = pod, work
         node = pod.spec.node_name
-        if node and record.stage in (Stage.HELD, Stage.ASKED):
+        if node and record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND):
             self._report(record)  # somebody else has bound it
         elif node and node != record.node:
             self._moved(record)
@@ -380,15 +382,26 @@ class Manager:
         """Note that the API server took a binding. The pod stays assumed until it is seen with its node."""
 
     def not_bound(self, uid: str, reason: str) -> None:
-        """Give the place back, because the pod was not bound and will not be; it waits anew."""
+        """Give the place back, because the pod was not bound and will not be; it waits anew.
+
+        It is asked for again a little later each time. If it is gone, or somebody else has bound it, the API server says
+        so before that.
+        """
         record = self.pods.get(uid)
         if record is None or record.stage is not Stage.ASSUMED:
             return
         self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
-        self.flush()
         self.tell(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
+        record.stage = Stage.UNBOUND
         record.node = ""
-        self._hold_or_ask(record)
+        self.decided.append(AskAgain(uid, min(FIRST_WAIT_S * 2**record.failures, LONGEST_WAIT_S)))
+        record.failures = min(record.failures + 1, 20)
+
+    def ask_again(self, uid: str) -> None:
+        """Ask for a pod again that could not be bound."""
+        record = self.pods.get(uid)
+        if record is not None and record.stage is Stage.UNBOUND:
+            self._hold_or_ask(record)
 
     # -- what the scheduler says --------------------------------------------------------------------------------
 

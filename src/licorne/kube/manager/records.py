@@ -24,6 +24,8 @@ class Stage(Enum):
     """Has a node, and the API server has not shown the binding yet."""
     BOUND = "bound"
     """Has a node, as the API server says."""
+    UNBOUND = "unbound"
+    """Could not be bound, and is asked for again in a while."""
     HOMELESS = "homeless"
     """Has a node that the scheduler does not know (any more), so the scheduler does not know the pod either."""
     REFUSED = "refused"
@@ -33,7 +35,7 @@ class Stage(Enum):
 class PodRecord:
     """A pod that is managed here."""
 
-    __slots__ = ("application", "leaving", "node", "pod", "stage", "told", "work")
+    __slots__ = ("application", "failures", "leaving", "node", "pod", "stage", "told", "work")
 
     def __init__(self, pod: Pod, work: Work, application: ApplicationRecord) -> None:
         self.pod = pod
@@ -44,6 +46,8 @@ class PodRecord:
         """The node of a pod from ASSUMED on."""
         self.leaving: v19.TerminationType | None = None
         """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
+        self.failures = 0
+        """How often it could not be bound."""
         self.told = ""
         """Why it waits, as the pod's condition was last told."""
 

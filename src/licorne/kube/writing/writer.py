@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS
-from licorne.kube.manager.commands import AnyCommand, CreatePod, Evict, Fail, PostEvent, SetCondition
+from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition
 
 AT_ONCE: Final = 8
 TOLD_MAX: Final = 5000
@@ -79,15 +79,14 @@ class Writer:
         self.left_out = 0
         """Conditions and events that were not written."""
 
-    def write(self, command: AnyCommand) -> None:
+    def write(self, command: Evict | Fail | CreatePod | SetCondition | PostEvent) -> None:
         """Have a command carried out."""
         if isinstance(command, Evict | Fail | CreatePod):
             self._done_first.append(command)
-        elif isinstance(command, SetCondition | PostEvent):
-            if len(self._told) >= TOLD_MAX:
-                self.left_out += 1
-                return
+        elif len(self._told) < TOLD_MAX:
             self._told.append(command)
+        else:
+            self.left_out += 1
         self._more.set()
 
     def __len__(self) -> int:
