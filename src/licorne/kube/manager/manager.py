@@ -74,7 +74,7 @@ class Manager:
         self.gangs = Gangs(self)
         self.decided: list[AnyCommand] = []
         self._ended: dict[ApplicationRecord, None] = {}
-        self._asks: list[v19.Allocation] = []
+        self._asks: dict[str, v19.Allocation] = {}  # by key, so that one whose pod is gone can be taken back
         self._releases: list[v19.AllocationRelease] = []
 
     # -- for whoever runs the manager ---------------------------------------------------------------------------
@@ -94,12 +94,12 @@ class Manager:
         """Tell the scheduler which pods are new, changed and gone."""
         while self._releases or self._asks:
             releases, self._releases = self._releases, []
-            asks, self._asks = self._asks, []
+            asks, self._asks = self._asks, {}
             self.api.update_allocation(
                 v19.AllocationRequest(
                     rm_id=self.rm_id,
                     releases=v19.AllocationReleasesRequest(allocations_to_release=releases) if releases else None,
-                    allocations=asks,
+                    allocations=list(asks.values()),
                 )
             )
 
@@ -221,6 +221,8 @@ class Manager:
             del self.homeless[node]
 
     def _release(self, application_id: str, uid: str, why: v19.TerminationType) -> None:
+        """Release a pod's ask or allocation; what was asked for it and not sent yet is taken back."""
+        self._asks.pop(uid, None)
         self._releases.append(
             v19.AllocationRelease(
                 partition_name=DEFAULT_PARTITION,
@@ -244,14 +246,14 @@ class Manager:
             return
         record.pod = pod
         if record.known and record.resources != allocation.resource_per_alloc:
-            self._asks.append(allocation)
+            self._asks[uid] = allocation
         record.resources = allocation.resource_per_alloc or {}
 
     def _place_foreign(self, record: ForeignRecord) -> None:
         node = record.pod.spec.node_name
         record.known = node in self.nodes
         if record.known:
-            self._asks.append(foreign_allocation(record.pod))
+            self._asks[record.pod.metadata.uid] = foreign_allocation(record.pod)
         else:
             self.homeless.setdefault(node, {})[record.pod.metadata.uid] = None
 
@@ -270,7 +272,10 @@ class Manager:
         self.pods[record.uid] = application.pods[record.uid] = record
         for note in work.notes:
             self.tell(pod, note)
-        if pod.spec.node_name:
+        self._place(record)
+
+    def _place(self, record: PodRecord) -> None:
+        if record.pod.spec.node_name:
             self._report(record)
         else:
             self._hold_or_ask(record)
@@ -296,20 +301,26 @@ class Manager:
         if work.fault and record.told != work.fault:
             record.told = work.fault
             self.tell(record.pod, Note("FailedScheduling", "Scheduling", work.fault))
-        if work.gates or work.later or work.fault or record.pod.metadata.deletion_timestamp:
+        if (
+            work.gates
+            or work.later
+            or work.fault
+            or record.pod.metadata.deletion_timestamp
+            or record.leaving is not None
+        ):
             return
         if not self._announce(record):
             return
         if record.application.gang_stage is GangStage.RESERVING and not work.ask.placeholder:
             return
         record.stage = Stage.ASKED
-        self._asks.append(work.ask)
+        self._asks[record.uid] = work.ask
 
     def release_held(self, application: ApplicationRecord) -> None:
         """Ask for the pods that waited for the room of their gang."""
         for record in application.pods.values():
             if record.stage is Stage.HELD:
-                self._hold_or_ask(record)
+                self._place(record)
 
     def _report(self, record: PodRecord) -> None:
         """Tell the scheduler of a pod that has a node."""
@@ -323,20 +334,18 @@ class Manager:
             return
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
         ask = record.work.ask
-        self._asks.append(
-            v19.Allocation(
-                allocation_key=ask.allocation_key,
-                allocation_tags=ask.allocation_tags,
-                resource_per_alloc=ask.resource_per_alloc,
-                priority=ask.priority,
-                node_id=node,
-                application_id=ask.application_id,
-                partition_name=ask.partition_name,
-                task_group_name=ask.task_group_name,
-                placeholder=ask.placeholder,
-                originator=ask.originator,
-                preemption_policy=ask.preemption_policy,
-            )
+        self._asks[record.uid] = v19.Allocation(
+            allocation_key=ask.allocation_key,
+            allocation_tags=ask.allocation_tags,
+            resource_per_alloc=ask.resource_per_alloc,
+            priority=ask.priority,
+            node_id=node,
+            application_id=ask.application_id,
+            partition_name=ask.partition_name,
+            task_group_name=ask.task_group_name,
+            placeholder=ask.placeholder,
+            originator=ask.originator,
+            preemption_policy=ask.preemption_policy,
         )
         self.gangs.placed(record)
 
@@ -455,7 +464,10 @@ class Decisions(ResourceManagerCallback):
                     manager.evict(record, released)
         for refused in response.rejected_allocations:
             record = manager.pods.get(refused.allocation_key)
-            if record is not None:
+            if record is not None and record.application.state in UNKNOWN:
+                record.stage = Stage.HELD  # its application ended just before; both begin anew
+                manager.ended(record.application)
+            elif record is not None:
                 record.stage = Stage.REFUSED
                 manager.tell(record.pod, Note("TaskRejected", "TaskRejected", refused.reason))
                 if record.work.ask.placeholder:
