@@ -27,6 +27,8 @@ class Trouble(msgspec.Struct):
 
     refused: float = 0.0
     """Calls that end with 429, 500 or 503, without effect."""
+    denied: float = 0.0
+    """Bindings that an admission plugin denies for good, without effect."""
     lost: float = 0.0
     """Calls of which only the answer is lost."""
     unsent: float = 0.0
@@ -242,6 +244,8 @@ class FakeClient:
         """Bind a pod, by the rules of the API server."""
         self._count("bind")
         await self.server.trouble_before()
+        if self.server.dice.random() < self.server.trouble.denied:
+            raise ApiError(403, "Forbidden", "denied by a plugin")
         pod = self._pod(namespace, name)
         if pod.metadata.uid != uid:
             raise ApiError(409, "Conflict", "the UID in the precondition does not match")

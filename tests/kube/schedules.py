@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from apiserver import FakeClient, Server, Trouble, calm
-from virtual import VirtualLoop, run
 
+from kube.apiserver import FakeClient, Server, Trouble, calm
+from kube.virtual import VirtualLoop, run
 from licorne.daemon.log import no_log
 from licorne.kube.manager.records import GangStage, Stage
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
@@ -213,6 +213,7 @@ def random_trouble(dice: random.Random) -> Trouble:
     bad = dice.choice((0.0, 0.02, 0.1, 0.3))
     return Trouble(
         refused=bad * dice.random(),
+        denied=bad * dice.random(),
         lost=bad * dice.random(),
         unsent=bad * dice.random(),
         cut=bad * dice.random(),

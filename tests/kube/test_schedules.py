@@ -1,0 +1,148 @@
+"""Random schedules of a cluster: no node over-committed, no pod forgotten, all that fits bound in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+import seeds
+from kube import schedules
+from kube.virtual import run
+from licorne.kube.binding import Binder
+from licorne.kube.manager import Manager
+from licorne.kube.reflector import Reflector
+
+
+def first() -> int:
+    """Return the first seed; LICORNE_KUBE_SEED takes one of before."""
+    return seeds.first_seed("LICORNE_KUBE_SEED")
+
+
+def say(seed: int) -> None:
+    """Say how a schedule is played again."""
+    sys.stdout.write(f"to run this again, first: LICORNE_KUBE_SEED={seed}\n")
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_a_cluster_comes_to_rest(number: int) -> None:
+    seed = first() + number
+    say(seed)
+    schedules.play(seed)
+
+
+@pytest.mark.long
+def test_thousands_more(new_seed: int) -> None:
+    for seed in range(new_seed, new_seed + 5000):
+        say(seed)
+        schedules.play(seed)
+
+
+def test_nothing_is_decided_on_a_view_older_than_an_own_binding() -> None:
+    """Watches that are late do not let a place be given twice: it is taken from the decision on."""
+
+    async def play() -> int:
+        world = schedules.World(1)
+        world.server.trouble = schedules.Trouble(late_s=20.0)
+        _, task = schedules.start(world)
+        for _ in range(60):
+            world.add_pod()
+        await asyncio.sleep(900.0)
+        await schedules.stop(task)
+        return len(world.bound)
+
+    assert run(play()) >= 10
+
+
+# -- planted faults: each must be noticed by one of a few schedules ------------------------------------------------
+
+
+def _forget_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A binding whose answer was lost gives its place back without looking."""
+
+    async def careless(self: Binder, command: Any) -> str | None:
+        try:
+            await self._client.bind(command.namespace, command.name, command.uid, command.node)
+        except Exception as error:  # noqa: BLE001  that is the fault
+            return str(error)
+        return None
+
+    monkeypatch.setattr(Binder, "_bind", careless)
+
+
+def _sleep_through_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods that are gone keep their places."""
+    monkeypatch.setattr(Manager, "pod_gone", lambda _self, _pod: None)
+
+
+def _publish_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list that was read anew is not compared with what was known."""
+
+    def publish(self: Reflector[Any], fresh: dict[tuple[str, str], Any], version: str) -> None:
+        for new in fresh.values():
+            self._put(new)
+        self._advance(version)
+        self._listed = True
+        self.synced.set()
+
+    monkeypatch.setattr(Reflector, "_publish", publish)
+
+
+def _never_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod that could not be bound is forgotten."""
+    monkeypatch.setattr(Manager, "ask_again", lambda _self, _uid: None)
+
+
+@pytest.mark.parametrize("plant", [_forget_the_place, _sleep_through_the_end, _publish_early, _never_ask_again])
+def test_a_planted_fault_is_noticed(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    for seed in range(1, 400):
+        try:
+            schedules.play(seed)
+        except (AssertionError, ExceptionGroup):
+            return
+    pytest.fail("400 schedules did not notice")
+
+
+def test_a_paused_process_writes_nothing_before_it_has_read_the_present() -> None:
+    """What was decided before a pause is not bound when the pod is gone, and the watch had no time to say so."""
+
+    async def play() -> dict[str, int]:
+        world = schedules.World(3)
+        runner, task = schedules.start(world)
+        await asyncio.sleep(3.0)
+        runner.binder.hold()  # as if stopped between decision and binding
+        pod = world.add_pod()
+        await asyncio.sleep(0.5)
+        assert len(runner.binder) > 0
+        world.server.remove("pods", "default", pod.metadata.name)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, schedules.VirtualLoop)
+        loop.pass_over(300.0)
+        await asyncio.sleep(30.0)
+        await schedules.stop(task)
+        assert pod.metadata.uid not in world.bound
+        return world.server.writes
+
+    run(play())
+
+
+def test_a_refused_configuration_keeps_the_one_before_and_says_so() -> None:
+    async def play() -> None:
+        world = schedules.World(4)
+        _, task = schedules.start(world)
+        await asyncio.sleep(1.0)
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        broken = msgspec.structs.replace(known, data={"queues.yaml": "partitions: ["})  # type: ignore[call-arg]
+        world.server.put("configmaps", broken)
+        await asyncio.sleep(1.0)
+        assert any(event["reason"] == "ConfigurationRefused" for event in world.server.events)
+        world.add_pod()
+        await asyncio.sleep(5.0)
+        assert len(world.bound) == 1
+        await schedules.stop(task)
+
+    run(play())

@@ -1,0 +1,238 @@
+"""What pods mean to the scheduler: the keys that users of YuniKorn write (docs/spec/k8shim.md, sections 1 to 3)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
+from licorne.kube.pods import Surroundings, Work, WorkSettings, foreign_allocation, node_info, placeholder_ask, read_pod
+from licorne.si import v19
+
+Y = "yunikorn.apache.org/"
+GROUPS = json.dumps([{"name": "g", "minMember": 2, "minResource": {"cpu": "500m", "memory": "1Gi"}}])
+
+
+def pod(
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    spec: dict[str, Any] | None = None,
+    **meta: Any,
+) -> Pod:
+    """Return a pod of namespace `ns`."""
+    metadata = {"name": "p", "namespace": "ns", "uid": "u-1", "labels": labels, "annotations": annotations, **meta}
+    return msgspec.convert({"metadata": metadata, "spec": {"schedulerName": "yunikorn", **(spec or {})}}, Pod)
+
+
+def work(given: Pod, around: Surroundings | None = None) -> Work:
+    """Return what the pod asks for."""
+    return read_pod(given, around or Surroundings())
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "wanted"),
+    [
+        ({Y + "app-id": "a", "applicationId": "b"}, {Y + "app-id": "c"}, "a"),
+        ({"applicationId": "b"}, {Y + "app-id": "c"}, "c"),
+        ({"applicationId": "b", "spark-app-selector": "s"}, {}, "b"),
+        ({"spark-app-selector": "s"}, {}, "s"),
+        ({"applicationId": "x-uniqueautogen"}, {}, "x-u-1"),
+        ({}, {}, "yunikorn-ns-autogen"),
+    ],
+)
+def test_the_id_of_an_application(labels: dict[str, str], annotations: dict[str, str], wanted: str) -> None:
+    assert work(pod(labels, annotations)).ask.application_id == wanted
+
+
+def test_each_pod_is_an_application_of_its_own_if_the_configuration_says_so() -> None:
+    around = Surroundings(settings=WorkSettings(generate_unique_app_id=True))
+    assert work(pod(), around).ask.application_id == "ns-u-1"
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "wanted"),
+    [
+        ({Y + "queue": "a", "queue": "b"}, {Y + "queue": "c"}, "a"),
+        ({"queue": "b"}, {Y + "queue": "c"}, "c"),
+        ({"queue": "b"}, {}, "b"),
+        ({}, {}, ""),
+    ],
+)
+def test_the_queue(labels: dict[str, str], annotations: dict[str, str], wanted: str) -> None:
+    assert work(pod(labels, annotations)).application.queue_name == wanted
+
+
+def test_keys_that_say_different_things_are_noted() -> None:
+    notes = work(pod({"queue": "b"}, {Y + "queue": "c"})).notes
+    assert [note.reason for note in notes] == ["Scheduling"]
+    assert "(Label) queue: b" in notes[0].text
+    assert work(pod({"queue": "b"}, {Y + "queue": "b"})).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "user", "groups"),
+    [
+        ({}, {Y + "user.info": '{"user":"ann","groups":["dev"]}'}, "ann", ["dev"]),
+        ({}, {Y + "user.info": '{"user":"ann"}'}, "ann", []),
+        ({}, {Y + "user.info": '{"user":""}'}, "nobody", []),
+        ({}, {Y + "user.info": "{"}, "nobody", []),
+        ({}, {Y + "user.info": "[" * 100000}, "nobody", []),
+        ({Y + "username": "bob"}, {}, "bob", []),
+        ({}, {}, "nobody", []),
+    ],
+)
+def test_the_user(labels: dict[str, str], annotations: dict[str, str], user: str, groups: list[str]) -> None:
+    ugi = work(pod(labels, annotations)).application.ugi
+    assert ugi == v19.UserGroupInformation(user=user, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "tags"),
+    [
+        ({Y + "namespace.quota": '{"cpu":"64","memory":"1G"}'}, {"vcore": 64000, "memory": 10**9}),
+        ({Y + "namespace.max.cpu": "2", Y + "namespace.max.memory": "1k"}, {"vcore": 2000, "memory": 1000}),
+        ({Y + "namespace.quota": "{", Y + "namespace.max.cpu": "2"}, None),
+        ({Y + "namespace.quota": '{"cpu":"-1"}'}, None),
+        ({}, None),
+    ],
+)
+def test_the_quota_of_a_namespace(annotations: dict[str, str], tags: dict[str, int] | None) -> None:
+    namespace = msgspec.convert({"metadata": {"name": "ns", "annotations": annotations}}, Namespace)
+    found = work(pod(), Surroundings(namespaces={"ns": namespace})).application.tags.get("namespace.resourcequota")
+    wanted = None if tags is None else {name: {"value": amount} for name, amount in tags.items()}
+    assert (json.loads(found)["resources"] if found else None) == wanted
+
+
+@pytest.mark.parametrize(
+    ("own", "of_class", "policy", "wanted"),
+    [
+        ("", "", None, (True, True)),
+        ("false", "true", None, (False, True)),
+        ("", "false", "Never", (False, False)),
+        ("maybe", "", "PreemptLowerPriority", (True, True)),
+    ],
+)
+def test_who_may_be_evicted(own: str, of_class: str, policy: str | None, wanted: tuple[bool, bool]) -> None:
+    key = Y + "allow-preemption"
+    known = msgspec.convert({"metadata": {"name": "c", "annotations": {key: of_class}}}, PriorityClass)
+    made = pod({}, {key: own} if own else {}, {"priorityClassName": "c", "preemptionPolicy": policy})
+    found = work(made, Surroundings(classes={"c": known})).ask.preemption_policy
+    assert found is not None
+    assert (found.allow_preempt_self, found.allow_preempt_other) == wanted
+
+
+def test_a_gang() -> None:
+    annotations = {
+        Y + "task-groups": GROUPS,
+        Y + "task-group-name": "g",
+        Y + "schedulingPolicyParameters": "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard what ever=",
+    }
+    found = work(pod({}, annotations))
+    assert found.gang is not None
+    assert placeholder_ask(found.gang) == {"vcore": 1000, "memory": 2 << 30, "pods": 2}
+    assert (found.ask.task_group_name, found.application.gang_scheduling_style) == ("g", "Hard")
+    assert found.application.execution_timeout_milli_seconds == 30000
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '[{"name":""}]', '[{"name":"g","minMember":0}]', "[" * 200000])
+def test_task_groups_that_cannot_be_read_are_noted_and_passed_over(text: str) -> None:
+    found = work(pod({}, {Y + "task-groups": text}))
+    assert found.gang is None
+    assert [note.action for note in found.notes] == ["TaskGroupsError"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "part"),
+    [
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}, "persistent volume claim"),
+        ({"resourceClaims": [{"name": "gpu"}]}, "claims of devices"),
+        ({"topologySpreadConstraints": [{"topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]}, "topology"),
+        (
+            {
+                "affinity": {
+                    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "z"}]}
+                }
+            },
+            "anti-affinity",
+        ),
+        ({"schedulingGroup": {"podGroupName": "g"}}, "native pod group"),
+    ],
+)
+def test_what_is_not_decided_yet_makes_a_pod_wait(spec: dict[str, Any], part: str) -> None:
+    assert part in work(pod(spec=spec)).later
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"volumes": [{"name": "v", "emptyDir": {}}]},
+        {"topologySpreadConstraints": [{"topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway"}]},
+        {"schedulingGates": []},
+    ],
+)
+def test_what_makes_no_difference(spec: dict[str, Any]) -> None:
+    found = work(pod(spec=spec))
+    assert (found.later, found.gates) == ("", ())
+
+
+def test_quantities_that_cannot_be_read_are_a_fault_of_the_pod() -> None:
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "lots"}}}]
+    assert "cpu: 'lots'" in work(pod(spec={"containers": containers})).fault
+
+
+def test_where_a_pod_may_run() -> None:
+    spec = {
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}],
+                            "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}],
+                        }
+                    ]
+                }
+            }
+        },
+    }
+    owner = {"kind": "DaemonSet", "name": "d", "uid": "d", "apiVersion": "apps/v1"}
+    tags = work(pod(spec=spec, ownerReferences=[owner])).ask.allocation_tags
+    assert json.loads(tags["licorne/node-constraints"]) == {
+        "nodeSelector": {"disk": "ssd"},
+        "nodeAffinity": [
+            [
+                {"key": "zone", "operator": "In", "values": ["a"]},
+                {"key": "field:metadata.name", "operator": "In", "values": ["n1"]},
+            ]
+        ],
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    }
+    assert tags[Y + "requiredNode"] == "n1"
+
+
+def test_a_node() -> None:
+    given = {
+        "metadata": {"name": "n1", "labels": {"zone": "a"}},
+        "spec": {"unschedulable": True, "taints": [{"key": "gpu", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"cpu": "3500m", "memory": "8Gi", "example.com/odd": "many"}},
+    }
+    info = node_info(msgspec.convert(given, Node), v19.ActionFromRM.CREATE)
+    assert info.schedulable_resource == {"vcore": 3500, "memory": 8 << 30}
+    assert info.attributes["label/zone"] == "a"
+    assert [taint["key"] for taint in json.loads(info.attributes["taints"])] == [
+        "gpu",
+        "node.kubernetes.io/unschedulable",
+    ]
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("Node", "static"), ("ReplicaSet", "default")])
+def test_a_pod_of_another_scheduler(kind: str, wanted: str) -> None:
+    owner = {"kind": kind, "name": "o", "uid": "o", "apiVersion": "v1"}
+    made = pod(spec={"schedulerName": "default-scheduler", "nodeName": "n1"}, ownerReferences=[owner])
+    allocation = foreign_allocation(made)
+    assert (allocation.allocation_tags["foreign"], allocation.node_id) == (wanted, "n1")
