@@ -31,6 +31,8 @@ def passed_over(usage: Usage, app: App, ask: Ask, now: int) -> tuple[App, Ask] |
         if rival.state == "Accepted" and (any(q.max_apps for q in queue.lineage()) or usage.limits(rival)):
             continue
         core = partition.applications[rival.id]
+        if core.atomic is not None:
+            continue  # a gang that has not started: its asks wait for each other, see `atomic.why_wait`
         if core.group != partition.applications[app.id].group or core.backoff_until > now or queue.settings.backoff:
             continue
         if _ahead(partition, rival, app, queue.settings, queue.guaranteed_resource() or {}):
