@@ -71,8 +71,8 @@ async def make(count: int) -> None:
 
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
         async with asyncio.timeout(TIMEOUT_S):
-            while sum((await read_nodes(session)).values()) < count:
-                await asyncio.sleep(0.3)  # noqa: ASYNC110  another process makes them ready
+            while sum((await read_nodes(session)).values()) < count:  # noqa: ASYNC110  kwok makes them ready
+                await asyncio.sleep(0.3)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-EXTRAS = ("", "client", "cli", "service", "all")
+EXTRAS = ("", "client", "cli", "web", "service", "kube", "all")
 TIMES = 7
 README = Path(__file__).resolve().parent.parent / "README.md"
 

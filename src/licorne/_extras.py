@@ -10,21 +10,14 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-MODULES = {
+_WEB = ("h11", "prometheus_client", "starlette", "structlog", "uvicorn")
+MODULES: dict[str, tuple[str, ...]] = {
     "cli": ("cyclopts", "rich"),
     "client": ("grpc",),
     "data": ("polars",),
-    "kube": ("aiohttp", "lightkube", "grpc", "h11", "prometheus_client", "starlette", "structlog", "uvicorn"),
-    "service": (
-        "grpc",
-        "grpc_health",
-        "grpc_reflection",
-        "h11",
-        "prometheus_client",
-        "starlette",
-        "structlog",
-        "uvicorn",
-    ),
+    "kube": ("aiohttp", "lightkube", *_WEB),
+    "service": ("grpc", "grpc_health", "grpc_reflection", *_WEB),
+    "web": _WEB,
 }
 """What the packages of each extra are imported as."""
 

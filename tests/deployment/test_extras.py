@@ -32,13 +32,15 @@ PARTS = {
     "client": ("client",),
     "cli": ("cli",),
     "service": ("client", "daemon", "demo", "service", "web"),
-    "all": ("cli", "client", "daemon", "demo", "service", "web"),
+    "web": ("daemon", "web"),
+    "kube": ("daemon", "kube", "web"),
+    "all": ("cli", "client", "daemon", "demo", "kube", "service", "web"),
 }
 """The parts of licorne that each extra is for; all others need none."""
-ENTRIES = {"client": "client", "demo": "service", "service": "service", "web": "service"}
+ENTRIES = {"client": "client", "demo": "service", "kube": "kube", "service": "service", "web": "web"}
 """The parts that programs import, and the extra that each asks for."""
-NEED_BOTH = ("licorne.cli.demo", "licorne.cli.health", "licorne.cli.serve")
-"""The commands that need `service` beside `cli`."""
+NEED_BOTH = ("licorne.cli.demo", "licorne.cli.health", "licorne.cli.kube", "licorne.cli.serve")
+"""The commands that need `service` or `kube` beside `cli`."""
 Environment = Callable[[str], Path]
 
 
@@ -134,6 +136,7 @@ def test_other_parts_say_what_to_install(environment: Environment, extra: str) -
         ("cli", ["serve"], "service"),
         ("cli", ["serve", "--help"], "service"),
         ("cli", ["health"], "service"),
+        ("cli", ["kube"], "kube"),
     ],
 )
 def test_a_command_without_its_extra_says_what_to_install(
@@ -156,13 +159,23 @@ def test_a_command_with_its_extra_runs(environment: Environment, extra: str, arg
     assert error == ""
 
 
+def named(extras: dict[str, list[str]], extra: str) -> Iterator[str]:
+    """Yield the names of the packages of an extra; what it takes from others of licorne's in place of these."""
+    for requirement in map(Requirement, extras[extra]):
+        if requirement.name == "licorne":
+            for other in requirement.extras:
+                yield from named(extras, other)
+        else:
+            yield requirement.name
+
+
 def test_the_modules_that_are_looked_for_are_those_of_the_extras() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = packages_distributions()
     for extra, modules in MODULES.items():
         if extra == "data" and find_spec("polars") is None:
             continue  # it is not part of `all`, and need not be here
-        installed = {canonicalize_name(Requirement(line).name) for line in project["optional-dependencies"][extra]}
+        installed = {canonicalize_name(name) for name in named(project["optional-dependencies"], extra)}
         # protobuf comes with the packages of gRPC that need it, and its top-level package is shared with others
         assert {canonicalize_name(names[module][0]) for module in modules} == installed - {"protobuf"}
 

@@ -11,7 +11,8 @@ import pytest
 
 import seeds
 from kube import schedules
-from kube.virtual import run
+from kube.apiserver import Trouble
+from kube.virtual import VirtualLoop, run
 from licorne.kube.binding import Binder
 from licorne.kube.manager import Manager
 from licorne.kube.reflector import Reflector
@@ -46,7 +47,7 @@ def test_nothing_is_decided_on_a_view_older_than_an_own_binding() -> None:
 
     async def play() -> int:
         world = schedules.World(1)
-        world.server.trouble = schedules.Trouble(late_s=20.0)
+        world.server.trouble = Trouble(late_s=20.0)
         _, task = schedules.start(world)
         for _ in range(60):
             world.add_pod()
@@ -120,7 +121,7 @@ def test_a_paused_process_writes_nothing_before_it_has_read_the_present() -> Non
         assert len(runner.binder) > 0
         world.server.remove("pods", "default", pod.metadata.name)
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, schedules.VirtualLoop)
+        assert isinstance(loop, VirtualLoop)
         loop.pass_over(300.0)
         await asyncio.sleep(30.0)
         await schedules.stop(task)
@@ -136,7 +137,7 @@ def test_a_refused_configuration_keeps_the_one_before_and_says_so() -> None:
         _, task = schedules.start(world)
         await asyncio.sleep(1.0)
         known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
-        broken = msgspec.structs.replace(known, data={"queues.yaml": "partitions: ["})  # type: ignore[call-arg]
+        broken = msgspec.structs.replace(known, data={"queues.yaml": "partitions: ["})
         world.server.put("configmaps", broken)
         await asyncio.sleep(1.0)
         assert any(event["reason"] == "ConfigurationRefused" for event in world.server.events)

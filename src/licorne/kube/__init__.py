@@ -8,3 +8,9 @@
 
 What decides is free of input and output, and what reads and writes decides nothing. The scheduler is used in process.
 """
+
+from __future__ import annotations
+
+from licorne._extras import require
+
+require("kube")

@@ -20,7 +20,7 @@ from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
 from licorne.core.base.setting_table import TABLE
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
-from licorne.daemon.security import Security, SecurityError, TokenCheck, grpc_address
+from licorne.daemon.security import Security, SecurityError, grpc_address
 from licorne.service.checking.checks import Checks
 from licorne.service.checking.prepared import Prepared
 from licorne.service.groups.resolver import GroupSettings, Resolver
@@ -30,6 +30,7 @@ from licorne.web.monitor import Monitor
 from licorne.web.server import Web, WebServer
 from licorne.web.settings import WebSettings
 
+from .access import TokenCheck, server_credentials
 from .engine import Engine, steady_clock
 from .memory import Memory
 from .proto import V19
@@ -164,7 +165,7 @@ class Service:
         server.add_generic_rpc_handlers((self._handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-        credentials = self.security.credentials()
+        credentials = server_credentials(self.security)
         for index, address in enumerate(self.addresses):
             port = self._listen(server, address, credentials)
             if not address.startswith("unix:"):

@@ -21,4 +21,4 @@ from __future__ import annotations
 
 from licorne._extras import require
 
-require("service")
+require("web")

@@ -204,16 +204,11 @@ class Gangs:
         Its name follows from application, group and number, so that one which is created twice, because an answer was
         lost, is there once.
         """
-        settings, meta, spec = self.settings, originator.metadata, originator.spec
+        meta, spec = originator.metadata, originator.spec
         seed = f"{originator.metadata.uid}/{application.id}/{group['name']}/{number}"
         ending = hashlib.sha256(seed.encode()).hexdigest()[:10]
         requests = {name: str(amount) for name, amount in (group.get("minResource") or {}).items()}
         queue = (meta.labels or {}).get(keys.QUEUE, "") or (meta.annotations or {}).get(keys.QUEUE, "")
-        as_whom = {
-            "runAsUser": settings.run_as_user,
-            "runAsGroup": settings.run_as_group,
-            "fsGroup": settings.fs_group,
-        }
         annotations = {
             **(group.get("annotations") or {}),
             keys.PLACEHOLDER: "true",
@@ -246,31 +241,7 @@ class Gangs:
                     }
                 ],
             },
-            "spec": {
-                "schedulerName": spec.scheduler_name,
-                "restartPolicy": "Never",
-                "terminationGracePeriodSeconds": 0,
-                "automountServiceAccountToken": False,
-                "securityContext": {
-                    "runAsNonRoot": True,
-                    "seccompProfile": {"type": "RuntimeDefault"},
-                    **{name: number for name, number in as_whom.items() if number},
-                },
-                "containers": [
-                    {
-                        "name": "pause",
-                        "image": settings.image,
-                        "imagePullPolicy": "IfNotPresent",
-                        "resources": {"requests": requests, "limits": requests},
-                        "securityContext": {
-                            "privileged": False,
-                            "allowPrivilegeEscalation": False,
-                            "readOnlyRootFilesystem": True,
-                            "capabilities": {"drop": ["ALL"]},
-                        },
-                    }
-                ],
-            },
+            "spec": self._spec(originator, requests),
         }
         for name in ("nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
             if group.get(name):
@@ -280,6 +251,40 @@ class Gangs:
         if spec.image_pull_secrets:
             body["spec"]["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
         return body
+
+    def _spec(self, originator: Pod, requests: dict[str, str]) -> dict[str, Any]:
+        """Return the part of a placeholder that is the same for all: a container that does nothing, and may do nothing."""
+        settings = self.settings
+        as_whom = {
+            "runAsUser": settings.run_as_user,
+            "runAsGroup": settings.run_as_group,
+            "fsGroup": settings.fs_group,
+        }
+        return {
+            "schedulerName": originator.spec.scheduler_name,
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "seccompProfile": {"type": "RuntimeDefault"},
+                **{name: number for name, number in as_whom.items() if number},
+            },
+            "containers": [
+                {
+                    "name": "pause",
+                    "image": settings.image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "resources": {"requests": requests, "limits": requests},
+                    "securityContext": {
+                        "privileged": False,
+                        "allowPrivilegeEscalation": False,
+                        "readOnlyRootFilesystem": True,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                }
+            ],
+        }
 
 
 def _owner_or_self(pod: Pod) -> str:

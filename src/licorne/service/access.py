@@ -1,0 +1,87 @@
+"""What gRPC wants of access control: the credentials of its ports, and the check of tokens."""
+
+from __future__ import annotations
+
+import hmac
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from licorne.daemon.guesses import Guesses
+from licorne.daemon.security import Security
+
+HEALTH = "/grpc.health.v1.Health/"
+"""Prefix of the calls that need no token, for health probes have none."""
+
+
+def server_credentials(security: Security) -> grpc.ServerCredentials | None:
+    """Make the TLS credentials of a gRPC port; None without TLS.
+
+    Raises:
+        SecurityError: a certificate or key that cannot be used. `Security.context` finds out why; gRPC itself would only say
+            that it cannot listen.
+    """
+    if security.context() is None:
+        return None
+    return grpc.ssl_server_credentials(
+        [(security.key, security.certificate)], security.client_ca or None, require_client_auth=bool(security.client_ca)
+    )
+
+
+class TokenCheck(grpc.aio.ServerInterceptor):
+    """Refuses gRPC calls without the right token; `guesses` logs these, and slows down clients that guess."""
+
+    def __init__(self, token: str, guesses: Guesses) -> None:
+        self._wanted = f"Bearer {token}".encode()
+        self._guesses = guesses
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """Return the handler of a call, wrapped in a check of its token: only a handler knows the client's address."""
+        details: Any = handler_call_details
+        handler: Any = await continuation(handler_call_details)
+        if handler is None or details.method.startswith(HEALTH):
+            return handler
+        given = b""
+        for key, value in details.invocation_metadata or ():
+            if key == "authorization":
+                given = value if isinstance(value, bytes) else value.encode()
+        answer: Any
+        if handler.unary_unary is not None:
+
+            async def answer(request: Any, context: Any) -> Any:
+                await self._look(given, context)
+                return await handler.unary_unary(request, context)
+
+            return grpc.unary_unary_rpc_method_handler(
+                answer, handler.request_deserializer, handler.response_serializer
+            )
+        if inspect.isasyncgenfunction(handler.stream_stream):
+
+            async def answer(requests: Any, context: Any) -> Any:
+                await self._look(given, context)
+                async for one in handler.stream_stream(requests, context):
+                    yield one
+
+        else:
+
+            async def answer(requests: Any, context: Any) -> Any:
+                await self._look(given, context)
+                await handler.stream_stream(requests, context)
+
+        return grpc.stream_stream_rpc_method_handler(answer, handler.request_deserializer, handler.response_serializer)
+
+    async def _look(self, given: bytes, context: Any) -> None:
+        """Abort the call unless its token is right."""
+        address: str = context.peer().rpartition(":")[0]
+        if given and not await self._guesses.pause(address):
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many wrong tokens came from this address")
+        if hmac.compare_digest(given, self._wanted):  # takes the same time for any wrong token
+            return
+        self._guesses.refused(address, "a wrong token" if given else "no token", wrong=bool(given))
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token is needed: authorization: Bearer TOKEN")
