@@ -45,7 +45,7 @@ class SetCondition(Command, frozen=True, gc=False):
 
 
 class CreatePod(msgspec.Struct, frozen=True):
-    """Create a placeholder. A failure is told to `Manager.not_created`."""
+    """Create a placeholder. A failure is told to `Gangs.not_created`."""
 
     namespace: str
     application_id: str
