@@ -33,7 +33,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
+.PHONY: help demo test controlplane test-kube faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
     bench-peer compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 
@@ -114,6 +114,16 @@ test-random: $(VENV)/compiled  ## Run the tests with examples from a new seed; L
 
 test-long: $(VENV)/compiled  ## Run all tests, with many more examples; takes long, or MINUTES=30 at most
 	LICORNE_HYPOTHESIS=long LICORNE_MINUTES=$(MINUTES) $(PYTEST) -m '' --timeout 7200
+
+# The control plane is built once; Go is needed.
+controlplane: build/controlplane/bin/kubebox  ## Build a Kubernetes control plane for tests, from Go modules; six minutes
+
+build/controlplane/bin/kubebox: controlplane/build.sh controlplane/kubebox/go.mod controlplane/kubebox/main.go
+	@echo 'Building etcd, kube-apiserver, kube-controller-manager, kwok and kubectl; the first time this takes minutes ...'
+	@controlplane/build.sh $(@D)
+
+test-kube: $(VENV)/compiled build/controlplane/bin/kubebox  ## Run the tests of licorne kube, those on a real control plane too
+	$(PYTEST) tests/kube
 
 faults: $(VENV)/compiled  ## Plant all faults of the tests, and print by what each is caught, and after how many examples
 	@cd tests && PYTHONPATH=.:../src:.. ../$(BIN)/python -m planted_faults
