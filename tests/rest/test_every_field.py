@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from licorne.si import rest_objects as objects
 from licorne.si.messages import AddApplication, Allocation, NodeAction, NodeUpdate, Release, Termination
-from licorne.web.rest import objects
 from rest.world import World
 
 P = "/ws/v1/partition/default"

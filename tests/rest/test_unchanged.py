@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from licorne.core.queues.queue import Queue
+from licorne.si import rest_objects as objects
 from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import Allocation, NodeAction, NodeUpdate, RemoveApplication
-from licorne.web.rest import allocations, objects, views
+from licorne.web.rest import allocations, views
 from licorne.web.rest.answers import encode
 from licorne.web.rest.pieces import queue_pieces
 from rest.world import CONFIG, World, busy

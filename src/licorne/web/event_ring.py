@@ -14,43 +14,14 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
 
-import msgspec
-
 from licorne.core.events.runs import Record, expand
 from licorne.si.events import Event, cut
+from licorne.si.rest_objects import AmountView, EventRecord, ResourceView
 
 STREAM_BUFFER = 1_000
 """Most events that wait for one stream; one more, and the stream is cut."""
 PAGE = 256
 """Events that are stored, and dropped, together; a record of more events is a page of its own."""
-
-
-class AmountView(msgspec.Struct, frozen=True):
-    """An amount of one resource type."""
-
-    value: int
-
-
-class ResourceView(msgspec.Struct, omit_defaults=True, frozen=True):
-    """Resources of an event, as the protocol writes them."""
-
-    resources: dict[str, AmountView] = {}
-
-
-class EventRecord(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel", frozen=True):
-    """An event. Enumerations are numbers; the time is in nanoseconds.
-
-    Source: docs/spec/events.md, section 1.
-    """
-
-    type: int = 0
-    object_id: str = msgspec.field(default="", name="objectID")
-    message: str = ""
-    timestamp_nano: int = 0
-    event_change_type: int = 0
-    event_change_detail: int = 0
-    reference_id: str = msgspec.field(default="", name="referenceID")
-    resource: ResourceView = msgspec.field()
 
 
 def record(event: Event) -> EventRecord:

@@ -6,7 +6,7 @@ routing     from a path to its endpoint
 endpoints   the list of all endpoints
 handlers    the answer of each endpoint; `debug`: those about the process; `stream`: events as they happen
 shared      answers that are shared by concurrent requests and cached
-objects     the JSON objects as types; `views`, `allocations`, `config`: made from the scheduler's objects
+views       JSON objects (`licorne.si.rest_objects`) made from the scheduler's; also `allocations` and `config`
 pieces      large objects in pieces; `answers`: how pieces are sent
 openapi     the OpenAPI document; `page`: the document as an HTML page
 """

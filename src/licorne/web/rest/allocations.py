@@ -12,8 +12,8 @@ from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import explain
 from licorne.core.inspection.usage_history import most_used
 from licorne.core.preemption import guarantee_preemption
+from licorne.si import rest_objects as objects
 
-from . import objects
 from .amounts import by_name
 
 if TYPE_CHECKING:

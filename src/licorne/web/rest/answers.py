@@ -11,8 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
 from licorne.daemon.pace import paced
-
-from .objects import Failure
+from licorne.si.rest_objects import Failure
 
 JSON = "application/json; charset=UTF-8"
 WHOLE_MAX = 256 << 10

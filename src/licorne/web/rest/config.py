@@ -31,8 +31,8 @@ from licorne.config.reader import read
 from licorne.config.resources import Quantities
 from licorne.config.structure import check_config, partition_name
 from licorne.core.manager import RegisteredManager
+from licorne.si import rest_objects as objects
 
-from . import objects
 from .amounts import plain
 
 Map = dict[str, Any]

@@ -18,8 +18,8 @@ from starlette.responses import PlainTextResponse, Response
 import licorne
 from licorne.core import compiled
 from licorne.daemon.lookups import COMMON
+from licorne.si import rest_objects as objects
 
-from . import objects
 from .answers import json_response
 from .errors import refuse
 from .handlers import Handlers

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from licorne.si import rest_objects as objects
 from licorne.web.health import Health
 
-from . import debug, objects, page
+from . import debug, page
 from .handlers import Handlers
 from .routing import Endpoint, Handler, Parameter
 

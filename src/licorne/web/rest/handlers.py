@@ -23,11 +23,12 @@ from licorne.core.queues.application import Application
 from licorne.core.queues.queue import Queue
 from licorne.daemon.lookups import COMMON
 from licorne.daemon.pace import paced
+from licorne.si import rest_objects as objects
 from licorne.web.event_ring import record
 from licorne.web.figures import metrics
 from licorne.web.monitor import Monitor
 
-from . import allocations, errors, objects, views
+from . import allocations, errors, views
 from . import config as configs
 from .access import RequestLimits
 from .answers import JSON, encode, encoded, in_pieces, json_list, json_response, redirect, wants_gzip

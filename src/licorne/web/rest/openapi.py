@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 import licorne
+from licorne.si import rest_objects as objects
 
-from . import objects
 from .routing import Endpoint
 
 Map = dict[str, Any]

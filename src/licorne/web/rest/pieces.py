@@ -12,9 +12,10 @@ from licorne.core.base.rejections import Rejection
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import dump
+from licorne.si import rest_objects as objects
 from licorne.web.monitor import Monitor
 
-from . import allocations, objects, views
+from . import allocations, views
 from .answers import encode, encoded, json_list, spliced
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from licorne.si.events import Event
+from licorne.si.rest_objects import EventStream, Failure
 from licorne.web.event_ring import EventRing, Listener, record
 from licorne.web.http import CONNECTION, Protocol
 
 from .answers import JSON, encode
 from .errors import STREAM_CLOSED
-from .objects import EventStream, Failure
 
 Result = TypeVar("Result")
 CHUNK = 100

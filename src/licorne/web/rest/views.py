@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from licorne.config.placement import is_regexp
 from licorne.core.base.states import ApplicationState
+from licorne.si import rest_objects as objects
 from licorne.si.constants import HOST_NAME, RACK_NAME
 from licorne.web.backend import Backend, full_name
 
-from . import objects
 from .allocations import allocation
 from .amounts import by_name, duration, headroom, limits, listed, percent, plain, used_percent
 

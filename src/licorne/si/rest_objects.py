@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from licorne.web.event_ring import EventRecord
-
 Resources = dict[str, int]
 
 
@@ -341,6 +339,34 @@ class ConfigVerdict(View, kw_only=True):
     reason: str = ""
     problems: list[Problem] = []
     warnings: list[Problem] = []
+
+
+class AmountView(msgspec.Struct, frozen=True):
+    """An amount of one resource type."""
+
+    value: int
+
+
+class ResourceView(msgspec.Struct, omit_defaults=True, frozen=True):
+    """Resources of an event, as the protocol writes them."""
+
+    resources: dict[str, AmountView] = {}
+
+
+class EventRecord(msgspec.Struct, omit_defaults=True, kw_only=True, rename="camel", frozen=True):
+    """An event. Enumerations are numbers; the time is in nanoseconds.
+
+    Source: docs/spec/events.md, section 1.
+    """
+
+    type: int = 0
+    object_id: str = msgspec.field(default="", name="objectID")
+    message: str = ""
+    timestamp_nano: int = 0
+    event_change_type: int = 0
+    event_change_detail: int = 0
+    reference_id: str = msgspec.field(default="", name="referenceID")
+    resource: ResourceView = msgspec.field()
 
 
 class EventBatch(View, rename="pascal", kw_only=True):
