@@ -9,6 +9,7 @@ from licorne.core.amounts.types import Types
 from licorne.core.base.timers import Timers
 from licorne.core.constants import UNLIMITED
 from licorne.core.nodes.index import NodeIndex
+from licorne.core.nodes.needs import Needs
 from licorne.core.nodes.node import ScorePolicy, first_need
 from licorne.core.queues.application import Application
 from licorne.core.queues.ask import Ask, Shape
@@ -44,7 +45,8 @@ class Bench:
         self.types.slot("vcore")
         self.tree = Tree(config, self.types)
         self.parking = Parking(Timers(), UNLIMITED)
-        self.accounting = Accounting(self.parking, NodeIndex(ScorePolicy("fair", [])), self.types)
+        index = NodeIndex(ScorePolicy("fair", []))
+        self.accounting = Accounting(self.parking, index, self.types, Needs(index))
         self.wakeups = self.accounting.wakeups
         self.need = first_need()
         self.apps: dict[str, Application] = {}

@@ -33,6 +33,10 @@ from reference.trees import USERS
 RM = "rm"
 NODES = [f"n{number}" for number in range(40)]
 WANTED_BY_SCHEDULER = (Termination.TIMEOUT, Termination.PREEMPTED_BY_SCHEDULER, Termination.PLACEHOLDER_REPLACED)
+PORTS: tuple[dict[str, Any], ...] = (
+    {"hostPorts": [{"hostPort": 80}]},
+    {"hostPorts": [{"hostPort": 80, "hostIP": "10.0.0.1"}, {"hostPort": 81}], "nodeSelector": {"zone": "z1"}},
+)
 Draw = Callable[[Any], list[Input]]
 
 
@@ -186,7 +190,7 @@ class Scenario:
         rng = self.rng
         tags: dict[str, str] = {}
         if rng.random() < self.kind.constraints:
-            tags[TAG_NODE_CONSTRAINTS] = json.dumps(rng.choice(CONSTRAINTS))
+            tags[TAG_NODE_CONSTRAINTS] = json.dumps(rng.choice((*CONSTRAINTS, *PORTS)))
         if rng.random() < self.kind.required and partition.nodes:
             tags[TAG_REQUIRED_NODE] = rng.choice([*partition.nodes, *partition.nodes, self._node_id(partition)])
         if rng.random() < 0.06:

@@ -105,7 +105,7 @@ class PartitionContents:
         self.parking.now = now
         self.index = NodeIndex(self.score_policy(config))
         self.needs = Needs(self.index)
-        self.accounting = Accounting(self.parking, self.index, self.types)
+        self.accounting = Accounting(self.parking, self.index, self.types, self.needs)
         self.wakeups = self.accounting.wakeups
         # Without the state Starting, the sort policy stateaware means fifo (docs/spec/states.md).
         self.tree = Tree(config.root, self.types, stateaware=self.starting)

@@ -273,6 +273,7 @@ class AtomicGangs:
         app.atomic = None
         for ask, node in placing:
             node.free.plus(ask.shape.amounts)  # the trial has taken it, and `allocate` takes it again
+            partition.needs.give_back_ports(node, ask.shape.need.ports)
             partition.descent.allocate(app, ask, node)
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_GANG:

@@ -238,27 +238,42 @@ class Replacement:
         self.accounting.asked_to_end += 1
         gang.replacing[place] = real
         gang.arriving[real.id] = place
+        self._to_node(real, place)
+        self.partition.notify_released(place, REPLACED, f"replacing allocationKey: {ask.key}")
+
+    @cython.cfunc
+    def _to_node(self, real: Ask, place: Ask) -> cython.void:
+        """Count an ask in flight on its node; on the placeholder's own node only its host ports, which that one lacks."""
+        node: Node = cython.cast(Node, real.node)
         if node is not place.node:
             self._on_node(real, node)
-        self.partition.notify_released(place, REPLACED, f"replacing allocationKey: {ask.key}")
+        elif real.shape.need.ports:
+            self.partition.needs.take_ports(node, real.shape.need.ports)
+            self.index.mend(node)
 
     @cython.cfunc
     def _on_node(self, real: Ask, node: Node) -> cython.void:
         node.allocations[real] = None
         node.allocated.plus(real.shape.amounts)
         node.free.minus(real.shape.amounts)
+        if real.shape.need.ports:
+            self.partition.needs.take_ports(node, real.shape.need.ports)
         self.index.mend(node)
 
     @cython.cfunc
     def _off_node(self, real: Ask) -> cython.void:
-        """Undo `_on_node`, if it was called: an ask in flight to the placeholder's own node is not counted there."""
+        """Take an ask in flight off its node. On the placeholder's own node nothing but its host ports is counted."""
         node: Node = cython.cast(Node, real.node)
         amounts: Vec = real.shape.amounts
-        if real not in node.allocations:
+        counted: cython.bint = real in node.allocations
+        if not counted and not real.shape.need.ports:
             return
-        del node.allocations[real]
-        node.allocated.minus(amounts)
-        node.free.plus(amounts)
+        if counted:
+            del node.allocations[real]
+            node.allocated.minus(amounts)
+            node.free.plus(amounts)
+        if real.shape.need.ports:
+            self.partition.needs.give_back_ports(node, real.shape.need.ports)
         if node.block is not None:
             self.index.mend(node)
             self.wakeups.node_freed(node)
@@ -346,13 +361,17 @@ class Replacement:
     def _swap(self, app: Application, node: Node, place: Ask, real: Ask) -> cython.void:
         """Replace a placeholder by a real ask of the same size on the same node.
 
-        Only the application's own sums change, and nothing needs to be woken.
+        Only the application's own sums change, and nothing needs to be woken, unless the placeholder gives ports back.
         """
         for watcher in self.accounting.watchers:
             watcher.ending(app, place)
         self.partition.timers.cancel(place.deadline)
         del node.allocations[place]
         node.allocations[real] = None
+        if place.shape.need.ports:
+            self.partition.needs.give_back_ports(node, place.shape.need.ports)
+            self.index.mend(node)
+            self.wakeups.node_freed(node)
         del app.allocations[place.id]
         app.allocations[real.id] = real
         app.placeholders.minus(place.shape.amounts)
@@ -430,8 +449,7 @@ class Replacement:
             return True
         self._off_node(real)
         real.shape = self.accounting.shape(amounts, resource, real.shape.need)
-        if real.node is not place.node:
-            self._on_node(real, cython.cast(Node, real.node))
+        self._to_node(real, place)
         self.partition.claims.review(Outcome.FORCED)
         return True
 

@@ -81,10 +81,12 @@ class Trial:
         """Take asks off their nodes again, in reverse order."""
         for ask, node in reversed(placed):
             node.free.plus(ask.shape.amounts)
+            self._partition.needs.give_back_ports(node, ask.shape.need.ports)
             self._index.mend(node)
 
     def _put(self, ask: Ask, node: Node) -> None:
         node.free.minus(ask.shape.amounts)
+        self._partition.needs.take_ports(node, ask.shape.need.ports)
         self._index.mend(node)
 
     def _in_order(self, asks: list[Ask], *, best: bool) -> list[tuple[Ask, Node]] | None:

@@ -9,6 +9,7 @@ wake-up of what waits for nodes, and the review of claims, which may have lost t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,11 +19,11 @@ from licorne.core.amounts.vectors import Vec
 from licorne.core.base.rejections import Fault, naming, refused_allocation, refused_node
 from licorne.core.base.states import ObjectState
 from licorne.core.base.tags import seconds_tag
-from licorne.core.nodes.constraints import ConstraintError, NodeLabels
+from licorne.core.nodes.constraints import ConstraintError, NodeLabels, parse_constraints
 from licorne.core.nodes.foreign import Foreign
 from licorne.core.nodes.node import Node
 from licorne.core.preemption.evictions import Outcome
-from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME
+from licorne.si.constants import TAG_ALLOCATION_CREATION_TIME, TAG_NODE_CONSTRAINTS
 from licorne.si.messages import (
     AcceptedNode,
     Allocation,
@@ -130,7 +131,7 @@ def _update(partition: Partition, node: Node, message: NodeUpdate) -> str:
     if message.attributes is not None:
         node.attributes = message.attributes
         partition.needs.leave(node)
-        node.labels = labels
+        node.labels = replace(labels, ports=node.labels.ports)
         partition.needs.enter(node)
     if message.occupied is not None:
         node.occupied.minus(node.base_occupied)
@@ -210,12 +211,19 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
         fault = naming(f"failed to find node {message.node_id} for allocation ", message.key)
     else:
         fault = amounts_fault(message.resource)
-    if not fault and node is not None:
-        foreign = known or _foreign(partition, message, node)
+    foreign = known
+    if not fault and node is not None and foreign is None:
+        try:
+            foreign = _foreign(partition, message, node)
+        except ConstraintError as error:
+            fault = str(error)
+    if not fault and node is not None and foreign is not None:
         amounts = {name: amount for name, amount in (message.resource or {}).items() if amount}
         partition.numbering.number(amounts, "")
         unread = None if amounts.keys() <= partition.types.index.keys() else amounts
         partition.foreign[message.key] = msgspec.structs.replace(foreign, unread=unread)
+        if known is None:
+            partition.needs.take_ports(node, foreign.ports)
         _occupy(partition, node, message.key, partition.types.known(amounts, 0))
         if known is None and partition.events is not None:
             partition.events.records.foreign(message.key, node, ChangeType.ADD)
@@ -226,7 +234,8 @@ def set_foreign(partition: Partition, message: Allocation) -> None:
 def _foreign(partition: Partition, message: Allocation, node: Node) -> Foreign:
     tags = message.tags or {}
     tagged = seconds_tag(tags.get(TAG_ALLOCATION_CREATION_TIME, ""))
-    return Foreign(node, tags, partition.now if tagged is None else tagged, message.priority)
+    ports = parse_constraints(tags[TAG_NODE_CONSTRAINTS]).ports if TAG_NODE_CONSTRAINTS in tags else ()
+    return Foreign(node, tags, partition.now if tagged is None else tagged, message.priority, ports)
 
 
 def read_again(partition: Partition, key: str) -> None:
@@ -244,6 +253,7 @@ def remove_foreign(partition: Partition, key: str) -> None:
     if known is not None:
         if partition.events is not None:
             partition.events.records.foreign(key, known.node, ChangeType.REMOVE)
+        partition.needs.give_back_ports(known.node, known.ports)
         _occupy(partition, known.node, key, None)
 
 

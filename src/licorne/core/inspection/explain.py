@@ -79,8 +79,8 @@ class Nodes(msgspec.Struct, tag="nodes", frozen=True):
     """No node takes the ask; `failed` counts the nodes by the reason why they do not.
 
     Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`,
-    `taint …`, `nodeSelector`, `nodeAffinity`, `predicate` (the node has room and meets the constraints, but the
-    resource manager refused it).
+    `taint …`, `nodeSelector`, `nodeAffinity`, `hostPort …`, `predicate` (the node has room and meets the constraints, but
+    the resource manager refused it).
     """
 
     failed: dict[str, int]

@@ -20,6 +20,7 @@ from licorne.core.queues.ask import request_order
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from licorne.core.nodes.constraints import HostPort
     from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
@@ -109,6 +110,21 @@ def _expect(ok: bool, number: int, what: str) -> None:
         raise AssertionError(f"invariant {number}: {what}")
 
 
+def _ports(partition: Partition, node: Node) -> dict[HostPort, int]:
+    """Count the host ports that are taken on the node, also by members of gangs on their way to a placeholder's place."""
+    found: dict[HostPort, int] = {}
+    holders = [alloc.shape.need.ports for alloc in node.allocations]
+    holders += [partition.foreign[key].ports for key in node.foreign if key in partition.foreign]
+    for alloc in node.allocations:
+        real = None if alloc.app.gang is None else alloc.app.gang.replacing.get(alloc)
+        if real is not None and real.node is node:
+            holders.append(real.shape.need.ports)
+    for ports in holders:
+        for port in ports:
+            found[port] = found.get(port, 0) + 1
+    return found
+
+
 def _node(partition: Partition, node: Node) -> None:
     _expect(node.allocated.agrees(_sum(node.allocations)), 1, f"allocated on node {node.id}")
     occupied = new_sum()
@@ -121,6 +137,8 @@ def _node(partition: Partition, node: Node) -> None:
     free.add_sum(occupied, -1)
     free.add_sum(node.allocated, -1)
     _expect(node.free.agrees(free), 1, f"available on node {node.id}")
+    _expect(node.ports == _ports(partition, node), 1, f"host ports on node {node.id}")
+    _expect(node.labels.ports == tuple(sorted(node.ports)), 1, f"host ports in the labels of node {node.id}")
     for alloc in node.allocations:
         _expect(alloc.node is node, 6, f"allocation {alloc.id} on node {node.id} thinks it is elsewhere")
         app = partition.applications.get(alloc.app.id)

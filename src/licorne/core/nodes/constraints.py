@@ -1,4 +1,4 @@
-"""Node constraints: label selectors, node affinity and taints, with the meaning that Kubernetes gives them.
+"""Node constraints: label selectors, node affinity, taints and host ports, with the meaning that Kubernetes gives them.
 
 An ask carries its constraints as one JSON text, a node its labels and taints as attributes. Both are parsed once,
 strictly and completely, into immutable, hashable values: the core evaluates a set of constraints once for each
@@ -15,6 +15,8 @@ Where Kubernetes is easily misread:
 * A toleration without an operator means Equal. One without a key must say Exists and tolerates every taint. One
   without an effect holds for all effects.
 * PreferNoSchedule excludes no node.
+* A host port on the address 0.0.0.0, which is meant where none is given, excludes that port on every address of the node.
+  `::` is an address like any other. Each protocol has its own ports.
 
 Source: docs/spec/scheduler-interface.md, sections 8 (names) and 9.
 """
@@ -49,6 +51,10 @@ LABEL_ATTRIBUTES: Final = frozenset(
 """Attributes that count as labels under their own names; a `label/` attribute for the same key takes precedence."""
 MAX_TEXT_LENGTH: Final = 64 * 1024
 """The longest text of constraints or taints that is accepted, in characters; it bounds everything inside too."""
+
+ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  compared with, never listened on
+DEFAULT_PROTOCOL: Final = "TCP"
+PORT_MAX: Final = 65535
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -97,6 +103,23 @@ class Toleration(NamedTuple):
         return self.exists or self.value == taint.value
 
 
+class HostPort(NamedTuple):
+    """A port of the node that an allocation takes, on one of the node's addresses or, with `ANY_ADDRESS`, on all."""
+
+    protocol: str
+    port: int
+    address: str
+
+    def conflicts(self, other: HostPort) -> bool:
+        """Return whether the two cannot be taken on the same node."""
+        if self.port != other.port or self.protocol != other.protocol:
+            return False
+        return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
+
+    def __str__(self) -> str:
+        return f"{self.port}/{self.protocol}" + ("" if self.address == ANY_ADDRESS else f" on {self.address}")
+
+
 class Expression(NamedTuple):
     """A condition on one label. The values of In and NotIn are sorted; the one of Gt or Lt is a plain integer."""
 
@@ -125,10 +148,14 @@ class Expression(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeLabels:
-    """The labels and the effective taints of a node, as a value: equal where no constraint can tell two nodes apart."""
+    """The labels, the effective taints and the taken ports of a node: equal where no constraint can tell two nodes apart.
+
+    The ports follow from the allocations on the node, see `licorne.core.nodes.needs`.
+    """
 
     pairs: tuple[tuple[str, str], ...] = ()
     taints: tuple[Taint, ...] = ()
+    ports: tuple[HostPort, ...] = ()
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, str]) -> NodeLabels:
@@ -149,19 +176,24 @@ class NodeLabels:
 class NodeConstraints:
     """What an ask demands of a node, in canonical form, so that equal demands are equal values.
 
-    `affinity` is None where no affinity is demanded, and empty where no node can satisfy it.
+    `affinity` is None where no affinity is demanded, and empty where no node can satisfy it. `ports` are taken on the
+    node as long as the allocation is there.
     """
 
     selector: tuple[tuple[str, str], ...] = ()
     affinity: tuple[tuple[Expression, ...], ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
+    ports: tuple[HostPort, ...] = ()
 
     def matches(self, labels: NodeLabels) -> bool:
         """Return whether the ask may run on a node with these labels and taints."""
         return not self.mismatch(labels)
 
     def mismatch(self, labels: NodeLabels) -> str:
-        """Return why the ask may not run there: `nodeSelector`, `nodeAffinity` or `taint <taint>`; empty if it may."""
+        """Return why the ask may not run there; empty if it may.
+
+        The reasons are `nodeSelector`, `nodeAffinity`, `taint <taint>` and `hostPort <port>`.
+        """
         if self.selector or self.affinity is not None:
             known = dict(labels.pairs)
             for key, value in self.selector:
@@ -172,7 +204,14 @@ class NodeConstraints:
         for taint in labels.taints:
             if not any(toleration.bears(taint) for toleration in self.tolerations):
                 return f"taint {taint}"
+        for port in self.ports:
+            if any(port.conflicts(taken) for taken in labels.ports):
+                return f"hostPort {port}"
         return ""
+
+    def excludes(self, other: NodeConstraints) -> bool:
+        """Return whether two asks with these constraints cannot run on one node, because of their host ports."""
+        return any(one.conflicts(two) for one in self.ports for two in other.ports)
 
 
 NO_CONSTRAINTS: Final = NodeConstraints()
@@ -180,7 +219,7 @@ NO_CONSTRAINTS: Final = NodeConstraints()
 
 
 _T = TypeVar("_T")
-_Sortable = TypeVar("_Sortable", str, Expression, Toleration, Taint, tuple[Expression, ...])
+_Sortable = TypeVar("_Sortable", str, Expression, Toleration, Taint, HostPort, tuple[Expression, ...])
 
 
 def _term_holds(term: tuple[Expression, ...], labels: Mapping[str, str]) -> bool:
@@ -194,7 +233,8 @@ def parse_constraints(text: str) -> NodeConstraints:
         ConstraintError: malformed JSON, an unknown key or operator, a value that does not fit its operator.
     """
     path = CONSTRAINTS_TAG
-    fields = _fields(_read_json(text, path), path, ("nodeSelector", "nodeAffinity", "tolerations"))
+    known = ("nodeSelector", "nodeAffinity", "tolerations", "hostPorts")
+    fields = _fields(_read_json(text, path), path, known)
     selector = fields.get("nodeSelector", {})
     if not isinstance(selector, dict):
         _fail(f"{path}.nodeSelector", selector, "must be an object of label to value")
@@ -206,7 +246,8 @@ def parse_constraints(text: str) -> NodeConstraints:
     if "nodeAffinity" in fields:
         affinity = _sorted_set(_list(fields["nodeAffinity"], f"{path}.nodeAffinity", _read_term))
     tolerations = _list(fields.get("tolerations", []), f"{path}.tolerations", _read_toleration)
-    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations))
+    ports = _list(fields.get("hostPorts", []), f"{path}.hostPorts", _read_port)
+    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations), _sorted_set(ports))
 
 
 # -- reading -------------------------------------------------------------------------------------------------
@@ -247,6 +288,15 @@ def _read_toleration(value: object, path: str) -> Toleration:
     elif not key:
         _fail(f"{path}.key", key, "a toleration without a key needs the operator Exists")
     return Toleration(key, operator == "Exists", borne, effect)
+
+
+def _read_port(value: object, path: str) -> HostPort:
+    fields = _fields(value, path, ("hostPort", "protocol", "hostIP"))
+    port = fields.get("hostPort", 0)
+    if isinstance(port, bool) or not isinstance(port, int) or not 1 <= port <= PORT_MAX:
+        _fail(f"{path}.hostPort", port, f"must be an integer from 1 to {PORT_MAX}")
+    protocol = _text(fields.get("protocol", ""), f"{path}.protocol") or DEFAULT_PROTOCOL
+    return HostPort(protocol, port, _text(fields.get("hostIP", ""), f"{path}.hostIP") or ANY_ADDRESS)
 
 
 def _read_taints(text: str) -> tuple[Taint, ...]:

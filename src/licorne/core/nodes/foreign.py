@@ -12,12 +12,14 @@ import msgspec
 from licorne.si.constants import FOREIGN_STATIC, TAG_FOREIGN
 
 if TYPE_CHECKING:
-    from licorne.core.nodes.node import Node
+    from .constraints import HostPort
+    from .node import Node
 
 
 class Foreign(msgspec.Struct, frozen=True):
     """A foreign allocation without its amounts, which are stored on its node. `created`: in nanoseconds.
 
+    `ports` are the host ports that it takes on its node.
     `unread` is the whole map of its amounts if some of its types have no number, and so are counted nowhere.
     """
 
@@ -25,6 +27,7 @@ class Foreign(msgspec.Struct, frozen=True):
     tags: dict[str, str]
     created: int
     priority: int
+    ports: tuple[HostPort, ...] = ()
     unread: dict[str, int] | None = None
 
     @property

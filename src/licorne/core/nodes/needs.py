@@ -3,15 +3,19 @@
 A need is evaluated once for each different set of node labels, not for each node or ask. All nodes with equal labels
 share one constraint bitmap, so that a new need costs one evaluation a label set, and a search compares bits. There are
 bits for about a thousand needs (`licorne.core.nodes.node`); needs without pending asks give theirs back first.
+
+The host ports that allocations take on a node count as a part of its labels, so they change with each allocation that
+takes some. Only the needs that want one of these ports are evaluated again then. An ask without host ports costs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 from licorne.core.amounts.vectors import Vec
 
-from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels, parse_constraints
+from .constraints import NO_CONSTRAINTS, HostPort, NodeConstraints, NodeLabels, parse_constraints
 from .index import NodeIndex
 from .node import SHARED, WORD, Need, Node, first_need
 
@@ -21,7 +25,7 @@ CHARACTERS_MAX = 1 << 20
 
 
 class LabelSet:
-    """All nodes with the same labels and taints, and the constraint bitmap that they share."""
+    """All nodes with the same labels, taints and taken ports, and the constraint bitmap that they share."""
 
     def __init__(self) -> None:
         self.bitmap = Vec()
@@ -38,6 +42,7 @@ class Needs:
         self._by_text: dict[str, Need] = {}
         self._characters = 0  # in the texts of `_by_text`
         self._kinds: dict[NodeLabels, LabelSet] = {}
+        self._by_port: dict[tuple[str, int], dict[Need, None]] = {}  # needs by each protocol and port that they want
         self._free_numbers: list[int] = []
         self._next_number = 1
         self._many = SHARED  # at this number of needs the unused ones are forgotten
@@ -64,6 +69,8 @@ class Needs:
         if known is not None:
             return known
         need = self._needs[constraints] = Need(constraints, self._number())
+        for port in need.ports:
+            self._by_port.setdefault(port[:2], {})[need] = None
         self._index.widen(need.word + 1)
         for labels, kind in self._kinds.items():
             before = kind.bitmap.at(need.word)
@@ -89,6 +96,40 @@ class Needs:
         del kind.nodes[node]
         if not kind.nodes:
             del self._kinds[node.labels]
+
+    def take_ports(self, node: Node, ports: Iterable[HostPort]) -> None:
+        """Count host ports of the node as taken by one more allocation; the caller updates the index."""
+        self._count_ports(node, ports, 1)
+
+    def give_back_ports(self, node: Node, ports: Iterable[HostPort]) -> None:
+        """Undo `take_ports`. What waits for the ports hears of it as it hears of room that was freed on the node."""
+        self._count_ports(node, ports, -1)
+
+    def _count_ports(self, node: Node, ports: Iterable[HostPort], change: int) -> None:
+        if node.block is None:  # removed, so that nothing can be placed there any more
+            return
+        for port in ports:
+            count = node.ports.get(port, 0) + change
+            if count:
+                node.ports[port] = count
+            else:
+                del node.ports[port]
+        labels = replace(node.labels, ports=tuple(sorted(node.ports)))
+        if labels == node.labels:
+            return
+        kind = self._kinds.get(labels)
+        if kind is None:
+            kind = self._kinds[labels] = LabelSet()
+            kind.bitmap = node.constraint_bitmap.clone()
+            wanting: dict[Need, None] = {}
+            for port in ports:
+                wanting |= self._by_port.get(port[:2], {})
+            for need in wanting:
+                self._answer(labels, kind, need)
+        self.leave(node)
+        node.labels = labels
+        kind.nodes[node] = None
+        node.constraint_bitmap = kind.bitmap
 
     def kinds(self) -> Iterator[tuple[NodeLabels, Collection[Node]]]:
         """Iterate over the label sets: labels and taints, with the nodes that have them."""
@@ -120,6 +161,10 @@ class Needs:
         for constraints, need in list(self._needs.items()):
             if not need.waiting and constraints != NO_CONSTRAINTS:
                 del self._needs[constraints]
+                for port in dict.fromkeys(port[:2] for port in need.ports):
+                    del self._by_port[port][need]
+                    if not self._by_port[port]:
+                        del self._by_port[port]
                 if need.exact:
                     self._free_numbers.append(need.number)
         self._by_text = {text: need for text, need in self._by_text.items() if need.constraints in self._needs}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .constraints import NO_CONSTRAINTS, NodeConstraints, NodeLabels
+from .constraints import NO_CONSTRAINTS, HostPort, NodeConstraints, NodeLabels
 
 if TYPE_CHECKING:
     import cython
@@ -58,6 +58,7 @@ class Need:
     waiting: cython.longlong  # how many use it: shapes of pending asks, and asks in flight
     answers: dict[NodeLabels, bool]  # cached, where the bit is shared
     failed: Minima
+    ports: tuple[HostPort, ...]  # of the constraints
 
     def __init__(self, constraints: NodeConstraints, number: int) -> None:
         self.constraints = constraints
@@ -68,6 +69,7 @@ class Need:
         self.waiting = 0
         self.answers = {}
         self.failed = Minima(True)
+        self.ports = constraints.ports
 
     def matches(self, node: Node) -> bool:
         """Return whether the node's labels and taints satisfy the constraints."""
@@ -108,6 +110,7 @@ class Node:
     occupied: Vec
     attributes: dict[str, str]
     labels: NodeLabels
+    ports: dict[HostPort, int]  # how many allocations take each host port; changed by `Needs` alone
     reservations: dict[Ask, None]
     foreign: dict[str, Vec]
     base_occupied: Vec
@@ -117,6 +120,7 @@ class Node:
         self.rank = 0
         self.attributes = attributes
         self.labels = labels
+        self.ports = {}
         self.capacity = capacity
         self.occupied = new_sum()
         self.base_occupied = Vec()

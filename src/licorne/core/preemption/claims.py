@@ -233,6 +233,9 @@ class Claims:
             return True
         claims = [claim for other in node.reservations if (claim := self.by_ask.get(other)) is not None]
         rivals = [claim for claim in claims if not _outranks(ask.app.queue, ask.priority, claim)]
+        wanted = ask.shape.need.constraints
+        if wanted.ports and any(wanted.excludes(claim.ask.shape.need.constraints) for claim in rivals):
+            return False
         return self._room(node, rivals).covers(ask.shape.amounts)
 
     def wait_for_claims(self, app: Application) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import cython
 
     from licorne.core.gangs.placeholders import Gangs
+    from licorne.core.nodes.needs import Needs
 else:
     from licorne._plain import cython
 
@@ -52,14 +53,16 @@ class Accounting:
     wakeups: WakeUps
     index: NodeIndex
     types: Types
+    needs: Needs
     gangs: Gangs  # set by the partition later, as gangs are built upon this module
     watchers: list[Any]  # of the ends of allocations: objects with the methods `ending` and `resized`
     asks_seen: cython.longlong  # the number of the newest ask: asks are numbered in the order of their arrival
     victims: dict[Ask, None]  # allocations that were evicted, and have not ended
     asked_to_end: cython.longlong  # allocations that the scheduler has asked the resource manager to end
 
-    def __init__(self, parking: Parking, index: NodeIndex, types: Types) -> None:
+    def __init__(self, parking: Parking, index: NodeIndex, types: Types, needs: Needs) -> None:
         self.parking = parking
+        self.needs = needs
         self.wakeups = WakeUps(parking, index)
         self.index = index
         self.types = types
@@ -286,6 +289,8 @@ class Accounting:
         alloc.node = node
         node.allocations[alloc] = None
         node.allocated.plus(amounts)
+        if alloc.shape.need.ports:
+            self.needs.take_ports(node, alloc.shape.need.ports)
         if cython.compiled:
             self.index.prefetch_target()
         app.allocations[alloc.id] = alloc
@@ -315,6 +320,8 @@ class Accounting:
             self.index.aim(node)
         del node.allocations[alloc]
         node.allocated.minus(amounts)
+        if alloc.shape.need.ports:
+            self.needs.give_back_ports(node, alloc.shape.need.ports)
         if cython.compiled:
             self.index.prefetch_target()
         if alloc.preempted:
