@@ -33,7 +33,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test controlplane test-kube faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
+.PHONY: help demo test controlplane test-kube oracle test-oracle faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
     bench-peer compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 
@@ -124,6 +124,20 @@ build/controlplane/bin/kubebox: controlplane/build.sh controlplane/kubebox/go.mo
 
 test-kube: $(VENV)/compiled build/controlplane/bin/kubebox  ## Run the tests of licorne kube, those on a real control plane too
 	$(PYTEST) tests/kube
+
+# The program that asks kube-scheduler's plugins is built once; Go is needed.
+oracle: build/oracle/oracle  ## Build the program that asks kube-scheduler's filter plugins, from Go modules; four minutes
+
+build/oracle/oracle: $(wildcard oracle/*.go) oracle/go.mod oracle/go.sum
+	@command -v go >/dev/null || { echo 'The program is built from Go modules, and there is no go on the PATH.' >&2; exit 3; }
+	@echo 'Building the filter plugins of kube-scheduler; the first time this takes minutes ...'
+	@mkdir -p $(@D) && cd oracle && CGO_ENABLED=0 go build -p 2 -trimpath -buildvcs=false -o ../$@ .
+
+# New cases each time, beyond the recorded ones; the seed is printed.
+test-oracle: $(VENV)/compiled  ## Compare verdicts with those of kube-scheduler on some thousand new cases; needs Go
+	@if command -v go >/dev/null; then $(MAKE) --no-print-directory build/oracle/oracle && \
+	    LICORNE_ORACLE_CASES=$${LICORNE_ORACLE_CASES:-3000} $(PYTEST) tests/kube/test_verdicts.py; \
+	else echo 'skipped: there is no go on the PATH, so kube-scheduler cannot be asked'; fi
 
 faults: $(VENV)/compiled  ## Plant all faults of the tests, and print by what each is caught, and after how many examples
 	@cd tests && PYTHONPATH=.:../src:.. ../$(BIN)/python -m planted_faults

@@ -2,7 +2,8 @@
 
 - `objects`: the objects of the API server, with the fields that are used here alone.
 - `api`: the client of the API server; `reflector`: a copy of a collection of objects that follows its changes.
-- `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: on which nodes a pod may run.
+- `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: whether a node takes a pod, in the words of
+  kube-scheduler, and which nodes running pods keep others off.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
 - `binding`: carries the bindings out.
 

@@ -139,7 +139,7 @@ class Expression(NamedTuple):
                 return value is not None
             case "DoesNotExist":
                 return value is None
-        number = None if value is None else _integer(value)
+        number = None if value is None else integer(value)
         if number is None:
             return False
         bound = int(self.values[0])
@@ -246,8 +246,17 @@ def parse_constraints(text: str) -> NodeConstraints:
     if "nodeAffinity" in fields:
         affinity = _sorted_set(_list(fields["nodeAffinity"], f"{path}.nodeAffinity", _read_term))
     tolerations = _list(fields.get("tolerations", []), f"{path}.tolerations", _read_toleration)
-    ports = _list(fields.get("hostPorts", []), f"{path}.hostPorts", _read_port)
-    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations), _sorted_set(ports))
+    ports = parse_ports(fields.get("hostPorts", []), f"{path}.hostPorts")
+    return NodeConstraints(tuple(sorted(pairs)), affinity, _sorted_set(tolerations), ports)
+
+
+def parse_ports(value: object, path: str = "hostPorts") -> tuple[HostPort, ...]:
+    """Parse host ports in the form that the tag `licorne/node-constraints` has them.
+
+    Raises:
+        ConstraintError: a port is malformed.
+    """
+    return _sorted_set(_list(value, path, _read_port))
 
 
 # -- reading -------------------------------------------------------------------------------------------------
@@ -270,7 +279,7 @@ def _read_expression(value: object, path: str) -> Expression:
         if values:
             _fail(f"{path}.values", values, f"{operator} takes no values")
         return Expression(key, operator, ())
-    number = _integer(values[0]) if len(values) == 1 else None
+    number = integer(values[0]) if len(values) == 1 else None
     if number is None:
         _fail(f"{path}.values", values, f"{operator} needs exactly one value, an integer of 64 bits")
     return Expression(key, operator, (str(number),))
@@ -371,7 +380,7 @@ def _one_of(value: object, path: str, known: tuple[str, ...]) -> str:
     return text
 
 
-def _integer(text: str) -> int | None:
+def integer(text: str) -> int | None:
     """Parse a decimal integer of 64 bits as Kubernetes does; None if the text is none."""
     found = _INTEGER.fullmatch(text)
     if found is None:

@@ -10,7 +10,8 @@ place until the API server says that it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 
 from licorne.core.api import SchedulerAPI
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
@@ -18,15 +19,17 @@ from licorne.kube.pods import (
     Note,
     Surroundings,
     WorkSettings,
+    constraints_text,
     foreign_allocation,
     is_managed,
     is_over,
     node_info,
     read_pod,
 )
+from licorne.kube.predicates import Repulsion
 from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
-from licorne.si.constants import DEFAULT_PARTITION
+from licorne.si.constants import DEFAULT_PARTITION, TAG_NODE_CONSTRAINTS
 
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .gangs import Gangs
@@ -70,6 +73,9 @@ class Manager:
         self.applications: dict[str, ApplicationRecord] = {}
         self.homeless: dict[str, dict[str, None]] = {}
         """UIDs of pods by the node that the scheduler does not know."""
+        self.repulsion = Repulsion()
+        self._marks: dict[str, tuple[str, ...]] = {}
+        """The marks that the scheduler knows of each node that has some."""
         self.decisions = Decisions(self)
         self.gangs = Gangs(self)
         self.decided: list[AnyCommand] = []
@@ -91,10 +97,13 @@ class Manager:
         return decided
 
     def flush(self) -> None:
-        """Tell the scheduler which pods are new, changed and gone."""
+        """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off."""
+        self._heed_demands()
         while self._releases or self._asks:
             releases, self._releases = self._releases, []
-            asks, self._asks = self._asks, {}
+            asks: dict[str, v19.Allocation] = {}
+            if not any(one.allocation_key in self._asks for one in releases):
+                asks, self._asks = self._asks, {}  # else next time: the scheduler takes asks before releases
             self.api.update_allocation(
                 v19.AllocationRequest(
                     rm_id=self.rm_id,
@@ -114,11 +123,16 @@ class Manager:
 
     def namespace_seen(self, namespace: Namespace) -> None:
         """Take in a namespace; what its annotations say counts for applications that come later."""
-        self.namespaces[namespace.metadata.name] = namespace
+        name = namespace.metadata.name
+        before = self.namespaces.get(name)
+        self.namespaces[name] = namespace
+        if before is None or (before.metadata.labels or {}) != (namespace.metadata.labels or {}):
+            self._heed_again(name)
 
     def namespace_gone(self, namespace: Namespace) -> None:
         """Forget a namespace."""
-        self.namespaces.pop(namespace.metadata.name, None)
+        if self.namespaces.pop(namespace.metadata.name, None) is not None:
+            self._heed_again(namespace.metadata.name)
 
     def class_seen(self, known: PriorityClass) -> None:
         """Take in a priority class; it counts for pods that come later."""
@@ -134,13 +148,15 @@ class Manager:
         """Take in a node that is new or has changed, and with a new one the pods that run there."""
         name = node.metadata.name
         before = self.nodes.get(name)
+        action = v19.ActionFromRM.CREATE if before is None else v19.ActionFromRM.UPDATE
+        if before is None or node_info(node, action) != node_info(before, action):
+            self.flush()  # before the node is another one, because the marks of nodes are told there too
+            self.nodes[name] = node
+            self.repulsion.node_seen(name, node.metadata.labels or {})
+            self._tell_of_node(self._node_info(node, action))
         self.nodes[name] = node
         if before is not None:
-            now, was = node_info(node, v19.ActionFromRM.UPDATE), node_info(before, v19.ActionFromRM.UPDATE)
-            if now != was:
-                self._tell_of_node(now)
             return
-        self._tell_of_node(node_info(node, v19.ActionFromRM.CREATE))
         for uid in self.homeless.pop(name, ()):
             if uid in self.foreign:
                 self._place_foreign(self.foreign[uid])
@@ -153,6 +169,8 @@ class Manager:
         if self.nodes.pop(name, None) is None:
             return
         self.flush()
+        self.repulsion.node_gone(name)
+        self._marks.pop(name, None)
         homeless = self.homeless.setdefault(name, {})
         for record in self.pods.values():
             if record.node == name and record.stage in (Stage.ASSUMED, Stage.BOUND):
@@ -165,8 +183,61 @@ class Manager:
         self._tell_of_node(v19.NodeInfo(node_id=name, action=v19.ActionFromRM.DECOMISSION))
 
     def _tell_of_node(self, info: v19.NodeInfo) -> None:
-        self.flush()
         self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[info]))
+
+    def _node_info(self, node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:
+        """Return the message about a node, with the marks of what keeps pods off it."""
+        name = node.metadata.name
+        self.repulsion.changed.pop(name, None)
+        marks = self.repulsion.marks_of(name)
+        if marks:
+            self._marks[name] = marks
+        else:
+            self._marks.pop(name, None)
+        return node_info(node, action, marks)
+
+    # -- anti-affinity of pods that run -------------------------------------------------------------------------
+
+    def _heed_demands(self) -> None:
+        """Let the pods that wait heed the demands that have appeared, and tell the scheduler of nodes with other marks."""
+        fresh, self.repulsion.fresh = self.repulsion.fresh, {}
+        if fresh:
+            for record in self.pods.values():
+                if record.stage is Stage.ASKED:
+                    labels = self._labels_of(record.pod.metadata.namespace)
+                    if any(demand.means(record.pod, labels) for demand in fresh.values()):
+                        self._ask(record)
+        changed, self.repulsion.changed = self.repulsion.changed, {}
+        marked = [name for name in changed if self.repulsion.marks_of(name) != self._marks.get(name, ())]
+        nodes = [self._node_info(self.nodes[name], v19.ActionFromRM.UPDATE) for name in marked if name in self.nodes]
+        if nodes:
+            self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=nodes))
+
+    def _heed_again(self, namespace: str) -> None:
+        """Look anew at which demands mean the pods of a namespace, whose labels are others now."""
+        for record in self.pods.values():
+            if record.stage is Stage.ASKED and record.pod.metadata.namespace == namespace:
+                self._ask(record)
+
+    def _labels_of(self, namespace: str) -> Mapping[str, str]:
+        known = self.namespaces.get(namespace)
+        return {} if known is None else known.metadata.labels or {}
+
+    def _ask(self, record: PodRecord) -> None:
+        """Ask for a pod; one that was asked for with other constraints is asked for anew."""
+        meta = record.pod.metadata
+        marks = self.repulsion.marks_against(record.pod, self._labels_of(meta.namespace))
+        ask = record.work.ask
+        if marks:
+            tags = {**(ask.allocation_tags or {}), TAG_NODE_CONSTRAINTS: constraints_text(record.pod, marks)}
+            ask = copy(ask)
+            ask.allocation_tags = tags
+        tags = ask.allocation_tags or {}
+        if record.stage is Stage.ASKED and record.asked != tags:
+            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+        record.asked = tags
+        record.stage = Stage.ASKED
+        self._asks[record.uid] = ask
 
     # -- pods ---------------------------------------------------------------------------------------------------
 
@@ -185,6 +256,7 @@ class Manager:
     def pod_gone(self, pod: Pod) -> None:
         """Forget a pod that has ended, or is no longer there."""
         uid = pod.metadata.uid
+        self.repulsion.gone(uid)
         foreign = self.foreign.pop(uid, None)
         if foreign is not None:
             self._homed(uid, foreign.pod.spec.node_name)
@@ -239,6 +311,7 @@ class Manager:
             return
         allocation = foreign_allocation(pod)
         uid = pod.metadata.uid
+        self.repulsion.runs(pod, pod.spec.node_name)
         record = self.foreign.get(uid)
         if record is None:
             record = self.foreign[uid] = ForeignRecord(pod, allocation.resource_per_alloc or {})
@@ -297,6 +370,7 @@ class Manager:
     def _hold_or_ask(self, record: PodRecord) -> None:
         """Ask for a pod without a node, unless something must happen first."""
         work = record.work
+        asked = record.stage is Stage.ASKED
         record.stage = Stage.HELD
         if work.fault and record.told != work.fault:
             record.told = work.fault
@@ -308,13 +382,16 @@ class Manager:
             or record.pod.metadata.deletion_timestamp
             or record.leaving is not None
         ):
+            if asked:
+                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
             return
         if not self._announce(record):
             return
         if record.application.gang_stage is GangStage.RESERVING and not work.ask.placeholder:
             return
-        record.stage = Stage.ASKED
-        self._asks[record.uid] = work.ask
+        if asked:
+            record.stage = Stage.ASKED
+        self._ask(record)
 
     def release_held(self, application: ApplicationRecord) -> None:
         """Ask for the pods that waited for the room of their gang."""
@@ -326,6 +403,7 @@ class Manager:
         """Tell the scheduler of a pod that has a node."""
         node = record.pod.spec.node_name or record.node
         record.node = node
+        self.repulsion.runs(record.pod, node)
         if node not in self.nodes:
             record.stage = Stage.HOMELESS
             self.homeless.setdefault(node, {})[record.uid] = None
@@ -366,7 +444,7 @@ class Manager:
         elif node and grown and record.stage is Stage.BOUND:
             self._report(record)
         elif not node and record.stage in (Stage.HELD, Stage.ASKED):
-            self._waiting_changed(record, was.gates != work.gates or was.fault != work.fault or grown)
+            self._waiting_changed(record, was != work)
 
     def _waiting_changed(self, record: PodRecord, changed: bool) -> None:
         if record.pod.metadata.deletion_timestamp:

@@ -35,13 +35,15 @@ class Stage(Enum):
 class PodRecord:
     """A pod that is managed here."""
 
-    __slots__ = ("application", "failures", "leaving", "node", "pod", "stage", "told", "work")
+    __slots__ = ("application", "asked", "failures", "leaving", "node", "pod", "stage", "told", "work")
 
     def __init__(self, pod: Pod, work: Work, application: ApplicationRecord) -> None:
         self.pod = pod
         self.work = work
         self.application = application
         self.stage = Stage.HELD
+        self.asked: dict[str, str] = {}
+        """The tags with which it was asked for last."""
         self.node = ""
         """The node of a pod from ASSUMED on."""
         self.leaving: v19.TerminationType | None = None

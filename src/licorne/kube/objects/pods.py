@@ -25,6 +25,12 @@ class ContainerPort(Object):
     protocol: str = "TCP"
 
 
+class RestartRule(Object):
+    """What happens when a container ends in a certain way."""
+
+    action: str = ""
+
+
 class Container(Object):
     """A container. An init container with the restart policy `Always` is a sidecar."""
 
@@ -32,6 +38,7 @@ class Container(Object):
     resources: ResourceRequirements | None = None
     ports: tuple[ContainerPort, ...] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: tuple[RestartRule, ...] | None = None
 
 
 class NodeSelectorTerm(Object):
@@ -95,11 +102,22 @@ class TopologySpreadConstraint(Object):
 
 
 class Volume(Object):
-    """A volume; only whether it needs a claim is used. `ephemeral` is a claim that is made with the pod."""
+    """A volume; only whether the choice of a node depends on it is used. `ephemeral` is a claim that is made with the pod.
+
+    The others are disks that are named in the pod itself, without a claim.
+    """
 
     name: str = ""
     persistent_volume_claim: dict[str, Any] | None = None
     ephemeral: dict[str, Any] | None = None
+    aws_elastic_block_store: dict[str, Any] | None = None
+    azure_disk: dict[str, Any] | None = None
+    cinder: dict[str, Any] | None = None
+    gce_persistent_disk: dict[str, Any] | None = None
+    iscsi: dict[str, Any] | None = None
+    portworx_volume: dict[str, Any] | None = None
+    rbd: dict[str, Any] | None = None
+    vsphere_volume: dict[str, Any] | None = None
 
 
 class LocalObjectReference(Object):
@@ -125,6 +143,8 @@ class PodSpec(Object):
 
     scheduler_name: str = ""
     node_name: str = ""
+    host_network: bool = False
+    host_users: bool | None = None
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] | None = None
     resources: ResourceRequirements | None = None

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+from .constraints import allowed_names, constraints_text, host_ports
 from .foreign import foreign_allocation
-from .nodes import node_info
+from .nodes import node_info, read_allocatable
 from .resources import read_resources
 from .work import (
     Gang,
@@ -31,12 +32,16 @@ __all__ = [
     "Surroundings",
     "Work",
     "WorkSettings",
+    "allowed_names",
+    "constraints_text",
     "foreign_allocation",
+    "host_ports",
     "is_managed",
     "is_over",
     "is_placeholder",
     "node_info",
     "placeholder_ask",
+    "read_allocatable",
     "read_pod",
     "read_resources",
     "unix_seconds",

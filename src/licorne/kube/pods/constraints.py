@@ -1,58 +1,113 @@
-"""On which nodes a pod may run, as node constraints of the scheduler: selector, required affinity, tolerations.
+"""On which nodes a pod may run, as node constraints of the scheduler: selector, required affinity, tolerations, host ports.
 
 The scheduler evaluates them once for each set of labels and taints (docs/spec/scheduler-interface.md, section 9). The
 name of a node is known to it as a label too, `FIELD_NAME`, whose colon no label of Kubernetes can have.
+
+The scheduler refuses constraints that it does not understand, and kube-scheduler does not, so what means nothing to
+kube-scheduler is left out here: a term that cannot be parsed holds nowhere, and a toleration that cannot be parsed
+bears nothing. The API server has checked most of it before, but not that the bound of `Gt` is a number, and it may know
+more operators than this program.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, PORT_MAX, integer
 from licorne.kube.objects.meta import LabelSelectorRequirement
-from licorne.kube.objects.pods import NodeSelectorTerm, Pod
+from licorne.kube.objects.pods import NodeSelectorTerm, Pod, Toleration
 
 NODE_NAME: Final = "metadata.name"
 FIELD: Final = "field:"
 FIELD_NAME: Final = FIELD + NODE_NAME
 DAEMON_SET: Final = "DaemonSet"
+EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+"""A value that a label can have."""
 
 
-def node_constraints(pod: Pod) -> dict[str, Any]:
-    """Return the constraints in the form of the tag `licorne/node-constraints`; empty if there are none."""
+def node_constraints(pod: Pod, marks: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the constraints in the form of the tag `licorne/node-constraints`; empty if there are none.
+
+    `marks`: labels that keep the pod off a node (`licorne.kube.predicates.repulsion`).
+    """
     spec = pod.spec
     constraints: dict[str, Any] = {}
     if spec.node_selector:
         constraints["nodeSelector"] = spec.node_selector
     terms = _required_terms(pod)
-    if terms is not None:
-        constraints["nodeAffinity"] = [_term(term) for term in terms]
-    if spec.tolerations:
-        constraints["tolerations"] = [
-            {
-                name: value
-                for name, value in (
-                    ("key", one.key),
-                    ("operator", one.operator),
-                    ("value", one.value),
-                    ("effect", one.effect),
-                )
-                if value
-            }
-            for one in spec.tolerations
-        ]
+    affinity = None if terms is None else [conditions for term in terms if (conditions := _term(term)) is not None]
+    unmarked: list[dict[str, Any]] = [{"key": mark, "operator": "DoesNotExist"} for mark in marks]
+    if unmarked:
+        affinity = [unmarked] if affinity is None else [[*term, *unmarked] for term in affinity]
+    if affinity is not None:
+        constraints["nodeAffinity"] = affinity
+    tolerations = [made for one in spec.tolerations or () if (made := _toleration(one)) is not None]
+    if tolerations:
+        constraints["tolerations"] = tolerations
+    ports = host_ports(pod)
+    if ports:
+        constraints["hostPorts"] = ports
     return constraints
+
+
+def constraints_text(pod: Pod, marks: Iterable[str] = ()) -> str:
+    """Return the constraints as the text of the tag `licorne/node-constraints`; "" if there are none."""
+    constraints = node_constraints(pod, marks)
+    return json.dumps(constraints, separators=(",", ":")) if constraints else ""
+
+
+def host_ports(pod: Pod) -> list[dict[str, Any]]:
+    """Return the ports of its node that a pod takes, in the form of the constraints.
+
+    They are those of its containers and sidecars; an init container that ends before the others begin takes none. The
+    API server has filled in the ports of a pod in the network of its node.
+    """
+    containers = [*pod.spec.containers]
+    containers += [one for one in pod.spec.init_containers or () if one.restart_policy == "Always"]
+    ports = []
+    for container in containers:
+        for port in container.ports or ():
+            if 0 < port.host_port <= PORT_MAX:
+                protocol = "" if port.protocol == DEFAULT_PROTOCOL else port.protocol
+                fields = {"hostPort": port.host_port, "protocol": protocol, "hostIP": port.host_ip}
+                ports.append({name: value for name, value in fields.items() if value})
+    return ports
 
 
 def required_node(pod: Pod) -> str:
     """Return the node that a pod of a DaemonSet is made for, or "" for any other pod."""
     if not any(owner.kind == DAEMON_SET for owner in pod.metadata.owner_references or ()):
         return ""
-    for term in _required_terms(pod) or ():
-        for one in term.match_fields or ():
-            if one.key == NODE_NAME and one.operator == "In" and len(one.values or ()) == 1:
-                assert one.values is not None
-                return one.values[0]
-    return ""
+    terms = _required_terms(pod) or ()
+    names = node_names(terms[0]) if len(terms) == 1 else None
+    return min(names) if names is not None and len(names) == 1 else ""
+
+
+def node_names(term: NodeSelectorTerm) -> set[str] | None:
+    """Return the names that a term allows a node to have by `In`; None if it does not say."""
+    names: set[str] | None = None
+    for one in term.match_fields or ():
+        if one.key == NODE_NAME and one.operator == "In":
+            names = set(one.values or ()) if names is None else names & set(one.values or ())
+    return names
+
+
+def allowed_names(pod: Pod) -> set[str] | None:
+    """Return the names of the only nodes that the pod's required affinity can allow; None if it can allow any."""
+    allowed: set[str] = set()
+    terms = _required_terms(pod)
+    if not terms:
+        return None
+    for term in terms:
+        names = node_names(term)
+        if names is None:
+            return None
+        allowed |= names
+    return allowed
 
 
 def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
@@ -62,14 +117,47 @@ def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
     return affinity.node_affinity.required.node_selector_terms or ()
 
 
-def _term(term: NodeSelectorTerm) -> list[dict[str, Any]]:
-    return [_expression(one, one.key) for one in term.match_expressions or ()] + [
-        _expression(one, FIELD + one.key) for one in term.match_fields or ()
-    ]
+def _term(term: NodeSelectorTerm) -> list[dict[str, Any]] | None:
+    """Return the conditions of a term, or None if it cannot hold, because one of them means nothing."""
+    made = list(_conditions(term))
+    return None if not made or None in made else [one for one in made if one is not None]
 
 
-def _expression(one: LabelSelectorRequirement, key: str) -> dict[str, Any]:
+def _conditions(term: NodeSelectorTerm) -> Iterator[dict[str, Any] | None]:
+    for one in term.match_expressions or ():
+        yield _condition(one, one.key) if _is_valid(one) else None
+    for one in term.match_fields or ():
+        known = one.key == NODE_NAME and one.operator in ("In", "NotIn") and len(one.values or ()) == 1
+        yield _condition(one, FIELD + one.key) if known else None
+
+
+def _is_valid(one: LabelSelectorRequirement) -> bool:
+    values = one.values or ()
+    if not one.key or any(_VALUE.fullmatch(value) is None for value in values):
+        return False
+    match one.operator:
+        case "In" | "NotIn":
+            return bool(values)
+        case "Exists" | "DoesNotExist":
+            return not values
+        case "Gt" | "Lt":
+            return len(values) == 1 and integer(values[0]) is not None
+    return False
+
+
+def _condition(one: LabelSelectorRequirement, key: str) -> dict[str, Any]:
     made: dict[str, Any] = {"key": key, "operator": one.operator}
     if one.values:
         made["values"] = list(one.values)
     return made
+
+
+def _toleration(one: Toleration) -> dict[str, str] | None:
+    """Return a toleration, or None if it bears nothing."""
+    if one.effect not in EFFECTS or one.operator not in ("", "Equal", "Exists"):
+        return None
+    value = "" if one.operator == "Exists" else one.value
+    if one.operator != "Exists" and not one.key:
+        return None
+    fields = (("key", one.key), ("operator", one.operator), ("value", value), ("effect", one.effect))
+    return {name: text for name, text in fields if text}

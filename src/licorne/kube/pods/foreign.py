@@ -1,13 +1,22 @@
-"""Pods of other schedulers: what they take from their nodes (docs/spec/k8shim.md, section 8)."""
+"""Pods of other schedulers: what they take from their nodes, host ports too (docs/spec/k8shim.md, section 8)."""
 
 from __future__ import annotations
+
+import json
 
 from licorne.config.kubernetes import QuantityError
 from licorne.kube.objects import Pod
 from licorne.si import v19
-from licorne.si.constants import DEFAULT_PARTITION, FOREIGN_DEFAULT, FOREIGN_STATIC, TAG_FOREIGN
+from licorne.si.constants import (
+    DEFAULT_PARTITION,
+    FOREIGN_DEFAULT,
+    FOREIGN_STATIC,
+    TAG_FOREIGN,
+    TAG_NODE_CONSTRAINTS,
+)
 
 from . import keys
+from .constraints import host_ports
 from .resources import PODS, read_resources
 
 
@@ -17,6 +26,7 @@ def foreign_allocation(pod: Pod) -> v19.Allocation:
         resources = read_resources(pod)
     except QuantityError:
         resources = {PODS: 1}
+    ports = host_ports(pod)
     static = any(owner.kind == "Node" for owner in pod.metadata.owner_references or ())
     return v19.Allocation(
         allocation_key=pod.metadata.uid,
@@ -24,6 +34,7 @@ def foreign_allocation(pod: Pod) -> v19.Allocation:
             TAG_FOREIGN: FOREIGN_STATIC if static else FOREIGN_DEFAULT,
             keys.TAG_POD_NAMESPACE: pod.metadata.namespace,
             keys.TAG_POD_NAME: pod.metadata.name,
+            **({TAG_NODE_CONSTRAINTS: json.dumps({"hostPorts": ports}, separators=(",", ":"))} if ports else {}),
         },
         resource_per_alloc=resources,
         priority=pod.spec.priority or 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Final
 
 from licorne.config.kubernetes import QuantityError, read_amounts
@@ -19,20 +20,25 @@ from licorne.si.constants import (
 
 from .constraints import FIELD_NAME
 
+KEEPING_OFF: Final = ("NoSchedule", "NoExecute")
 DEFAULT_RACK: Final = "/rack-default"
 UNSCHEDULABLE: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 """The taint that stands for a cordoned node, so that pods which tolerate it may still run there."""
 
 
-def node_info(node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:
+def node_info(node: Node, action: v19.ActionFromRM, marks: Iterable[str] = ()) -> v19.NodeInfo:
     """Return the message that makes or changes a node.
 
-    A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it.
+    A quantity that cannot be read counts as nothing, so that the node takes no pod that needs it. A taint keeps pods off
+    only with one of the effects `NoSchedule` and `NoExecute`, so others are left out, whatever they mean.
+
+    `marks`: further labels, which keep pods off (`licorne.kube.predicates.repulsion`).
     """
     meta = node.metadata
     taints = [
         {name: value for name, value in (("key", one.key), ("value", one.value), ("effect", one.effect)) if value}
         for one in node.spec.taints or ()
+        if one.key and one.effect in KEEPING_OFF
     ]
     if node.spec.unschedulable and UNSCHEDULABLE not in taints:
         taints.append(UNSCHEDULABLE)
@@ -44,12 +50,14 @@ def node_info(node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:
         ATTRIBUTE_LABEL_PREFIX + FIELD_NAME: meta.name,
         ATTRIBUTE_TAINTS: json.dumps(taints, separators=(",", ":")) if taints else "",
     }
+    attributes |= {ATTRIBUTE_LABEL_PREFIX + mark: "" for mark in marks}
     return v19.NodeInfo(
-        node_id=meta.name, action=action, attributes=attributes, schedulable_resource=_allocatable(node)
+        node_id=meta.name, action=action, attributes=attributes, schedulable_resource=read_allocatable(node)
     )
 
 
-def _allocatable(node: Node) -> dict[str, int]:
+def read_allocatable(node: Node) -> dict[str, int]:
+    """Return how much pods may take of a node."""
     amounts: dict[str, int] = {}
     for name, value in (node.status.allocatable or {}).items():
         try:

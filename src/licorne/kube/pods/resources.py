@@ -1,8 +1,14 @@
-"""How much a pod takes from its node, over its whole life.
+"""How much a pod takes from its node, over its whole life, as kube-scheduler 1.37 counts it.
 
 Containers run beside each other, init containers one after the other before them, and a sidecar (an init container that
 is always restarted) from its turn on until the end. So the pod needs, of each resource, the larger of what runs in the
 end and of each step before (docs/spec/k8shim.md, section 2). Limits do not count.
+
+Containers may be resized in place, so there are three such sums: of what the containers want, of what they were granted,
+and of what is in force. What the status does not say is as granted, or else as wanted. The largest of the three counts;
+if the kubelet has refused a change as infeasible, the larger of the last two.
+
+Fractions are added up exactly, and the sum of a pod is rounded up once: two containers of half a byte take one byte.
 """
 
 from __future__ import annotations
@@ -10,33 +16,111 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from licorne.config.kubernetes import read_amounts
+from licorne.config.kubernetes import CPU, read_exact, round_up
 from licorne.kube.objects.pods import Container, ContainerStatus, Pod
-from licorne.si.constants import MEMORY, VCORE
+from licorne.si.constants import MEMORY
 
 PODS: Final = "pods"
 HUGE_PAGES: Final = "hugepages-"
 Amounts = dict[str, int]
+Requests = Mapping[str, Any] | None
 
 
 def read_resources(pod: Pod) -> Amounts:
     """Return what the pod takes from a node, itself included (`pods`: 1); `vcore` is in thousandths.
 
     Raises:
-        QuantityError: a quantity cannot be read, or is negative.
+        QuantityError: a quantity cannot be read, is negative, or is too large to be counted.
     """
+    amounts = round_up(_exact(pod))
+    amounts[PODS] = 1
+    return amounts
+
+
+def _exact(pod: Pod) -> Amounts:
+    """Return what the pod takes in billionths, by the names of Kubernetes."""
     spec, status = pod.spec, pod.status
     infeasible = _is_infeasible(pod)
+    amounts: Amounts = {}
+    if not infeasible:
+        amounts = _sum(spec.containers, spec.init_containers, [_wanted(one) for one in _all(pod)])
+    if infeasible or not _is_settled(pod):
+        granted, in_force = _by_status(pod, infeasible=infeasible)
+        _raise_to(amounts, granted)
+        _raise_to(amounts, in_force)
+    whole = spec.resources.requests if spec.resources is not None else None
+    if whole and any(_is_of_pod(name) for name in whole):
+        needed = read_exact(whole)
+        if status.resources is not None:
+            if infeasible:
+                needed = {}
+            _raise_to(needed, read_exact(status.resources.requests))
+            _raise_to(needed, read_exact(status.allocated_resources))
+        amounts |= {name: amount for name, amount in needed.items() if _is_of_pod(name)}
+    if spec.overhead:
+        _add(amounts, read_exact(spec.overhead))
+    return amounts
+
+
+def _all(pod: Pod) -> list[Container]:
+    return [*pod.spec.containers, *(pod.spec.init_containers or ())]
+
+
+def _wanted(container: Container) -> Requests:
+    return container.resources.requests if container.resources is not None else None
+
+
+def _is_settled(pod: Pod) -> bool:
+    """Return whether no status says anything else than that the containers have what they want."""
+    status = pod.status
+    if status.allocated_resources is not None and status.resources is not None:
+        return False
+    wanted = {one.name: _wanted(one) for one in _all(pod)}
+    return all(
+        one.allocated_resources in (None, wanted.get(one.name)) and _in_force(one) in (None, wanted.get(one.name))
+        for one in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    )
+
+
+def _in_force(status: ContainerStatus) -> Requests:
+    return status.resources.requests if status.resources is not None else None
+
+
+def _by_status(pod: Pod, *, infeasible: bool) -> tuple[Amounts, Amounts]:
+    """Return the sums of what containers were granted, and of what is in force."""
+    status = pod.status
+    if (
+        status.allocated_resources is not None
+        and status.resources is not None
+        and status.resources.requests is not None
+    ):
+        return read_exact(status.allocated_resources), read_exact(status.resources.requests)
+    known = {one.name: one for one in status.init_container_statuses or ()}
+    known |= {one.name: one for one in status.container_statuses or ()}
+    granted: list[Requests] = []
+    in_force: list[Requests] = []
+    for container in _all(pod):
+        one = known.get(container.name, ContainerStatus())
+        fallback = None if infeasible else _wanted(container)
+        granted.append(fallback if one.allocated_resources is None else one.allocated_resources)
+        actual = _in_force(one)
+        in_force.append(granted[-1] if actual is None else actual)
+    containers, init_containers = pod.spec.containers, pod.spec.init_containers
+    return _sum(containers, init_containers, granted), _sum(containers, init_containers, in_force)
+
+
+def _sum(
+    containers: tuple[Container, ...], init_containers: tuple[Container, ...] | None, requests: list[Requests]
+) -> Amounts:
+    """Return what these containers take together if each takes what is requested for it, in the same order."""
     running: Amounts = {}
-    statuses = {one.name: one for one in status.container_statuses or ()}
-    for container in spec.containers:
-        _add(running, _needed(container, statuses.get(container.name), infeasible=infeasible))
-    largest: Amounts = {}
-    if spec.init_containers:
-        statuses = {one.name: one for one in status.init_container_statuses or ()}
+    for one in requests[: len(containers)]:
+        _add(running, read_exact(one))
+    if init_containers:
+        largest: Amounts = {}
         sidecars: Amounts = {}
-        for container in spec.init_containers:
-            own = _needed(container, statuses.get(container.name), infeasible=infeasible)
+        for container, one in zip(init_containers, requests[len(containers) :], strict=True):
+            own = read_exact(one)
             if container.restart_policy == "Always":
                 _add(sidecars, own)
                 _raise_to(largest, sidecars)
@@ -45,54 +129,22 @@ def read_resources(pod: Pod) -> Amounts:
                 _raise_to(largest, own)
         _add(running, sidecars)
         _raise_to(running, largest)
-    if spec.resources is not None and spec.resources.requests:
-        running |= _of_pod(pod, infeasible=infeasible)
-    if spec.overhead:
-        _add(running, read_amounts(spec.overhead))
-    running[PODS] = 1
     return running
 
 
 def _is_infeasible(pod: Pod) -> bool:
-    """Return whether the kubelet has refused a change of resources in place, so that what the pod has is what counts."""
+    """Return whether the kubelet has refused a change of resources in place."""
     if pod.status.resize == "Infeasible":
         return True
-    return any(
-        one.type == "PodResizePending" and one.status != "False" and one.reason == "Infeasible"
-        for one in pod.status.conditions or ()
-    )
+    for one in pod.status.conditions or ():
+        if one.type == "PodResizePending":
+            return one.reason == "Infeasible"
+    return False
 
 
-def _needed(container: Container, status: ContainerStatus | None, *, infeasible: bool) -> Amounts:
-    """Return what a container takes: while a change is under way the larger of what it wants and what it has."""
-    wanted = container.resources.requests if container.resources is not None else None
-    if status is None:
-        return read_amounts(wanted)
-    actual = status.resources.requests if status.resources is not None else None
-    return _larger(wanted, status.allocated_resources, actual, infeasible=infeasible)
-
-
-def _of_pod(pod: Pod, *, infeasible: bool) -> Amounts:
-    """Return what the pod as a whole requests; this replaces the sum over its containers."""
-    wanted = pod.spec.resources.requests if pod.spec.resources is not None else None
-    actual = pod.status.resources.requests if pod.status.resources is not None else None
-    amounts = _larger(wanted, pod.status.allocated_resources, actual, infeasible=infeasible)
-    return {name: amount for name, amount in amounts.items() if name in (VCORE, MEMORY) or name.startswith(HUGE_PAGES)}
-
-
-def _larger(
-    wanted: Mapping[str, Any] | None,
-    allocated: Mapping[str, Any] | None,
-    actual: Mapping[str, Any] | None,
-    *,
-    infeasible: bool,
-) -> Amounts:
-    if infeasible and actual is not None:
-        return read_amounts(actual)
-    needed = read_amounts(wanted)
-    _raise_to(needed, read_amounts(allocated))
-    _raise_to(needed, read_amounts(actual))
-    return needed
+def _is_of_pod(name: str) -> bool:
+    """Return whether the pod as a whole can request this resource; this replaces the sum over its containers."""
+    return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES)
 
 
 def _add(total: Amounts, more: Amounts) -> None:

@@ -6,7 +6,6 @@ so that a pod of strange content never stops the others. Rules: docs/spec/k8shim
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
@@ -29,7 +28,7 @@ from licorne.si.constants import (
 )
 
 from . import keys
-from .constraints import node_constraints, required_node
+from .constraints import constraints_text, required_node
 from .namespaces import namespace_tags
 from .resources import PODS, read_resources
 from .unsupported import why_later
@@ -309,9 +308,8 @@ def _ask_tags(pod: Pod) -> dict[str, str]:
         tags[TAG_ALLOCATION_CREATION_TIME] = str(unix_seconds(meta.creation_timestamp))
     if node := required_node(pod):
         tags[TAG_REQUIRED_NODE] = node
-    constraints = node_constraints(pod)
-    if constraints:
-        tags[TAG_NODE_CONSTRAINTS] = json.dumps(constraints, separators=(",", ":"))
+    if constraints := constraints_text(pod):
+        tags[TAG_NODE_CONSTRAINTS] = constraints
     return tags
 
 

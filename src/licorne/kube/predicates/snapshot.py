@@ -1,0 +1,80 @@
+"""A cluster at one moment: what runs on each node, and what that keeps off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from licorne.config.kubernetes import QuantityError
+from licorne.core.nodes.constraints import NodeLabels, parse_ports
+from licorne.kube.objects import Namespace, Node, Pod
+from licorne.kube.pods import host_ports, is_over, node_info, read_allocatable, read_resources
+from licorne.si import v19
+
+from .terms import Demand, demands
+
+
+@dataclass
+class NodeState:
+    """A node, and what the pods on it take. `labels` hold its taints and the taken host ports too."""
+
+    node: Node
+    labels: NodeLabels
+    allocatable: dict[str, int]
+    used: dict[str, int] = field(default_factory=dict)
+
+    def place(self, pod: Pod) -> None:
+        """Count a pod as running here."""
+        try:
+            amounts = read_resources(pod)
+        except QuantityError:
+            amounts = {"pods": 1}
+        for name, amount in amounts.items():
+            self.used[name] = self.used.get(name, 0) + amount
+        ports = parse_ports(host_ports(pod))
+        if ports:
+            self.labels = replace(self.labels, ports=tuple(sorted({*self.labels.ports, *ports})))
+
+
+@dataclass
+class Snapshot:
+    """A cluster at one moment. `kept`: each demand of running pods, with the values of its label that are taken."""
+
+    nodes: dict[str, NodeState] = field(default_factory=dict)
+    namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    kept: dict[str, tuple[Demand, set[str]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node], pods: Iterable[Pod], namespaces: Iterable[Namespace] = ()) -> Snapshot:
+        """Return the snapshot of these objects; pods without a node, of an unknown node or at an end count for nothing."""
+        made = cls()
+        for node in nodes:
+            attributes = node_info(node, v19.ActionFromRM.CREATE).attributes or {}
+            labels = NodeLabels.from_attributes(attributes)
+            made.nodes[node.metadata.name] = NodeState(node, labels, read_allocatable(node))
+        for namespace in namespaces:
+            made.namespaces[namespace.metadata.name] = namespace.metadata.labels or {}
+        for pod in pods:
+            if not is_over(pod):
+                made.place(pod, pod.spec.node_name)
+        return made
+
+    def place(self, pod: Pod, node: str) -> None:
+        """Count a pod as running on this node."""
+        state = self.nodes.get(node)
+        if state is None:
+            return
+        state.place(pod)
+        for demand in demands(pod):
+            value = (state.node.metadata.labels or {}).get(demand.topology_key)
+            if value is not None:
+                self.kept.setdefault(demand.mark, (demand, set()))[1].add(value)
+
+    def keeps_off(self, pod: Pod, node: Node) -> bool:
+        """Return whether a running pod's required anti-affinity keeps the pod off the node."""
+        labels = node.metadata.labels or {}
+        of_namespace = self.namespaces.get(pod.metadata.namespace, {})
+        return any(
+            labels.get(demand.topology_key) in taken and demand.means(pod, of_namespace)
+            for demand, taken in self.kept.values()
+        )

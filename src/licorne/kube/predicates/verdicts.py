@@ -1,0 +1,104 @@
+"""What each filter plugin of kube-scheduler says of a pod and a node.
+
+These are the plugins that look at a node and a pod alone: NodeUnschedulable, NodeName, TaintToleration, NodeAffinity,
+NodePorts, NodeResourcesFit; and InterPodAffinity as far as running pods keep others off. A plugin that refuses gives its
+reasons, and a code that says whether evicting pods could help. All plugins are asked, in kube-scheduler's order, where that
+stops at the first one that refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from licorne.config.kubernetes import CPU
+from licorne.core.nodes.constraints import NodeConstraints, NodeLabels, Taint, parse_constraints
+from licorne.kube.objects import Pod
+from licorne.kube.pods import allowed_names, constraints_text, read_resources
+from licorne.kube.pods.nodes import UNSCHEDULABLE
+from licorne.si.constants import VCORE
+
+from .snapshot import NodeState, Snapshot
+
+PODS: Final = "pods"
+CORDON: Final = Taint(UNSCHEDULABLE["key"], "", UNSCHEDULABLE["effect"])
+
+
+class Code(StrEnum):
+    """How a plugin refuses."""
+
+    UNSCHEDULABLE = "Unschedulable"
+    """Evicting pods from the node may help."""
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    """It would not."""
+
+
+class Refusal(NamedTuple):
+    """A reason why a node does not take a pod."""
+
+    plugin: str
+    code: Code
+    reason: str
+
+
+def refused_at_once(pod: Pod) -> Refusal | None:
+    """Return why the pod can run on no node whatever there is, or None."""
+    names = allowed_names(pod)
+    if names is None or names:
+        return None
+    return Refusal("NodeAffinity", Code.UNRESOLVABLE, "pod affinity terms conflict")
+
+
+def verdict(pod: Pod, state: NodeState, cluster: Snapshot) -> list[Refusal]:
+    """Return what all plugins say against the pod on a node; nothing if the node takes it.
+
+    Raises:
+        QuantityError: the resources of the pod cannot be read.
+    """
+    wanted = parse_constraints(constraints_text(pod) or "{}")
+    node = state.node
+    said: list[Refusal] = []
+
+    def refuse(plugin: str, reason: str, code: Code = Code.UNRESOLVABLE) -> None:
+        said.append(Refusal(plugin, code, reason))
+
+    if node.spec.unschedulable and _mismatch(NodeConstraints(tolerations=wanted.tolerations), (CORDON,)):
+        refuse("NodeUnschedulable", "node(s) were unschedulable")
+    if pod.spec.node_name not in ("", node.metadata.name):
+        refuse("NodeName", "node(s) didn't match the requested node name")
+    own = tuple(taint for taint in state.labels.taints if taint != CORDON or _has_cordon(state))
+    if _mismatch(NodeConstraints(tolerations=wanted.tolerations), own):
+        refuse("TaintToleration", "node(s) had untolerated taint(s)")
+    placed = NodeConstraints(selector=wanted.selector, affinity=wanted.affinity)
+    if refused_at_once(pod) is None and placed.mismatch(replace(state.labels, taints=())):
+        refuse("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    if NodeConstraints(ports=wanted.ports).mismatch(replace(state.labels, taints=())):
+        refuse("NodePorts", "node(s) didn't have free ports for the requested pod ports", Code.UNSCHEDULABLE)
+    said += _fit(read_resources(pod), state)
+    if cluster.keeps_off(pod, node):
+        refuse("InterPodAffinity", "node(s) didn't satisfy existing pods anti-affinity rules", Code.UNSCHEDULABLE)
+    return said
+
+
+def _mismatch(wanted: NodeConstraints, taints: tuple[Taint, ...]) -> str:
+    return wanted.mismatch(NodeLabels(taints=taints))
+
+
+def _has_cordon(state: NodeState) -> bool:
+    """Return whether the node has the taint of a cordoned node itself, beside the mark that stands for it."""
+    return any((one.key, one.value, one.effect) == CORDON for one in state.node.spec.taints or ())
+
+
+def _fit(wanted: Mapping[str, int], state: NodeState) -> list[Refusal]:
+    """NodeResourcesFit: what is lacking. If the node is too small even when empty, the whole answer is unresolvable."""
+    reasons = []
+    code = Code.UNSCHEDULABLE
+    for name, amount in wanted.items():
+        size = state.allocatable.get(name, 0)
+        if amount and amount > size - state.used.get(name, 0):
+            reasons.append("Too many pods" if name == PODS else f"Insufficient {CPU if name == VCORE else name}")
+            if amount > size:
+                code = Code.UNRESOLVABLE
+    return [Refusal("NodeResourcesFit", code, reason) for reason in sorted(reasons)]

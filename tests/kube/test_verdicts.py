@@ -1,0 +1,85 @@
+"""What licorne says of a pod and a node is what kube-scheduler's filter plugins say: recorded cases, and new ones.
+
+The new ones are drawn, and put to kube-scheduler's plugins, where `make oracle` has built the program that asks them;
+`make test-oracle` builds it and draws more. LICORNE_ORACLE_CASES says how many; LICORNE_SEED draws the same again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from licorne.kube.predicates import Code
+from seeds import SEED
+
+from .verdicts import DECIDED, PODS_AMONG_EACH_OTHER, differences, recorded
+
+ROOT = Path(__file__).resolve().parents[2]
+ORACLE = Path(os.environ.get("LICORNE_ORACLE", ROOT / "build" / "oracle" / "oracle"))
+CASES = int(os.environ.get("LICORNE_ORACLE_CASES", "300"))
+
+
+def test_every_recorded_case_agrees_node_by_node() -> None:
+    found = [difference for case in recorded() for difference in differences(case)]
+    assert not found, "\n".join(found[:20])
+
+
+def test_the_recording_decides_each_plugin_both_ways() -> None:
+    """A comparison of verdicts that never refuse, or never allow, would compare nothing."""
+    refused: Counter[str] = Counter()
+    allowed: Counter[str] = Counter()
+    for case in recorded():
+        skipped = case["verdict"]["prefilter"].get("skip", [])
+        for rows in case["verdict"]["nodes"].values():
+            refused.update({plugin for plugin, _, _ in rows})
+            allowed.update({*DECIDED, PODS_AMONG_EACH_OTHER} - {plugin for plugin, _, _ in rows} - {*skipped})
+    for plugin in (*DECIDED, PODS_AMONG_EACH_OTHER):
+        assert refused[plugin] >= 100 <= allowed[plugin], plugin
+
+
+@pytest.mark.parametrize(
+    ("change", "plugin"),
+    [
+        (lambda case: _each(case["nodes"], lambda node: node["spec"].pop("taints", None)), "TaintToleration"),
+        (lambda case: _each(case["nodes"], lambda node: node["spec"].pop("unschedulable", None)), "NodeUnschedulable"),
+        (lambda case: _each(case["nodes"], lambda node: node["metadata"].pop("labels", None)), "NodeAffinity"),
+        (lambda case: case["pods"].clear(), "NodePorts"),
+        (lambda case: case["pods"].clear(), "NodeResourcesFit"),
+        (lambda case: case["pods"].clear(), "InterPodAffinity"),
+    ],
+)
+def test_a_verdict_of_another_cluster_would_be_noticed(change: Any, plugin: str) -> None:
+    found = []
+    for case in recorded():
+        change(case)
+        found += [one for one in differences(case) if plugin in one]
+    assert len(found) > 20
+
+
+def _each(objects: list[dict[str, Any]], change: Any) -> None:
+    for one in objects:
+        change(one)
+
+
+@pytest.mark.skipif(not ORACLE.exists(), reason="needs kube-scheduler's plugins: make oracle, which needs Go")
+@pytest.mark.timeout(900)
+def test_new_cases_agree_too() -> None:
+    generator = [sys.executable, str(ROOT / "oracle" / "gen_cases.py"), "--seed", str(SEED), "--count", str(CASES)]
+    drawn = subprocess.run(generator, check=True, capture_output=True).stdout
+    said = subprocess.run([ORACLE, "-merge"], input=drawn, check=True, capture_output=True).stdout
+    cases = [json.loads(line) for line in said.splitlines()]
+    assert len(cases) == CASES
+    found = [one for case in cases if not case["verdict"].get("unstable") for one in differences(case)]
+    assert not found, f"seed {SEED}:\n" + "\n".join(found[:20])
+
+
+def test_codes_are_those_of_the_recording() -> None:
+    said = {code for case in recorded() for rows in case["verdict"]["nodes"].values() for _, code, _ in rows}
+    assert said == {*Code, "Error"}

@@ -1,0 +1,80 @@
+"""Cases of kube-scheduler's filter plugins and what they said, and what licorne says of the same.
+
+A case is a small cluster and a pod that waits (oracle/README.md). Those whose pod asks for what licorne does not decide yet
+are compared in one thing only: that the pod waits for that reason, and so is placed nowhere.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from licorne.kube.objects import Namespace, Node, Pod
+from licorne.kube.pods.unsupported import why_later
+from licorne.kube.predicates import Code, Refusal, Snapshot, refused_at_once, verdict
+
+RECORDED: Final = Path(__file__).parent.parent / "data" / "kube-verdicts.jsonl.gz"
+DECIDED: Final = (
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+)
+"""The plugins whose verdicts must agree."""
+PODS_AMONG_EACH_OTHER: Final = "InterPodAffinity"
+"""Compared where the pod itself demands nothing of others."""
+
+
+def recorded() -> Iterator[dict[str, Any]]:
+    """Yield the recorded cases, each with its verdict."""
+    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def differences(case: dict[str, Any]) -> list[str]:
+    """Return where licorne disagrees with the verdict of a case, each as a line; nothing if it agrees."""
+    if case.get(
+        "config"
+    ):  # arguments and gates that depart from kube-scheduler's defaults, which licorne does not have
+        return []
+    pod = msgspec.convert(case["pending"], Pod, strict=False)
+    said = case["verdict"]
+    found = []
+    expected = [Refusal(p, Code(c), r) for p, c, r in said["prefilter"].get("all", []) if p in DECIDED]
+    at_once = refused_at_once(pod)
+    if expected != ([] if at_once is None else [at_once]):
+        found.append(f"{case['id']}: at once {at_once}, recorded {expected}")
+    elsewhere = sorted({p for p, _, _ in said["prefilter"].get("all", []) if p not in DECIDED})
+    if elsewhere and not why_later(pod):
+        found.append(f"{case['id']}: licorne would place the pod in spite of {elsewhere}")
+    cluster = Snapshot.of(
+        msgspec.convert(case["nodes"], list[Node]),
+        msgspec.convert(case["pods"], list[Pod]),
+        msgspec.convert(case.get("namespaces", []), list[Namespace]),
+    )
+    offered = {f"Insufficient {one['spec'].get('extendedResourceName')}" for one in case.get("deviceclasses", [])}
+    compared = DECIDED if _has_pod_affinity(pod) else (*DECIDED, PODS_AMONG_EACH_OTHER)
+    for name, rows in said["nodes"].items():
+        theirs = [(plugin, code, reason) for plugin, code, reason in rows if plugin in compared]
+        ours = [tuple(map(str, one)) for one in verdict(pod, cluster.nodes[name], cluster) if one.plugin in compared]
+        if theirs != [one for one in ours if one[2] not in offered]:  # by devices; the pod waits here
+            found.append(f"{case['id']}: node {name}: licorne {ours}, recorded {theirs}")
+        others = sorted({plugin for plugin, _, _ in rows if plugin not in compared})
+        if others and not ours and not why_later(pod):
+            found.append(f"{case['id']}: node {name}: licorne would place the pod in spite of {others}")
+    return found
+
+
+def _has_pod_affinity(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and any(
+        one is not None and one.required for one in (affinity.pod_affinity, affinity.pod_anti_affinity)
+    )
