@@ -63,3 +63,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
         if name not in _WHERE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(_WHERE[name]), name)
+
+    def __dir__() -> list[str]:
+        """Return the public names, for completion and for `help`."""
+        return sorted(__all__)

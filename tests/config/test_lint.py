@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from licorne.config import DEFAULT_CONFIGURATION, check
+from licorne.config import DEFAULT_CONFIGURATION, Report, check
 from licorne.config.rules import RULES
 
 
@@ -21,7 +21,13 @@ def with_filter(fields: str) -> str:
 
 
 LINTS = [
-    ("partitions: []\n---\n", "document-ignored"),
+    ("", "config-empty"),
+    ("partitions: []", "config-empty"),
+    ("partitions: []\n---\n", "config-empty document-ignored"),
+    (
+        "partitions: [{queues: []}]\nextra: {a: b}\ndeadlockdetectionenabled: false\ndeadlocktimeoutseconds: 60",
+        "key-shown key-shown key-shown",
+    ),
     ("partitions: [{queues: [null]}]", "null-dropped"),
     (queue("maxapplications: 010"), "number-spelling"),
     (queue("maxapplications: 1.9"), "number-spelling"),
@@ -41,6 +47,14 @@ LINTS = [
     (queue("submitacl: 'alice,9bob'"), "acl-name-dropped"),
     (queue('submitacl: "alice\\tbob"'), "acl-name-dropped"),
     (queue("adminacl: '* ops'"), "acl-groups-ignored"),
+    (queue("submitacl: 'ann, dev'"), "acl-blank"),
+    (queue("submitacl: 'ann ,dev'"), "acl-blank"),
+    ("partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a, submitacl: ann}]}]}]", "acl-open-above"),
+    (queue("submitacl: '*', queues: [{name: b, queues: [{name: c, submitacl: ' dev'}]}]"), "acl-open-above"),
+    (queue("resources: {guaranteed: {cpu: 10, mem: 10Gi}}"), "resource-name resource-name"),
+    (queue("limits: [{users: [u], maxresources: {VCore: 1, gpu: 2}}]"), "resource-name resource-name"),
+    (queue("parent: true, childtemplate: {resources: {max: {Memory: 1G}}}"), "resource-name"),
+    (queue("resources: {max: {memory: 500}}"), "memory-unit"),
     ("partitions: [{queues: [{name: Q, limits: [{users: [u], maxapplications: 1}]}]}]", "limit-capitals"),
     (
         "partitions: [{queues: [{name: Q, queues: [{name: c, limits: [{users: [u], maxapplications: 1}]}]}]}]",
@@ -69,6 +83,10 @@ LINTS = [
 SILENT = [
     DEFAULT_CONFIGURATION,
     queue("resources: {max: {vcore: 0, memory: 1G}}, submitacl: ' dev', maxapplications: 5"),
+    queue(
+        "resources: {max: {memory: 1048576, nvidia.com/gpu: 1, hugepages-2Mi: 500, pods: 10}}, submitacl: 'ann,bob dev,ops'"
+    ),
+    "partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b, submitacl: '*'}]}]}]",
     queue("properties: {application.sort.policy: fair, preemption.delay: 1m30s, priority.policy: Fence}"),
     "partitions: [{queues: [{name: Q, limits: []}]}]",
     "partitions: [{preemption: {quotapreemptionenabled: true}, queues: [{name: a, properties: {quota.preemption.delay: 1m}}]}]",
@@ -90,7 +108,7 @@ def test_warnings(text: str, rules: str) -> None:
 
 @pytest.mark.parametrize("text", SILENT)
 def test_no_warnings(text: str) -> None:
-    assert check(text) == check("")
+    assert check(text) == Report()
 
 
 def test_every_warning_is_shown_by_an_example() -> None:
@@ -103,3 +121,16 @@ def test_warnings_come_in_the_order_of_the_text() -> None:
     assert [(warning.line, warning.rule) for warning in check(text).warnings] == [
         (2, "resolver-unknown"), (4, "null-dropped"), (5, "property-unknown"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (queue("submitacl: 'ann, dev'"), "write 'ann,dev'"),
+        (queue("properties: {preemption_delay: 3s}"), "did you mean 'preemption.delay'?"),
+        (queue("resources: {max: {memory: 500}}"), "500Mi"),
+        (queue("resources: {max: {cpu: 500}}"), "is called 'vcore'"),
+    ],
+)
+def test_warnings_say_what_to_write(text: str, said: str) -> None:
+    assert said in str(check(text).warnings[0])

@@ -168,6 +168,6 @@ def test_size_is_bounded() -> None:
 
 
 def test_a_second_document_is_ignored_with_a_warning() -> None:
-    report = check("partitions: []\n---\nnonsense: [\n")
+    report = check("partitions: [{queues: []}]\n---\nnonsense: [\n")
     assert report.faults == ()
     assert [(warning.rule, warning.line) for warning in report.warnings] == [("document-ignored", 2)]

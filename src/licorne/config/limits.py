@@ -110,7 +110,8 @@ def check_limit_hierarchy(root: RawQueue, quantities: Quantities, notes: Notes) 
         over = beyond(above, own)
         if over:
             message = (
-                f"{who[:-1]} '{name.text}' may use more in queue '{queue.name}' than {_above(who, nearest)}: {over}"
+                f"{who[:-1]} '{name.text}' may use more in queue '{queue.name}' than "
+                f"{_in_a_queue_above(who, nearest)}: {over}"
             )
             notes.fault("limit-above-parent-max", limit.spot("maxresources"), message)
         return tighter(own, above) if nearest == name.text else own
@@ -118,9 +119,11 @@ def check_limit_hierarchy(root: RawQueue, quantities: Quantities, notes: Notes) 
     def applications(queue: RawQueue, who: Who, name: Value, limit: RawLimit, above: int, nearest: str) -> int:
         own = limit.maxapplications
         if above != 0 and (own > above or own == 0) and "maxapplications" not in limit.broken:
-            many = "unlimited applications" if own == 0 else f"{own} applications"
+            many = "any number of applications" if own == 0 else f"{own} applications"
+            remedy = f"write maxapplications: {above} or less" if own == 0 else f"at most {above} are possible"
             message = (
-                f"{who[:-1]} '{name.text}' may have {many} in queue '{queue.name}', {_above(who, nearest)} {above}"
+                f"{who[:-1]} '{name.text}' may have {many} in queue '{queue.name}', but only {above} "
+                f"{_in_a_queue_above(who, nearest)}; {remedy}"
             )
             notes.fault("limit-above-parent-applications", limit.spot("maxapplications"), message)
         return own
@@ -132,8 +135,8 @@ def check_limit_hierarchy(root: RawQueue, quantities: Quantities, notes: Notes) 
     _walk(root, {"users": {}, "groups": {}}, applications, lambda limit: limit.maxapplications)
 
 
-def _above(who: Who, nearest: str) -> str:
-    return f"the wildcard for {who} above" if nearest == WILDCARD else "above"
+def _in_a_queue_above(who: Who, nearest: str) -> str:
+    return f"by the wildcard for {who} of a queue above" if nearest == WILDCARD else "in a queue above"
 
 
 def _walk(

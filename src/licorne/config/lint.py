@@ -1,18 +1,20 @@
 """Warnings about queues, limits and their maps that are legal but surely not meant, or differ in the original.
 
 A warning does not refuse the configuration. Each says what will happen, since the author expects something else.
-Placement rules have a file of their own, `licorne.config.lint_rules`; some warnings are noted by the code that finds
+Placement rules and amounts have files of their own, `licorne.config.lint_rules` and `lint_amounts`; some warnings are noted by the code that finds
 their cause (`number-spelling` in the reader, `guaranteed-sum-lost` among the sums).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from licorne.config.acl import ACL, ACLError
+from licorne.config.lint_amounts import lint_amounts
 from licorne.config.lint_rules import lint_rules
-from licorne.config.problems import Notes
+from licorne.config.problems import NO_PARTITION, Notes
 from licorne.config.properties import APPLICATION_SORT_POLICY, PROPERTIES, QUOTA_PREEMPTION_DELAY, bad_properties
 from licorne.config.quantity import QuantityError, parse_quantity
 from licorne.config.raw import RawConfig, RawPartition, RawQueue, RawResources, Value
@@ -24,6 +26,9 @@ _RESOLVERS: Final = ("", "os", "ldap", "test")
 
 def lint(config: RawConfig, roots: Mapping[int, RawQueue], notes: Notes) -> None:
     """Note the warnings for a configuration, be it faulty or not."""
+    if not config.partitions and "partitions" not in config.broken:
+        message = "there is no partition, so every node and every application is refused; is this the right file?"
+        notes.warn(NO_PARTITION, config.spot("partitions"), message)
     for index, partition in enumerate(config.partitions or ()):
         _lint_partition(partition, notes)
         lint_rules(partition, notes)
@@ -36,6 +41,7 @@ def lint(config: RawConfig, roots: Mapping[int, RawQueue], notes: Notes) -> None
                 )
                 notes.warn("root-max-applications", root.spot("maxapplications"), message)
             _lint_queue(root, False, quota_preemption, notes)
+            _lint_open(root, notes)
 
 
 def _lint_partition(partition: RawPartition, notes: Notes) -> None:
@@ -61,6 +67,7 @@ def _lint_queue(queue: RawQueue, below_capitals: bool, quota_preemption: bool, n
     if below_capitals and queue.limits:
         message = "these limits are applied; in the original limits on or below a queue spelled with capitals never are"
         notes.warn("limit-capitals", queue.spot("limits"), message)
+    lint_amounts(queue, notes)
     _lint_resources(queue.resources, notes)
     _lint_properties(queue.properties, quota_preemption, notes)
     _lint_acls(queue, notes)
@@ -91,7 +98,9 @@ def _lint_properties(properties: dict[str, Value] | None, quota_preemption: bool
         return
     for key, value in properties.items():
         if key not in PROPERTIES:
-            notes.warn("property-unknown", value.spot, f"the property '{key}' is unknown and says nothing")
+            close = difflib.get_close_matches(key.lower().replace("_", ".")[:80], PROPERTIES, 1, 0.75)
+            meant = f"; did you mean '{close[0]}'?" if close else ""
+            notes.warn("property-unknown", value.spot, f"the property '{key}' is unknown and says nothing{meant}")
     texts = {key: value.text for key, value in properties.items()}
     for key, text, expects in bad_properties(texts):
         message = f"'{text}' is no value of {key}, so the default stands; expected is {expects}"
@@ -115,9 +124,47 @@ def _lint_acls(queue: RawQueue, notes: Notes) -> None:
             names = ", ".join(f"'{name}'" for name in acl.dropped)
             notes.warn("acl-name-dropped", queue.spot(key), f"no legal names, left out of the list: {names}")
         users, _, groups = text.partition(" ")
+        if (users.endswith(",") or groups.startswith(",")) and groups.strip():
+            message = (
+                f"the blank divides users from groups, so this lets in the user{'s' * (users.count(',') > 1)} "
+                f"{users.strip(',')!r} and the groups {groups.strip(',')!r}; "
+                f"for a list of users alone write '{users.strip(',')},{groups.strip(',')}'"
+            )
+            notes.warn("acl-blank", queue.spot(key), message)
         if users == "*" and groups.strip():
             message = "'*' lets everybody in, so the groups say nothing"
             notes.warn("acl-groups-ignored", queue.spot(key), message)
+
+
+def _lint_open(queue: RawQueue, notes: Notes) -> None:
+    """Warn of the topmost queues to which everybody may submit, if queues below them say who may."""
+    if _lets_everybody_in(queue.submitacl):
+        stricter = [name for below in queue.queues or () for name in _stricter(below, f"{queue.name}.")]
+        if stricter:
+            shown = ", ".join(stricter[:3]) + (f" and {len(stricter) - 3} more" if len(stricter) > 3 else "")
+            message = (
+                f"everybody may submit here and to all queues below, so the submitacl of {shown} keeps nobody out; "
+                "give this one to those alone who may submit everywhere"
+            )
+            notes.warn("acl-open-above", queue.spot("submitacl"), message)
+        return
+    for child in queue.queues or ():
+        _lint_open(child, notes)
+
+
+def _stricter(queue: RawQueue, prefix: str) -> Iterator[str]:
+    """Yield the names of the queue and those below it that say who may submit, and do not let everybody in."""
+    if queue.submitacl.strip() and not _lets_everybody_in(queue.submitacl):
+        yield prefix + queue.name
+    for child in queue.queues or ():
+        yield from _stricter(child, f"{prefix}{queue.name}.")
+
+
+def _lets_everybody_in(text: str) -> bool:
+    try:
+        return ACL.parse(text).everybody
+    except ACLError:
+        return False
 
 
 def _lint_template(queue: RawQueue, quota_preemption: bool, notes: Notes) -> None:

@@ -63,14 +63,6 @@ class Report(msgspec.Struct, frozen=True):
     faults: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
 
-    def to_apply(self) -> Report:
-        """Return the report on a text that is to be put in force: one without partitions is refused then.
-
-        It can be loaded, as in the original, but all applications and nodes would be gone.
-        """
-        empty = tuple(warning for warning in self.warnings if warning.rule == NO_PARTITION)
-        return Report(self.faults + empty, tuple(warning for warning in self.warnings if warning not in empty))
-
 
 class ConfigError(ValueError):
     """The refusal of a configuration; `problems` holds every fault, the decisive one first.

@@ -36,6 +36,11 @@ BLANKS: Final = (
 )
 
 
+_SUFFIXES: Final = "k, M, G, T, P, E or Ki, Mi, Gi, Ti, Pi, Ei"
+_BYTES: Final = re.compile(r"([0-9]+)\s*([kKMGTPE])(i?)[bB]")
+_DECIMAL: Final = re.compile(r"([0-9]*)\.([0-9]{1,3})")
+
+
 class QuantityError(ValueError):
     """The error for a text that is not a quantity. `rule` is the identifier of the rule that it breaks."""
 
@@ -56,18 +61,64 @@ def parse_quantity(text: str, resource_type: str) -> int:
     """
     match = _PATTERN.fullmatch(text.strip(BLANKS))
     if match is None:
-        raise QuantityError("quantity-invalid", "invalid quantity: digits and at most one suffix are expected")
+        raise QuantityError("quantity-invalid", f"invalid quantity {_cut(text)!r}: {_remedy(text, resource_type)}")
     digits, suffix = match[1].lstrip("0"), match[2] or ""
     # The length is checked first, so that a number of a million digits is refused without being computed.
     if len(digits) > _LONGEST_DIGITS or int(digits or "0") > MAX_QUANTITY:
-        raise QuantityError("quantity-overflow", "invalid quantity: overflow, the value is above 2**63 - 1")
+        raise QuantityError(
+            "quantity-overflow", f"invalid quantity {_cut(text)!r}: overflow, the value is above 2**63 - 1"
+        )
     millis = resource_type == "vcore"
     if suffix == "m" and millis:
         return int(digits or "0")
     factor = FACTORS.get(suffix)
     if factor is None:
-        raise QuantityError("quantity-suffix", f"invalid suffix {suffix!r} for resource type {resource_type!r}")
+        raise QuantityError(
+            "quantity-suffix",
+            f"invalid suffix {suffix!r} for resource type {resource_type!r}: thousandths are for vcore alone, "
+            f"write a whole number, or one with {_SUFFIXES}",
+        )
     value = int(digits or "0") * factor * (1000 if millis else 1)
     if value > MAX_QUANTITY:
-        raise QuantityError("quantity-overflow", "invalid quantity: overflow, the value is above 2**63 - 1")
+        raise QuantityError(
+            "quantity-overflow", f"invalid quantity {_cut(text)!r}: overflow, the value is above 2**63 - 1"
+        )
     return value
+
+
+def spoken(resource_type: str, amount: int) -> str:
+    """Return an amount as a configuration says it: `2500m` or `3` of vcore, `10Gi` or `5G` of memory, else digits.
+
+    >>> spoken("vcore", 2500), spoken("memory", 10 * 2**30), spoken("memory", 5 * 10**9), spoken("pods", 1000)
+    ('2500m', '10Gi', '5G', '1000')
+    """
+    if resource_type == "vcore":
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if resource_type != "memory" or amount == 0:
+        return str(amount)
+    best = max((suffix for suffix, factor in FACTORS.items() if amount % factor == 0), key=FACTORS.__getitem__)
+    return f"{amount // FACTORS[best]}{best}"
+
+
+def _remedy(text: str, resource_type: str) -> str:
+    """Return what to write instead of a text that is no quantity."""
+    stripped = text.strip(BLANKS)
+    as_bytes = _BYTES.fullmatch(stripped)
+    if as_bytes is not None:
+        number, letter, binary = as_bytes.groups()
+        decimal = f"{number}{'k' if letter == 'K' else letter}"
+        return (
+            f"the unit has no B, write {number}{letter.upper()}i"
+            if binary
+            else f"the unit has no B, write {decimal} or {number}{letter.upper()}i"
+        )
+    fraction = _DECIMAL.fullmatch(stripped)
+    if fraction is not None and resource_type == "vcore":
+        return f"there is no decimal point, write {int((fraction[1] or '0') + fraction[2].ljust(3, '0'))}m"
+    if stripped.startswith(("-", "+")):
+        return "there is no sign; leave the resource out where it is not limited"
+    return f"digits and at most one suffix are expected, {_SUFFIXES}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else text[:40] + "…"

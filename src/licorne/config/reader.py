@@ -38,6 +38,8 @@ from licorne.config.raw import (
 from licorne.config.scalars import is_merge, is_null, is_text
 
 MAX_VALUES: Final = 1_000_000
+SHOWN_KEYS: Final = ("extra", "deadlockdetectionenabled", "deadlocktimeoutseconds")
+"""What REST shows beside the configuration; the last two always (docs/spec/rest-api.md, "Config")."""
 
 _ItemT = TypeVar("_ItemT", bound=Item)
 _T = TypeVar("_T")
@@ -290,7 +292,8 @@ class ConfigReader:
 
             for key, key_node, value in self._pairs(node, path, depth, is_record=True):
                 if key not in fields:
-                    self._unknown_key(key, key_node, path, fields)
+                    if not (kind is RawConfig and self._is_shown(key, node, key_node)):
+                        self._unknown_key(key, key_node, path, fields)
                     continue
                 record.nodes[key] = value
                 faults = self.notes.fault_count
@@ -302,6 +305,16 @@ class ConfigReader:
             return record
 
         return self._through(node, path, depth, decode)
+
+    def _is_shown(self, key: str, node: YamlNode, key_node: YamlNode) -> bool:
+        """Return whether REST adds the key to the configuration that it shows, as this text seems to be one.
+
+        What `GET /ws/v1/config` answers can then be edited and put back. A key that stands alone is unknown.
+        """
+        if key not in SHOWN_KEYS or not {item.text for item in node.items[::2]}.issuperset(SHOWN_KEYS[1:]):
+            return False
+        self.notes.warn("key-shown", key_node.spot(key), f"'{key}' is no part of a configuration, and is passed over")
+        return True
 
     def _unknown_key(self, key: str, node: YamlNode, path: str, fields: dict[str, _Decode]) -> None:
         close = difflib.get_close_matches(key.lower()[:80], fields, n=1, cutoff=0.75)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from licorne.config.problems import Notes, Spot
-from licorne.config.quantity import MAX_QUANTITY, QuantityError, parse_quantity
+from licorne.config.quantity import MAX_QUANTITY, QuantityError, parse_quantity, spoken
 from licorne.config.raw import RawQueue, ResourceMap
 
 Amounts = dict[str, int]
@@ -71,7 +71,7 @@ def beyond(larger: Amounts, smaller: Amounts) -> str:
     for resource_type in sorted(smaller):
         bound = larger.get(resource_type)
         if bound is not None and smaller[resource_type] > bound:
-            return f"{resource_type} {smaller[resource_type]} > {bound}"
+            return f"{resource_type} {spoken(resource_type, smaller[resource_type])} > {spoken(resource_type, bound)}"
     return ""
 
 

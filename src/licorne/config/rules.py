@@ -85,7 +85,13 @@ _FAULTS: Final = (
 )
 
 _WARNINGS: Final = (
+    (
+        "config-empty",
+        "A configuration without a partition has room for nothing; a reload with it is refused.",
+        "licorne",
+    ),
     ("document-ignored", "Only the first document of a file counts.", "config 13.7"),
+    ("key-shown", "What REST shows beside the running configuration is no part of it, and is passed over.", "licorne"),
     ("null-dropped", "An empty element of a list is left out.", "config 13.2"),
     ("number-spelling", "A number in another spelling means what it says: `010` is 8, `1.9` is 1.", "config 13.4"),
     ("partition-name-qualified", "A partition name that starts with `[` is taken as qualified.", "config 1.7"),
@@ -93,6 +99,12 @@ _WARNINGS: Final = (
     ("weights-zero", "Where all weights are zero, all nodes have the same score.", "scheduling 7.5"),
     ("queue-recovery", "`@recovery@` is the scheduler's own queue and not to be configured.", "config 3"),
     ("resources-zero", "A max or guaranteed of zeros alone counts as not set.", "config 4.1"),
+    (
+        "resource-name",
+        "Cores are `vcore` and memory is `memory`; amounts of `cpu` or `mem` have no effect.",
+        "config 4",
+    ),
+    ("memory-unit", "A maximum of memory without a unit is in bytes.", "config 4"),
     (
         "guaranteed-sum-lost",
         "A queue's own guarantee hides from its ancestors what its children are guaranteed of other types.",
@@ -106,6 +118,12 @@ _WARNINGS: Final = (
         "config 6.2",
     ),
     ("acl-name-dropped", "An entry that is no legal name is left out of an access control list.", "config 8"),
+    ("acl-blank", "A blank after a comma begins the groups of an access control list.", "config 8"),
+    (
+        "acl-open-above",
+        "Where everybody may submit to a queue, the access control lists below it keep nobody out.",
+        "config 8",
+    ),
     ("acl-groups-ignored", "Where the users of an access control list are `*`, its groups say nothing.", "config 8"),
     (
         "limit-capitals",

@@ -191,7 +191,7 @@ def sights(rest: str, grpc: str, *, token: bool = False) -> str:
         ("metrics", f"{api}/metrics"),
         ("health", f"{api}/scheduler/healthcheck"),
         ("minute by minute", f"{api}/history/apps"),
-        ("change the queues", f"{api}/config | sed '/^extra:/,$d' > queues.yaml"),
+        ("change the queues", f"{api}/config > queues.yaml"),
         ("", f"{api}/config -X PUT --data-binary @queues.yaml"),
         ("all paths", f"{base}/openapi" if curl == "curl -s" else f"{curl} {base}/openapi.json"),
     )

@@ -8,11 +8,8 @@ where it was left out, and the limits of a partition, which become root's. Which
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from typing import Any
-
-from ruamel.yaml import YAML
 
 from licorne.config import Report
 from licorne.config.nodes import compose
@@ -87,29 +84,6 @@ def running(manager: RegisteredManager | None, extra: Mapping[str, str]) -> Map:
         "Extra": dict(sorted(extra.items())),
         **DEADLOCK,
     }
-
-
-def as_yaml(config: Map) -> str:
-    """Return the YAML form of what `running` returns: keys in lower case, empty values left out."""
-    out = io.StringIO()
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.dump(_lower(config), out)
-    return out.getvalue()
-
-
-_MAPS = ("Extra", "Properties", "ResourceWeights", "Guaranteed", "Max", "MaxResources")
-"""Values that are maps whose keys are the user's, and keep their case."""
-
-
-def _lower(value: Any) -> Any:
-    if isinstance(value, dict):
-        lowered = {key.lower(): (dict(item or {}) if key in _MAPS else _lower(item)) for key, item in value.items()}
-        return {key: item for key, item in lowered.items() if item not in ({}, [], "", None)}
-    if isinstance(value, list):
-        return [_lower(item) for item in value]
-    return value
 
 
 def _partition(partition: RawPartition, root: RawQueue) -> Map:

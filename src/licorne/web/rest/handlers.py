@@ -14,6 +14,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from licorne.answers.configuration import as_yaml
 from licorne.config.limits import GROUP_NAME, USER_NAME
 from licorne.core.base.states import ApplicationState
 from licorne.core.manager import RegisteredManager
@@ -290,7 +291,7 @@ class Handlers:
         shown = await self._running(self.manager(call))
         if call.request.headers.get("accept", "") == "application/json":
             return json_response(shown)
-        text = await COMMON.run(partial(configs.as_yaml, shown))
+        text = await COMMON.run(partial(as_yaml, shown))
         return Response(text, headers={"Content-Type": "application/x-yaml; charset=UTF-8"})
 
     async def _running(self, manager: RegisteredManager | None) -> configs.Map:

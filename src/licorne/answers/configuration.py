@@ -1,0 +1,36 @@
+"""The running configuration as REST shows it and a state dump holds it: from its JSON form to YAML.
+
+Source: docs/spec/rest-api.md, "Config".
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+
+_USER_KEYS: Final = ("Extra", "Properties", "ResourceWeights", "Guaranteed", "Max", "MaxResources")
+"""Values that are maps whose keys are the user's, and keep their case."""
+
+
+def as_yaml(config: Mapping[str, Any]) -> str:
+    """Return the YAML form: keys in lower case, empty values left out."""
+    out = io.StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.dump(_lower(config), out)
+    return out.getvalue()
+
+
+def _lower(value: object) -> object:
+    if isinstance(value, Mapping):
+        lowered = {
+            key.lower(): (dict(item or {}) if key in _USER_KEYS else _lower(item)) for key, item in value.items()
+        }
+        return {key: item for key, item in lowered.items() if item not in ({}, [], "", None)}
+    if isinstance(value, list):
+        return [_lower(item) for item in value]
+    return value

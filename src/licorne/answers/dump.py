@@ -1,0 +1,126 @@
+"""Reads a state dump: the JSON of `/debug/fullstatedump`, as YuniKorn 1.9 and licorne write it.
+
+Source: docs/spec/rest-api.md, section 3, "FullState".
+
+A dump is data from elsewhere. It is checked whole before anything is made of it; members that the specification does
+not have are passed over, and named, because they may hold something that the answer depends on.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import fields
+
+from licorne.si.rest_objects import FullState
+
+GZIP: Final = b"\x1f\x8b"
+LARGEST_BYTES: Final = 2 << 30
+"""A dump of 150,000 allocations has about 150 MB; more than this is surely no dump."""
+_UNKNOWN_MAX: Final = 50
+
+
+class DumpError(ValueError):
+    """The data is no state dump that can be read; the text says where and what to do."""
+
+
+class Dump(msgspec.Struct, frozen=True):
+    """A state dump. `unknown`: the paths of members that the specification does not have, without indices."""
+
+    state: FullState
+    unknown: tuple[str, ...] = ()
+
+
+def read_dump(data: bytes) -> Dump:
+    """Read a dump, which may be compressed with gzip.
+
+    Raises:
+        DumpError: the data is no JSON, is cut off, or has not the form of a dump.
+    """
+    raw = _decoded(_unpacked(data))
+    if not isinstance(raw, dict):
+        raise DumpError("this is no state dump: a JSON object is expected, such as GET /debug/fullstatedump answers")
+    if "partitions" not in raw and "applications" not in raw:
+        hint = " It is an error of the server." if "status_code" in raw else ""
+        raise DumpError(
+            f"this is no state dump: it has neither partitions nor applications.{hint} "
+            "GET /debug/fullstatedump of the scheduler gives one"
+        )
+    unknown: dict[str, None] = {}
+    _clean(raw, FullState, "", unknown)
+    try:
+        state = msgspec.convert(raw, FullState)
+    except msgspec.ValidationError as error:
+        raise DumpError(f"the dump has not the form that YuniKorn 1.9 and licorne write: {error}") from None
+    return Dump(state, tuple(unknown))
+
+
+def _unpacked(data: bytes) -> bytes:
+    if not data.startswith(GZIP):
+        return data
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        found = unpacker.decompress(data, LARGEST_BYTES)
+    except zlib.error as error:
+        raise DumpError(f"the dump is compressed and cannot be unpacked: {error}") from None
+    if unpacker.unconsumed_tail:
+        raise DumpError(f"the dump has more than {LARGEST_BYTES >> 30} GiB once it is unpacked")
+    if not unpacker.eof:
+        raise DumpError("the dump is compressed and cut off; fetch it again")
+    return found
+
+
+def _decoded(data: bytes) -> object:
+    if not data.strip():
+        raise DumpError("the dump is empty")
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        cut = " It is cut off; fetch it again." if "truncated" in str(error) else ""
+        raise DumpError(f"the dump is no JSON: {error}.{cut}") from None
+    except RecursionError:
+        raise DumpError("the dump is no state dump: it is nested too deep") from None
+
+
+# -- what the specification does not have ---------------------------------------------------------------------
+
+
+def _clean(value: dict[str, Any], kind: type[msgspec.Struct], path: str, unknown: dict[str, None]) -> None:
+    """Remove members that are null or unknown from an object of `kind`, and note the unknown ones."""
+    known = _members(kind)
+    for name in [name for name, item in value.items() if item is None or name not in known]:
+        if name not in known and len(unknown) < _UNKNOWN_MAX:
+            unknown[f"{path}.{name}" if path else name] = None
+        del value[name]
+    for name, item in value.items():
+        inner = known[name]
+        if inner is not None:
+            below = f"{path}.{name}" if path else name
+            for each in item if isinstance(item, list) else (item,):
+                if isinstance(each, dict):
+                    _clean(each, inner, below, unknown)
+
+
+_MEMBERS: dict[type[msgspec.Struct], Mapping[str, type[msgspec.Struct] | None]] = {}
+
+
+def _members(kind: type[msgspec.Struct]) -> Mapping[str, type[msgspec.Struct] | None]:
+    """Return the members of an object by name, each with the kind of the objects in it, if there are any."""
+    found = _MEMBERS.get(kind)
+    if found is None:
+        hints = typing.get_type_hints(kind)
+        found = _MEMBERS[kind] = {each.encode_name: _object_in(hints[each.name]) for each in fields(kind)}
+    return found
+
+
+def _object_in(annotation: object) -> type[msgspec.Struct] | None:
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return annotation
+    if typing.get_origin(annotation) in (list, types.UnionType, typing.Union):
+        return next((kind for each in typing.get_args(annotation) if (kind := _object_in(each))), None)
+    return None
