@@ -10,8 +10,7 @@ place until the API server says that it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from copy import copy
+from collections.abc import Callable, Iterable
 
 from licorne.core.api import SchedulerAPI
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
@@ -19,19 +18,18 @@ from licorne.kube.pods import (
     Note,
     Surroundings,
     WorkSettings,
-    constraints_text,
     foreign_allocation,
     is_managed,
     is_over,
     node_info,
     read_pod,
 )
-from licorne.kube.predicates import Repulsion
 from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
-from licorne.si.constants import DEFAULT_PARTITION, TAG_NODE_CONSTRAINTS
+from licorne.si.constants import DEFAULT_PARTITION, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
 
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
+from .demands import Demands
 from .gangs import Gangs
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
 
@@ -73,9 +71,7 @@ class Manager:
         self.applications: dict[str, ApplicationRecord] = {}
         self.homeless: dict[str, dict[str, None]] = {}
         """UIDs of pods by the node that the scheduler does not know."""
-        self.repulsion = Repulsion()
-        self._marks: dict[str, tuple[str, ...]] = {}
-        """The marks that the scheduler knows of each node that has some."""
+        self.demands = Demands(self)
         self.decisions = Decisions(self)
         self.gangs = Gangs(self)
         self.decided: list[AnyCommand] = []
@@ -98,7 +94,7 @@ class Manager:
 
     def flush(self) -> None:
         """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off."""
-        self._heed_demands()
+        self.demands.heed()
         while self._releases or self._asks:
             releases, self._releases = self._releases, []
             asks: dict[str, v19.Allocation] = {}
@@ -127,12 +123,12 @@ class Manager:
         before = self.namespaces.get(name)
         self.namespaces[name] = namespace
         if before is None or (before.metadata.labels or {}) != (namespace.metadata.labels or {}):
-            self._heed_again(name)
+            self.demands.heed_again(name)
 
     def namespace_gone(self, namespace: Namespace) -> None:
         """Forget a namespace."""
         if self.namespaces.pop(namespace.metadata.name, None) is not None:
-            self._heed_again(namespace.metadata.name)
+            self.demands.heed_again(namespace.metadata.name)
 
     def class_seen(self, known: PriorityClass) -> None:
         """Take in a priority class; it counts for pods that come later."""
@@ -152,8 +148,8 @@ class Manager:
         if before is None or node_info(node, action) != node_info(before, action):
             self.flush()  # before the node is another one, because the marks of nodes are told there too
             self.nodes[name] = node
-            self.repulsion.node_seen(name, node.metadata.labels or {})
-            self._tell_of_node(self._node_info(node, action))
+            self.demands.repulsion.node_seen(name, node.metadata.labels or {})
+            self._tell_of_node(self.demands.node_info(node, action))
         self.nodes[name] = node
         if before is not None:
             return
@@ -169,8 +165,7 @@ class Manager:
         if self.nodes.pop(name, None) is None:
             return
         self.flush()
-        self.repulsion.node_gone(name)
-        self._marks.pop(name, None)
+        self.demands.node_gone(name)
         homeless = self.homeless.setdefault(name, {})
         for record in self.pods.values():
             if record.node == name and record.stage in (Stage.ASSUMED, Stage.BOUND):
@@ -184,60 +179,6 @@ class Manager:
 
     def _tell_of_node(self, info: v19.NodeInfo) -> None:
         self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=[info]))
-
-    def _node_info(self, node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:
-        """Return the message about a node, with the marks of what keeps pods off it."""
-        name = node.metadata.name
-        self.repulsion.changed.pop(name, None)
-        marks = self.repulsion.marks_of(name)
-        if marks:
-            self._marks[name] = marks
-        else:
-            self._marks.pop(name, None)
-        return node_info(node, action, marks)
-
-    # -- anti-affinity of pods that run -------------------------------------------------------------------------
-
-    def _heed_demands(self) -> None:
-        """Let the pods that wait heed the demands that have appeared, and tell the scheduler of nodes with other marks."""
-        fresh, self.repulsion.fresh = self.repulsion.fresh, {}
-        if fresh:
-            for record in self.pods.values():
-                if record.stage is Stage.ASKED:
-                    labels = self._labels_of(record.pod.metadata.namespace)
-                    if any(demand.means(record.pod, labels) for demand in fresh.values()):
-                        self._ask(record)
-        changed, self.repulsion.changed = self.repulsion.changed, {}
-        marked = [name for name in changed if self.repulsion.marks_of(name) != self._marks.get(name, ())]
-        nodes = [self._node_info(self.nodes[name], v19.ActionFromRM.UPDATE) for name in marked if name in self.nodes]
-        if nodes:
-            self.api.update_node(v19.NodeRequest(rm_id=self.rm_id, nodes=nodes))
-
-    def _heed_again(self, namespace: str) -> None:
-        """Look anew at which demands mean the pods of a namespace, whose labels are others now."""
-        for record in self.pods.values():
-            if record.stage is Stage.ASKED and record.pod.metadata.namespace == namespace:
-                self._ask(record)
-
-    def _labels_of(self, namespace: str) -> Mapping[str, str]:
-        known = self.namespaces.get(namespace)
-        return {} if known is None else known.metadata.labels or {}
-
-    def _ask(self, record: PodRecord) -> None:
-        """Ask for a pod; one that was asked for with other constraints is asked for anew."""
-        meta = record.pod.metadata
-        marks = self.repulsion.marks_against(record.pod, self._labels_of(meta.namespace))
-        ask = record.work.ask
-        if marks:
-            tags = {**(ask.allocation_tags or {}), TAG_NODE_CONSTRAINTS: constraints_text(record.pod, marks)}
-            ask = copy(ask)
-            ask.allocation_tags = tags
-        tags = ask.allocation_tags or {}
-        if record.stage is Stage.ASKED and record.asked != tags:
-            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
-        record.asked = tags
-        record.stage = Stage.ASKED
-        self._asks[record.uid] = ask
 
     # -- pods ---------------------------------------------------------------------------------------------------
 
@@ -256,7 +197,7 @@ class Manager:
     def pod_gone(self, pod: Pod) -> None:
         """Forget a pod that has ended, or is no longer there."""
         uid = pod.metadata.uid
-        self.repulsion.gone(uid)
+        self.demands.repulsion.gone(uid)
         foreign = self.foreign.pop(uid, None)
         if foreign is not None:
             self._homed(uid, foreign.pod.spec.node_name)
@@ -311,7 +252,7 @@ class Manager:
             return
         allocation = foreign_allocation(pod)
         uid = pod.metadata.uid
-        self.repulsion.runs(pod, pod.spec.node_name)
+        self.demands.repulsion.runs(pod, pod.spec.node_name)
         record = self.foreign.get(uid)
         if record is None:
             record = self.foreign[uid] = ForeignRecord(pod, allocation.resource_per_alloc or {})
@@ -391,7 +332,17 @@ class Manager:
             return
         if asked:
             record.stage = Stage.ASKED
-        self._ask(record)
+        self.ask(record)
+
+    def ask(self, record: PodRecord) -> None:
+        """Ask for a pod; one that may run on other nodes than before is asked for anew, because a known ask keeps its own."""
+        ask = self.demands.ask_of(record)
+        nodes = tuple(ask.allocation_tags.get(tag, "") for tag in (TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE))
+        if record.stage is Stage.ASKED and record.asked != nodes:
+            self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+        record.asked = nodes
+        record.stage = Stage.ASKED
+        self._asks[record.uid] = ask
 
     def release_held(self, application: ApplicationRecord) -> None:
         """Ask for the pods that waited for the room of their gang."""
@@ -403,7 +354,7 @@ class Manager:
         """Tell the scheduler of a pod that has a node."""
         node = record.pod.spec.node_name or record.node
         record.node = node
-        self.repulsion.runs(record.pod, node)
+        self.demands.repulsion.runs(record.pod, node)
         if node not in self.nodes:
             record.stage = Stage.HOMELESS
             self.homeless.setdefault(node, {})[record.uid] = None

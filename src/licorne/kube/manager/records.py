@@ -42,8 +42,8 @@ class PodRecord:
         self.work = work
         self.application = application
         self.stage = Stage.HELD
-        self.asked: dict[str, str] = {}
-        """The tags with which it was asked for last."""
+        self.asked: tuple[str, ...] = ()
+        """On which nodes it may run, as it was asked for last."""
         self.node = ""
         """The node of a pod from ASSUMED on."""
         self.leaving: v19.TerminationType | None = None
