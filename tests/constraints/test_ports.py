@@ -184,6 +184,19 @@ def test_the_ports_go_with_their_node() -> None:
     assert bench.run() == "next@n1"
 
 
+def test_an_ask_whose_port_is_taken_on_its_required_node_reserves_nothing() -> None:
+    """Else no other ask could have the node for as long as the port is taken."""
+    bench = a_cluster("n1")
+    bench.ask("x", "holds", tags=tag(80), vcore=1)
+    assert bench.run() == "holds@n1"
+    bench.ask("x", "waits", required="n1", tags=tag(80), vcore=1)
+    bench.ask("x", "other", vcore=1)
+    assert bench.run() == "other@n1"
+    assert bench.reserved() == ""
+    bench.release("x", "holds")
+    assert bench.run() == "waits@n1"
+
+
 def test_asks_that_require_one_node_take_turns() -> None:
     bench = a_cluster("n1", "n2")
     bench.ask("x", "one", required="n1", tags=tag(80), vcore=1)

@@ -233,9 +233,12 @@ class Pass:
         return best if best is not None and self._allows(ask, best, allocate=False) else None
 
     def _try_required(self, ask: Ask) -> str:
-        """An ask that only one node will do for (section 7.4). Difference 12: one that is larger than it waits."""
+        """An ask that only one node will do for (section 7.4). Difference 12: one that is larger than it waits.
+
+        So does one that the node's labels or taints exclude.
+        """
         node = self.partition.nodes.get(ask.required)
-        if node is None or not fits(node.capacity, ask.amounts):
+        if node is None or not fits(node.capacity, ask.amounts) or not meets(ask, node):
             return ""
         for other in list(node.reserved_by):
             if not other.required:
