@@ -9,6 +9,7 @@ import pytest
 from core.bench import SECOND_NS, START_S, Bench, config, limit, parent
 from licorne.core.inspection.explain import (
     Backoff,
+    ClusterFull,
     MaxApplications,
     Nodes,
     NotTried,
@@ -36,27 +37,29 @@ def queue_quota() -> tuple[Bench, list[Reason]]:
     b = bench(config(parent("p resources: {max: {vcore: 5m}}", "a resources: {max: {vcore: 4m, memory: 2}}")), 10)
     b.ask("x", "on", vcore=3, node="n1")
     b.ask("x", "k", vcore=4, memory=7)
-    return b, [QueueQuota("root.p.a", {"memory": 5, "vcore": 3}), QueueQuota("root.p", {"vcore": 2})]
+    return b, [QueueQuota("root.p.a", {"memory": 5, "vcore": 3}, never=True), QueueQuota("root.p", {"vcore": 2})]
 
 
 def cluster_size() -> tuple[Bench, list[Reason]]:
     b = bench(config("a"), 10)
     b.ask("x", "k", vcore=12)
-    return b, [QueueQuota("root", {"vcore": 2})]
+    return b, [ClusterFull({"vcore": 2}, never=True), Nodes({"too small": 1}, never=True)]
 
 
 def a_type_that_no_node_has() -> tuple[Bench, list[Reason]]:
     b = bench(config("a"), 10)
     b.ask("x", "k", vcore=1, gpu=1)
-    return b, [Nodes({"too small": 1})]  # a quota that does not list a type lets it pass, also the cluster's
+    return b, [
+        Nodes({"too small": 1}, never=True)
+    ]  # a quota that does not list a type lets it pass, also the cluster's
 
 
 def user_and_group() -> tuple[Bench, list[Reason]]:
     b = bench(config("a", root=f"limits: [{limit('alice', vcore=3)}, {limit(groups='dev', vcore=4)}]"), 10)
     b.ask("x", "k", vcore=6)
     return b, [
-        UserLimit("user", "alice", "root", {"vcore": 3}),
-        UserLimit("group", "dev", "root", {"vcore": 2}),
+        UserLimit("user", "alice", "root", {"vcore": 3}, never=True),
+        UserLimit("group", "dev", "root", {"vcore": 2}, never=True),
     ]
 
 
@@ -109,7 +112,7 @@ def nodes() -> tuple[Bench, list[Reason]]:
 def required_unknown() -> tuple[Bench, list[Reason]]:
     b = bench(config("a"), 10)
     b.ask("x", "k", required="n9", vcore=1)
-    return b, [RequiredNode("n9", "unknown", {})]
+    return b, [RequiredNode("n9", "unknown", {}, never=True)]
 
 
 def required_full() -> tuple[Bench, list[Reason]]:
@@ -122,7 +125,7 @@ def required_full() -> tuple[Bench, list[Reason]]:
 def required_mismatch() -> tuple[Bench, list[Reason]]:
     b = bench(config("a"), 10)
     b.ask("x", "k", required="n1", vcore=3, tags={"licorne/node-constraints": '{"nodeSelector": {"a": "b"}}'})
-    return b, [Reserved("n1", START_S * SECOND_NS), RequiredNode("n1", "nodeSelector", {})]
+    return b, [Reserved("n1", START_S * SECOND_NS), RequiredNode("n1", "nodeSelector", {}, never=True)]
 
 
 def reserved_for_it() -> tuple[Bench, list[Reason]]:

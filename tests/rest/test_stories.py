@@ -180,7 +180,7 @@ def test_placeholders_that_were_replaced_or_timed_out() -> None:
     world = plain()
     world.node("n1", {"si/instance-type": "m5"}, vcore=10)
     gang(world)
-    text = "Placeholders of task group g are to be replaced, or to end, first (3)"
+    text = "The ask waits for a placeholder of task group g, of which 3 live."
     assert waits(world, "x", "r1") == waits(world, "x", "r1", listed=True) == [text]
     world.schedule()
     assert application(world, "x")["maxUsedResource"] == {"vcore": 6}
@@ -229,13 +229,13 @@ def test_a_gang_shows_missing_members_and_held_nodes() -> None:
     world.schedule(1)
     whole(world, "g", 4, 4)
     world.schedule(1)
-    assert waits(world, "half", "half0") == ["The gang is not complete: w 1 of 2"]
+    assert waits(world, "half", "half0") == ["The gang is not complete: w 1 of 2."]
     texts = {
         *waits(world, "g", "g0"),
         *waits(world, "g", "g1"),
         *waits(world, "g", "g0", listed=True),
     }
-    assert texts == {"Not enough queue quota", "The gang fits the nodes not as a whole, and holds n1, n2"}
+    assert texts == {"Not enough queue quota", "The gang fits the nodes not as a whole; it holds n1, n2."}
     dump = world.get("/debug/fullstatedump")
     holds = [hold for one in world.api.state_dump()["resourceManagers"][0]["partitions"] for hold in one["gangHolds"]]
     assert dump["gangHolds"] == [{"partition": "default", "holds": holds}]

@@ -21,7 +21,13 @@ from licorne.sim.runner import simulate
             "group dev runs as many applications at root.a as allowed",
         ),
         ([explain.StateOrder("root.a")], "another application of root.a starts first"),
-        ([explain.Nodes({})], "there is no node"),
+        ([explain.Nodes({}, never=True)], "there is no node"),
+        ([explain.Nodes({"too small": 1}, never=True)], "no node will ever do (too small)"),
+        ([explain.ClusterFull({"vcore": 1})], "the cluster is full (vcore)"),
+        (
+            [explain.QueueQuota("root.a", {"vcore": 1}, never=True)],
+            "larger than the max of queue root.a (vcore): it never runs as things are",
+        ),
         (
             [explain.Nodes({"lack of vcore": 3, "lack of memory, vcore": 1, "too small": 2, "reserved": 1})],
             "no node will do (lack of memory or vcore; reserved; too small)",

@@ -117,6 +117,19 @@ class LogEntry(View, kw_only=True):
     count: int = 0
 
 
+class WaitingReason(View, kw_only=True):
+    """Why an ask waits, as licorne says it; YuniKorn's own sentence is in the log of the ask.
+
+    `kind` is that of docs/reference/reasons.md, `details` are its data, `text` is a sentence. `never`: whatever else
+    ends, the ask cannot run unless the configuration or the nodes change.
+    """
+
+    kind: str
+    text: str
+    never: bool = False
+    details: dict[str, Any] = {}
+
+
 class Ask(View, kw_only=True):
     """An ask that is not placed yet. `priority` is a text."""
 
@@ -134,6 +147,7 @@ class Ask(View, kw_only=True):
     originator: bool = False
     scheduling_attempted: bool = False
     triggered_scale_up: bool = False
+    waiting_reasons: list[WaitingReason] = []
 
 
 class Allocation(View, kw_only=True):

@@ -1,7 +1,4 @@
-"""Put into words why an ask waits; the reasons themselves are data from the core (`licorne.core.inspection.explain`).
-
-The text has only what many asks have in common (the queue or user, and the resource types that are missing), so that equal
-reasons can be counted. Amounts and numbers of nodes differ from ask to ask and are left out.
+"""Why asks wait, for many asks: reasons from the core (`licorne.core.inspection.explain`) as summaries that can be counted.
 
 Explaining one ask takes a look at every node. For a hundred thousand waiting asks and ten thousand nodes that would be far
 more work than all decisions were. So asks that must have the same reasons (equal shape, queue, user and state of the
@@ -16,6 +13,7 @@ from typing import Any
 
 from licorne.core.constants import AWAITS_PLACEHOLDER
 from licorne.core.inspection import explain
+from licorne.core.inspection.sentences import summary
 from licorne.core.partition import Partition
 
 LOOKS_MAX = 1_000_000
@@ -53,47 +51,4 @@ def waiting(partition: Partition) -> Iterator[tuple[str, str]]:
 
 def describe(reasons: Iterable[explain.Reason]) -> str:
     """Return all reasons of an ask in one line."""
-    return "; ".join(dict.fromkeys(_describe(reason) for reason in reasons))
-
-
-def _describe(reason: explain.Reason) -> str:
-    match reason:
-        case explain.QueueQuota():
-            return f"max of queue {reason.queue} reached ({', '.join(reason.missing)})"
-        case explain.UserLimit():
-            return f"limit of {reason.kind} {reason.name} at {reason.queue} reached ({', '.join(reason.missing)})"
-        case explain.Claimed():
-            return f"what {reason.kind} {reason.name} may use is claimed by asks that have preempted ({', '.join(reason.missing)})"
-        case explain.MaxApplications(kind="queue"):
-            return f"queue {reason.queue} runs as many applications as it may"
-        case explain.MaxApplications():
-            return f"{reason.kind} {reason.name} runs as many applications at {reason.queue} as allowed"
-        case explain.StateOrder():
-            return f"another application of {reason.queue} starts first"
-        case explain.Backoff():
-            return "its application backs off after too many asks that fit no node"
-        case explain.Nodes():
-            return f"no node will do ({'; '.join(_short(reason.failed))})" if reason.failed else "there is no node"
-        case explain.Preemption():
-            return f"preemption: {reason.state}" + (f" ({reason.detail})" if reason.detail else "")
-        case explain.RequiredNode():
-            missing = f" ({', '.join(reason.missing)})" if reason.missing else ""
-            return f"the node that it requires: {reason.state}{missing}"
-        case explain.Reserved():
-            return "waits for the node that is reserved for it"
-        case explain.Placeholder():
-            return "waits for a placeholder of its task group"
-        case explain.Gang(ready=False):
-            return "its gang is not complete"
-        case explain.Gang():
-            return "its gang waits to start as a whole"
-        case explain.NotTried():
-            return "not tried yet"
-
-
-def _short(failed: Iterable[str]) -> list[str]:
-    """Summarise why nodes failed: first all missing resource types as one entry, then the other reasons."""
-    lack = "lack of "
-    types = {name for why in failed if why.startswith(lack) for name in why.removeprefix(lack).split(", ")}
-    others = sorted(why for why in failed if not why.startswith(lack))
-    return [lack + " or ".join(sorted(types)), *others] if types else others
+    return "; ".join(dict.fromkeys(summary(reason) for reason in reasons))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from licorne.core.amounts.vectors import new_sum
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import AWAITS_PLACEHOLDER
 from licorne.core.gangs.plans import short_of, sum_of_members
@@ -22,16 +23,38 @@ from licorne.core.queues.usage import Tracker
 
 if TYPE_CHECKING:
     from licorne.core.amounts.vectors import Vec
+    from licorne.core.nodes.node import Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask, Shape
 
 
+class _Passing(msgspec.Struct, frozen=True):
+    """Base of the reasons that the end of other work, or time, may remove."""
+
+    @property
+    def never(self) -> bool:
+        """Never true: this reason may pass without any change."""
+        return False
+
+
 class QueueQuota(msgspec.Struct, tag="queue-quota", frozen=True):
-    """The queue's max leaves too little; `missing` is the lacking amount, by type."""
+    """The queue's max leaves too little; `missing` is the lacking amount, by type.
+
+    `never`, here and in other reasons: whatever else ends, the ask cannot run unless the configuration or the nodes
+    change. Here it is larger than the max itself.
+    """
 
     queue: str
     missing: dict[str, int]
+    never: bool = False
+
+
+class ClusterFull(msgspec.Struct, tag="cluster-full", frozen=True):
+    """All nodes together leave too little; `missing` is the lacking amount, by type."""
+
+    missing: dict[str, int]
+    never: bool = False
 
 
 class UserLimit(msgspec.Struct, tag="user-limit", frozen=True):
@@ -41,9 +64,10 @@ class UserLimit(msgspec.Struct, tag="user-limit", frozen=True):
     name: str
     queue: str
     missing: dict[str, int]
+    never: bool = False
 
 
-class Claimed(msgspec.Struct, tag="claimed", frozen=True):
+class Claimed(_Passing, tag="claimed", frozen=True):
     """Claims of other asks take the room under a quota or limit; `missing` is the amount that is lacking beside them.
 
     `kind`: `queue` (`name` is its path), or the limit of a `user` or `group` at `queue`.
@@ -55,7 +79,7 @@ class Claimed(msgspec.Struct, tag="claimed", frozen=True):
     missing: dict[str, int]
 
 
-class MaxApplications(msgspec.Struct, tag="max-applications", frozen=True):
+class MaxApplications(_Passing, tag="max-applications", frozen=True):
     """The maximum of running applications of a queue, or of a user or group there, is reached."""
 
     queue: str
@@ -63,13 +87,13 @@ class MaxApplications(msgspec.Struct, tag="max-applications", frozen=True):
     name: str = ""
 
 
-class StateOrder(msgspec.Struct, tag="state-order", frozen=True):
+class StateOrder(_Passing, tag="state-order", frozen=True):
     """In a `stateaware` queue, another application must start first."""
 
     queue: str
 
 
-class Backoff(msgspec.Struct, tag="backoff", frozen=True):
+class Backoff(_Passing, tag="backoff", frozen=True):
     """The application backs off, because too many of its asks fit no node; it is tried again at `until_ns`."""
 
     until_ns: int
@@ -80,10 +104,12 @@ class Nodes(msgspec.Struct, tag="nodes", frozen=True):
 
     Reasons: `not schedulable`, `reserved`, `held for a gang`, `too small` (even when empty), `lack of <types>`,
     `taint …`, `nodeSelector`, `nodeAffinity`, `hostPort …`, `predicate` (the node has room and meets the constraints, but
-    the resource manager refused it).
+    the resource manager refused it). `never`: each node is too small or does not meet the constraints, so none would
+    take the ask if it were empty; this is told also while a quota, or a full cluster, keeps the ask waiting.
     """
 
     failed: dict[str, int]
+    never: bool = False
 
 
 class RequiredNode(msgspec.Struct, tag="required-node", frozen=True):
@@ -95,16 +121,17 @@ class RequiredNode(msgspec.Struct, tag="required-node", frozen=True):
     node: str
     state: str
     missing: dict[str, int]
+    never: bool = False
 
 
-class Reserved(msgspec.Struct, tag="reserved", frozen=True):
+class Reserved(_Passing, tag="reserved", frozen=True):
     """A node is reserved for the ask."""
 
     node: str
     since_ns: int
 
 
-class Preemption(msgspec.Struct, tag="preemption", frozen=True):
+class Preemption(_Passing, tag="preemption", frozen=True):
     """The ask may preempt; `state` and `detail` say why it has not, or with which result.
 
     States, with the detail: `too young`; `attempted` (why it failed); `victims are going` and `victims have gone`
@@ -117,14 +144,14 @@ class Preemption(msgspec.Struct, tag="preemption", frozen=True):
     next_ns: int | None
 
 
-class Placeholder(msgspec.Struct, tag="placeholder", frozen=True):
+class Placeholder(_Passing, tag="placeholder", frozen=True):
     """The ask's task group has `live` placeholders; the ask replaces one of them, or is tried when they are gone."""
 
     task_group: str
     live: int
 
 
-class Gang(msgspec.Struct, tag="gang", frozen=True):
+class Gang(_Passing, tag="gang", frozen=True):
     """The application is an atomic gang that has not started; all its asks have the same reason (docs/understand/gangs-atomic.md).
 
     `groups`: for each task group, the number of members that are pending or running, and the number that is needed.
@@ -139,12 +166,13 @@ class Gang(msgspec.Struct, tag="gang", frozen=True):
     held: tuple[str, ...]
 
 
-class NotTried(msgspec.Struct, tag="not-tried", frozen=True):
+class NotTried(_Passing, tag="not-tried", frozen=True):
     """The ask has not had its turn yet."""
 
 
 Reason = (
     QueueQuota
+    | ClusterFull
     | UserLimit
     | Claimed
     | MaxApplications
@@ -159,6 +187,8 @@ Reason = (
     | NotTried
 )
 
+HOST_PORT = "hostPort"
+"""How a reason begins that passes with the pod which has taken a port of the node."""
 Counted = dict["Shape", Nodes | None]
 """Why the nodes do not take a shape; a cache for the reasons of many asks at one moment."""
 
@@ -187,9 +217,10 @@ def reasons(partition: Partition, app: Application, ask: Ask, counted: Counted |
         found.append(Reserved(ask.reserved.id, ask.reserved_ns))
     if ask.required:
         found += _required(partition, ask)
-    elif not any(isinstance(reason, QueueQuota | UserLimit | Claimed) for reason in found):
+    else:
+        within_quotas = not any(isinstance(reason, QueueQuota | ClusterFull | UserLimit | Claimed) for reason in found)
         failed = _counted(partition, ask, counted)
-        if failed is not None:
+        if failed is not None and (within_quotas or failed.never):
             found.append(failed)
     preemption = partition.guarantee_preemption.reason(ask)
     if preemption is not None:
@@ -257,10 +288,15 @@ def _quotas(partition: Partition, app: Application, wanted: Vec) -> list[Reason]
     found: list[Reason] = []
     for level, limit, used in (*queue_bounds(app), *user_bounds(app)):
         lacking = missing(partition.types, limit, used, wanted)
-        if lacking and isinstance(level, Tracker):
-            found.append(UserLimit(level.kind, level.name, level.path, lacking))
-        elif lacking:
-            found.append(QueueQuota(level.path, lacking))
+        if not lacking:
+            continue
+        never = bool(missing(partition.types, limit, new_sum(), wanted))
+        if isinstance(level, Tracker):
+            found.append(UserLimit(level.kind, level.name, level.path, lacking, never))
+        elif level.parent is None:  # root has no max of its own: its limit is the size of the cluster
+            found.append(ClusterFull(lacking, never))
+        else:
+            found.append(QueueQuota(level.path, lacking, never))
     return found
 
 
@@ -281,16 +317,17 @@ def _claimed(partition: Partition, app: Application, ask: Ask, wanted: Vec) -> l
 def _required(partition: Partition, ask: Ask) -> list[Reason]:
     node = partition.nodes.get(ask.required)
     if node is None:
-        return [RequiredNode(ask.required, "unknown", {})]
+        return [RequiredNode(ask.required, "unknown", {}, True)]
     wanted = ask.shape.amounts
     if not node.capacity.covers(wanted):
-        return [RequiredNode(node.id, "too small", missing(partition.types, node.capacity, type(wanted)(), wanted))]
+        lacking = missing(partition.types, node.capacity, new_sum(), wanted)
+        return [RequiredNode(node.id, "too small", lacking, True)]
+    mismatch = ask.shape.need.constraints.mismatch(node.labels)
+    if mismatch:
+        return [RequiredNode(node.id, mismatch, {}, not mismatch.startswith(HOST_PORT))]
     lacking = _lack(partition, node.free, wanted)
     if lacking:
         return [RequiredNode(node.id, "full", lacking)]
-    mismatch = ask.shape.need.constraints.mismatch(node.labels)
-    if mismatch:
-        return [RequiredNode(node.id, mismatch, {})]
     if node.reservations and ask not in node.reservations:
         return [RequiredNode(node.id, "reserved", {})]
     return [RequiredNode(node.id, "predicate", {})] if partition.predicates is not None else []
@@ -315,23 +352,32 @@ def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes |
 def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
     """Count the nodes by why they do not take the ask; return None if one would, so that the ask was not tried yet."""
     failed: dict[str, int] = {}
-    constraints = ask.shape.need.constraints
+    never = True
     for node in partition.nodes.values():
-        if not node.schedulable:
-            why = "not schedulable"
-        elif partition.atomic.backfill.holds(node):
-            why = "held for a gang"
-        elif node.reservations and ask not in node.reservations:
-            why = "reserved"
-        elif not node.capacity.covers(ask.shape.amounts):
-            why = "too small"
-        else:
-            why = constraints.mismatch(node.labels)
-            if not why and not node.free.covers(ask.shape.amounts):
-                why = "lack of " + ", ".join(_lack(partition, node.free, ask.shape.amounts))
-            if not why:
-                if partition.predicates is None and node.open:
-                    return None
-                why = "predicate"
+        unfit = _unfit(ask, node)
+        why = _taken_up(partition, ask, node) or unfit
+        if not why and not node.free.covers(ask.shape.amounts):
+            why = "lack of " + ", ".join(_lack(partition, node.free, ask.shape.amounts))
+        if not why:
+            if partition.predicates is None and node.open:
+                return None
+            why = "predicate"
         failed[why] = failed.get(why, 0) + 1
-    return Nodes(dict(sorted(failed.items())))
+        never = never and unfit != "" and not unfit.startswith(HOST_PORT)
+    return Nodes(dict(sorted(failed.items())), never)
+
+
+def _taken_up(partition: Partition, ask: Ask, node: Node) -> str:
+    """Return why a node takes no ask, or not this one, for the time being; "" if nothing is in the way."""
+    if not node.schedulable:
+        return "not schedulable"
+    if partition.atomic.backfill.holds(node):
+        return "held for a gang"
+    return "reserved" if node.reservations and ask not in node.reservations else ""
+
+
+def _unfit(ask: Ask, node: Node) -> str:
+    """Return why a node would not take the ask even if all of its resources were free; "" if it would."""
+    if not node.capacity.covers(ask.shape.amounts):
+        return "too small"
+    return ask.shape.need.constraints.mismatch(node.labels)

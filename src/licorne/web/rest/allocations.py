@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import explain
+from licorne.core.inspection.sentences import sentence
 from licorne.core.inspection.usage_history import most_used
 from licorne.core.preemption import guarantee_preemption
 from licorne.si import rest_objects as objects
@@ -50,8 +53,9 @@ def allocation(alloc: Ask) -> objects.Allocation:
     )
 
 
-def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
-    """Return a pending ask, with the reasons why it waits."""
+def ask(found: Ask, home: Partition, reasons: Sequence[explain.Reason]) -> objects.Ask:
+    """Return a pending ask, with the reasons why it waits: in the original's words as its log, and in licorne's own."""
+    log = _log(home, reasons)
     return objects.Ask(
         allocation_key=found.key,
         allocation_tags=dict(sorted(found.tags.items())) if found.tags else {},
@@ -67,6 +71,7 @@ def ask(found: Ask, log: list[objects.LogEntry]) -> objects.Ask:
         originator=bool(found.originator),
         scheduling_attempted=bool(found.attempted or found.parked or _stopped_by_queue(log)),
         triggered_scale_up=bool(found.reported),
+        waiting_reasons=[_waiting_reason(reason) for reason in reasons],
     )
 
 
@@ -155,12 +160,12 @@ def _placeholders(app: Application) -> list[objects.Placeholders]:
 def asks(app: Application, home: Partition, *, nodes: bool) -> Iterator[objects.Ask]:
     """Yield the pending asks in the order in which they are tried. `nodes`: include why the nodes do not fit them."""
     counted: explain.Counted = {}
-    whole = None if app.atomic is None else _log(home, explain.gang_reasons(home, app))
+    whole = None if app.atomic is None else explain.gang_reasons(home, app)
     for number, found in enumerate(app.requests.in_order()):
-        log = whole
-        if log is None:
-            log = log_of(home, found, counted, nodes=nodes) if number < LOGGED_ASKS else []
-        yield ask(found, log)
+        reasons = whole
+        if reasons is None:
+            reasons = _reasons(home, found, counted, nodes=nodes) if number < LOGGED_ASKS else []
+        yield ask(found, home, reasons)
 
 
 def allocations(app: Application) -> Iterator[objects.Allocation]:
@@ -172,55 +177,42 @@ def allocations(app: Application) -> Iterator[objects.Allocation]:
 # -- why an ask waits ------------------------------------------------------------------------------------
 
 
-def log_of(home: Partition, found: Ask, counted: explain.Counted, *, nodes: bool) -> list[objects.LogEntry]:
-    """Return the reasons why the ask waits, in the original's wording where it has one."""
+def _reasons(home: Partition, found: Ask, counted: explain.Counted, *, nodes: bool) -> list[explain.Reason]:
     if nodes:
-        reasons = explain.reasons(home, found.app, found, counted)
-    else:
-        reasons = explain.quick_reasons(home, found.app, found)
-    return _log(home, reasons)
+        return explain.reasons(home, found.app, found, counted)
+    return explain.quick_reasons(home, found.app, found)
 
 
-def _log(home: Partition, reasons: list[explain.Reason]) -> list[objects.LogEntry]:
-    entries: dict[str, None] = {}
-    for reason in reasons:
-        text = _said(reason)
-        if text:
-            entries[text] = None
+def _waiting_reason(reason: explain.Reason) -> objects.WaitingReason:
+    details = msgspec.to_builtins(reason)
+    kind = details.pop("type")
+    never = details.pop("never", False)
+    return objects.WaitingReason(kind=kind, text=sentence(reason), never=never, details=details)
+
+
+def _log(home: Partition, reasons: Iterable[explain.Reason]) -> list[objects.LogEntry]:
+    """Return the reasons in the original's wording where it has one."""
+    entries = dict.fromkeys(text for reason in reasons if (text := _said(reason)))
     return [objects.LogEntry(message=text, last_occurrence=home.now, count=1) for text in entries]
 
 
 def _said(reason: explain.Reason) -> str:
+    """Return a reason in the original's wording, or in licorne's where the original has none."""
     match reason:
-        case explain.QueueQuota():
+        case explain.QueueQuota() | explain.ClusterFull():
             return NO_QUOTA
         case explain.UserLimit():
             return NO_USER_QUOTA
-        case explain.Claimed():
-            return f"What {reason.kind} {reason.name} may use is claimed by asks that have preempted"
-        case explain.MaxApplications():
-            return f"Maximum of running applications reached in queue {reason.queue}"
-        case explain.StateOrder():
-            return f"Another application of queue {reason.queue} starts first"
         case explain.Backoff():
             return f"Application backs off until {_moment(reason.until_ns)}"
-        case explain.Nodes():
-            counts = "; ".join(f"{why} ({number}x)" for why, number in reason.failed.items())
-            return f"No node fits: {counts}" if counts else "No node fits: there are none"
-        case explain.RequiredNode():
-            lacking = f", lack of {', '.join(reason.missing)}" if reason.missing else ""
-            return f"Required node {reason.node}: {reason.state}{lacking}"
-        case explain.Reserved():
-            return f"Node {reason.node} is reserved for it"
         case explain.Preemption():
             return _of_preemption(reason)
-        case explain.Placeholder():
-            return (
-                f"Placeholders of task group {reason.task_group} are to be replaced, or to end, first ({reason.live})"
-            )
-        case explain.Gang():
-            return _of_gang(reason)
-    return ""
+        case explain.Gang(ready=True, fits_quota=True, start_ns=int(start)):
+            return f"{sentence(reason)} It may start at {_moment(start)}."
+        case explain.NotTried():
+            return ""
+        case _:
+            return sentence(reason)
 
 
 def _of_preemption(reason: explain.Preemption) -> str:
@@ -239,14 +231,3 @@ def _of_preemption(reason: explain.Preemption) -> str:
         case "gave up", why:
             return f"Preemption was given up: {why}"
     return ""
-
-
-def _of_gang(reason: explain.Gang) -> str:
-    if not reason.ready:
-        counts = ", ".join(f"{name} {there} of {need}" for name, (there, need) in reason.groups.items() if there < need)
-        return f"The gang is not complete: {counts}"
-    if not reason.fits_quota:
-        return "The gang does not fit the quotas as a whole"
-    held = f", and holds {', '.join(reason.held)}" if reason.held else ""
-    start = f"; it may start at {_moment(reason.start_ns)}" if reason.start_ns is not None else ""
-    return f"The gang fits the nodes not as a whole{held}{start}"
