@@ -1,23 +1,27 @@
 """All planted faults of the tests in one table: each name, what catches it, and after how many examples.
 
 `make faults` prints it, as Markdown. A planted fault is a function of the scheduler that a test replaces by a broken
-one, to show that its comparison or its laws would notice. Each is planted in a process of its own, with the hot modules
-as plain Python. Exit status: 0; 1 if a fault is not caught.
+one, to show that its comparison or its laws would notice. Where random examples must notice it, it is planted in a
+process of its own, with the hot modules as plain Python; where one example must, the test itself plants it, and runs as
+it is. Exit status: 0; 1 if a fault is not caught.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from typing import NamedTuple
 
+import pytest
 from rich.console import Console
 from rich.progress import track
 
 import gangs.faults
 import gangs_atomic.faults
+import kube.faults
 import machine.faults
 import parking.faults
 import preemption.contests
@@ -44,23 +48,70 @@ SUITES = (
     Suite("quotachange.faults", "quotachange/test_laws.py", quotachange.faults.FAULTS),
     Suite("gangs.faults", "gangs/test_laws.py", gangs.faults.FAULTS),
     Suite("gangs_atomic.faults", "gangs_atomic/test_laws.py", gangs_atomic.faults.FAULTS),
+    Suite("kube.faults", "kube/test_schedules.py", kube.faults.FAULTS),
 )
+OF_ONE_EXAMPLE = (
+    "config/test_hostile.py::test_a_check_that_costs_more_is_found",
+    "growth/test_growth.py::test_leftovers_of_a_planted_fault_are_found",
+    "guard/test_guard.py::test_the_guard_finds_a_planted_slowdown",
+    "preemption/test_examples.py::test_without_that_rule_the_example_has_another_victim",
+    "quotachange/test_leafchoice.py::test_planted_faults_are_caught",
+    "rest/test_health.py::test_a_planted_fault_is_found",
+    "service/test_faults.py::test_the_comparison_finds_planted_differences",
+)
+"""Tests that plant a fault and look at one example: if such a test passes, the fault is caught."""
+
+
+class Row(NamedTuple):
+    """A fault, the test that looks for it, and how it was caught: "caught after ..." if it was."""
+
+    test: str
+    fault: str
+    how: str
+
+
+def of_many_examples() -> Iterator[Row]:
+    """Plant the faults that random examples must notice."""
+    planted = [(suite, name) for suite in SUITES for name in suite.names]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda each: printed_by(each[0].module, each[1]), planted)
+        done = track(zip(planted, found, strict=True), "planted faults", len(planted), console=Console(stderr=True))
+        for (suite, name), printed in done:
+            yield Row(suite.test, name, printed.strip().splitlines()[0].removeprefix(f"{name}: "))
+
+
+def of_one_example() -> Iterator[Row]:
+    """Run the tests that plant a fault for one example."""
+    results = Results()
+    with redirect_stdout(sys.stderr):
+        pytest.main(["-p", "no:randomly", "-q", *OF_ONE_EXAMPLE], plugins=[results])
+    for node, outcome in results.outcomes.items():
+        file, _, test = node.partition("::")
+        how = "caught after 1 example" if outcome == "passed" else f"not caught: the test {outcome}"
+        yield Row(file.removeprefix("tests/"), test.removeprefix("test_").replace("_", " "), how)
+
+
+class Results:
+    """A plugin of pytest that keeps the outcome of each test."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the outcome of the call, or of a phase around it that did not pass."""
+        if report.when == "call" or not report.passed:
+            self.outcomes[report.nodeid] = report.outcome
 
 
 def table() -> int:
     """Plant all faults and print the table; return the exit status."""
-    planted = [(suite, name) for suite in SUITES for name in suite.names]
-    lost = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda each: printed_by(each[0].module, each[1]), planted)
-        rows = list(
-            track(zip(planted, found, strict=True), "planted faults", len(planted), console=Console(stderr=True))
-        )
+    rows = [*of_many_examples(), *of_one_example()]
     sys.stdout.write("| test | fault | caught |\n|---|---|---|\n")
-    for (suite, name), printed in rows:
-        how = printed.strip().splitlines()[0].removeprefix(f"{name}: ")
-        lost += not how.startswith("caught")
-        sys.stdout.write(f"| `{suite.test}` | {name} | {how.removeprefix('caught ').replace('|', '/')[:90]} |\n")
+    for row in rows:
+        how = row.how.removeprefix("caught ").replace("|", "/")[:90]
+        sys.stdout.write(f"| `{row.test}` | {row.fault} | {how} |\n")
+    lost = sum(not row.how.startswith("caught") for row in rows)
+    sys.stdout.write(f"\n{len(rows)} planted faults, {lost} of them not caught.\n")
     return 1 if lost else 0
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
 
 import msgspec
 import pytest
 
 import seeds
-from kube import schedules
+from kube import faults, schedules
 from kube.apiserver import Trouble
 from kube.virtual import VirtualLoop, run
-from licorne.kube.binding import Binder
-from licorne.kube.manager import Manager
-from licorne.kube.reflector import Reflector
 
 
 def first() -> int:
@@ -58,54 +54,9 @@ def test_nothing_is_decided_on_a_view_older_than_an_own_binding() -> None:
     assert run(play()) >= 10
 
 
-# -- planted faults: each must be noticed by one of a few schedules ------------------------------------------------
-
-
-def _forget_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A binding whose answer was lost gives its place back without looking."""
-
-    async def careless(self: Binder, command: Any) -> str | None:
-        try:
-            await self._client.bind(command.namespace, command.name, command.uid, command.node)
-        except Exception as error:  # noqa: BLE001  that is the fault
-            return str(error)
-        return None
-
-    monkeypatch.setattr(Binder, "_bind", careless)
-
-
-def _sleep_through_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods that are gone keep their places."""
-    monkeypatch.setattr(Manager, "pod_gone", lambda _self, _pod: None)
-
-
-def _publish_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list that was read anew is not compared with what was known."""
-
-    def publish(self: Reflector[Any], fresh: dict[tuple[str, str], Any], version: str) -> None:
-        for new in fresh.values():
-            self._put(new)
-        self._advance(version)
-        self._listed = True
-        self.synced.set()
-
-    monkeypatch.setattr(Reflector, "_publish", publish)
-
-
-def _never_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pod that could not be bound is forgotten."""
-    monkeypatch.setattr(Manager, "ask_again", lambda _self, _uid: None)
-
-
-@pytest.mark.parametrize("plant", [_forget_the_place, _sleep_through_the_end, _publish_early, _never_ask_again])
-def test_a_planted_fault_is_noticed(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-    for seed in range(1, 400):
-        try:
-            schedules.play(seed)
-        except (AssertionError, ExceptionGroup):
-            return
-    pytest.fail("400 schedules did not notice")
+@pytest.mark.parametrize("name", faults.FAULTS)
+def test_a_planted_fault_is_noticed(name: str) -> None:
+    assert faults.caught(name).startswith("caught after ")
 
 
 def test_a_paused_process_writes_nothing_before_it_has_read_the_present() -> None:
