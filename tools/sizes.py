@@ -13,14 +13,21 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-EXTRAS = ("", "client", "cli", "web", "service", "kube", "all")
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
 TIMES = 7
-README = Path(__file__).resolve().parent.parent / "README.md"
+
+
+def extras() -> list[str]:
+    """Return the extras that users install, as `pyproject.toml` lists them; the empty one first, which is none."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return ["", *(extra for extra in project["optional-dependencies"] if extra != "dev")]
 
 
 def library_example() -> tuple[str, str]:
@@ -67,7 +74,7 @@ def measure(wheel: Path, extra: str, folder: Path) -> str:
 def main(wheel: Path) -> None:
     """Print a line for each extra."""
     print(f"{'extra':8} {'packages':>8} {'MB':>8} {'import (ms)':>12} {'--help (ms)':>16}")
-    for extra in EXTRAS:
+    for extra in extras():
         with tempfile.TemporaryDirectory() as folder:
             print(measure(wheel.resolve(), extra, Path(folder)), flush=True)
 
