@@ -9,13 +9,13 @@ it is. Exit status: 0; 1 if a fault is not caught.
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
 from typing import NamedTuple
 
-import pytest
 from rich.console import Console
 from rich.progress import track
 
@@ -82,25 +82,14 @@ def of_many_examples() -> Iterator[Row]:
 
 def of_one_example() -> Iterator[Row]:
     """Run the tests that plant a fault for one example."""
-    results = Results()
-    with redirect_stdout(sys.stderr):
-        pytest.main(["-p", "no:randomly", "-q", *OF_ONE_EXAMPLE], plugins=[results])
-    for node, outcome in results.outcomes.items():
-        file, _, test = node.partition("::")
-        how = "caught after 1 example" if outcome == "passed" else f"not caught: the test {outcome}"
-        yield Row(file.removeprefix("tests/"), test.removeprefix("test_").replace("_", " "), how)
-
-
-class Results:
-    """A plugin of pytest that keeps the outcome of each test."""
-
-    def __init__(self) -> None:
-        self.outcomes: dict[str, str] = {}
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the outcome of the call, or of a phase around it that did not pass."""
-        if report.when == "call" or not report.passed:
-            self.outcomes[report.nodeid] = report.outcome
+    pytest = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-q", "-rA", *OF_ONE_EXAMPLE]
+    printed = subprocess.run(pytest, capture_output=True, text=True, check=False).stdout
+    for test in OF_ONE_EXAMPLE:
+        file, _, name = test.partition("::")
+        outcomes = re.findall(rf"^([A-Z]+) {re.escape(test)}(\[.*\])?(?: - .*)?$", printed, re.MULTILINE)
+        for outcome, example in outcomes or [("NOT RUN", "")]:
+            how = "caught after 1 example" if outcome == "PASSED" else f"not caught: {outcome.lower()}"
+            yield Row(file, f"{name.removeprefix('test_').replace('_', ' ')}{example}", how)
 
 
 def table() -> int:
