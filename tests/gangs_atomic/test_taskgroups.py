@@ -50,12 +50,16 @@ REFUSED = [
     ('[{"name": "w", "minMember": 0}]', "task-groups[0].minMember: 0: must be an integer from 1 to 10000"),
     (task_groups(a=9000, b=9000), "task-groups: 18000 members: must be at most 10000"),
     (
-        '[{"name": "w", "minMember": 1}, {"name": "w", "minMember": 1}]',
+        '[{"name": "w", "minMember": 1, "minResource": {}}, {"name": "w", "minMember": 1, "minResource": {}}]',
         "task-groups[1].name: 'w': must be there once only",
     ),
     (
         '[{"name": "w", "minMember": 1, "minResource": {"cpu": "-1"}}]',
         "task-groups[0].minResource.cpu: '-1': must be a quantity, such as 500m, 2 or 4Gi",
+    ),
+    (
+        '[{"name": "w", "minMember": 1}]',
+        "task-groups[0].minResource: missing: must be a map of quantities",
     ),
     (
         '[{"name": "w", "minMember": 1, "minResource": []}]',

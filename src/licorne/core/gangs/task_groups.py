@@ -85,10 +85,10 @@ def _group(where: str, item: Any) -> TaskGroupSpec:
     if type(members) is not int or not 1 <= members <= MEMBERS_MAX:
         raise TaskGroupsError(f"{where}.minMember: {_shown(members)}: must be an integer from 1 to {MEMBERS_MAX}")
     resource = item.get("minResource")
-    if resource is not None and not isinstance(resource, dict):
+    if not isinstance(resource, dict):
         raise TaskGroupsError(f"{where}.minResource: {_shown(resource)}: must be a map of quantities")
     amounts: dict[str, int] = {}
-    for kind, quantity in (resource or {}).items():
+    for kind, quantity in resource.items():
         if not kind:
             raise TaskGroupsError(f"{where}.minResource: '': a resource must have a name")
         known = "vcore" if kind == "cpu" else kind

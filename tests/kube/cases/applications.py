@@ -1,0 +1,240 @@
+"""Section 1: which pods are scheduled, and how they become applications. What counts is what REST shows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kube.cluster import Y, comes
+
+from . import Case, Cases, Place
+
+CASES = Cases()
+LONG: Final = "n" * 40
+
+# Labels, annotations; the application id. `{ns}` is the namespace of the case, `{uid}` the pod's UID.
+APPLICATION_IDS: Final[list[tuple[dict[str, str], dict[str, str], str]]] = [
+    (
+        {Y + "app-id": "{ns}-1", "applicationId": "{ns}-3", "spark-app-selector": "{ns}-4"},
+        {Y + "app-id": "{ns}-2"},
+        "{ns}-1",
+    ),
+    ({"applicationId": "{ns}-3", "spark-app-selector": "{ns}-4"}, {Y + "app-id": "{ns}-2"}, "{ns}-2"),
+    ({"applicationId": "{ns}-3", "spark-app-selector": "{ns}-4"}, {}, "{ns}-3"),
+    ({"spark-app-selector": "{ns}-4"}, {}, "{ns}-4"),
+    ({}, {}, "yunikorn-{ns}-autogen"),
+    ({Y + "app-id": "x-uniqueautogen"}, {}, "x-{uid}"),
+]
+# Labels, annotations; the queue. Queues that cannot be used leave the place to the namespace's.
+QUEUES: Final[list[tuple[dict[str, str], dict[str, str], str]]] = [
+    ({Y + "queue": "root.open", "queue": "root.small"}, {Y + "queue": "root.whole"}, "root.open"),
+    ({"queue": "root.small"}, {Y + "queue": "root.open"}, "root.open"),
+    ({"queue": "root.open"}, {}, "root.open"),
+    ({}, {}, "root.{ns}"),
+]
+# Labels, annotations; user and groups. Where no groups are given, the resolver of the queue configuration finds them.
+USERS: Final[list[tuple[dict[str, str], dict[str, str], str, list[str]]]] = [
+    ({}, {Y + "user.info": '{"user":"ann","groups":["g1","g2"]}'}, "ann", ["g1", "g2"]),
+    ({Y + "username": "bob"}, {Y + "user.info": '{"user":"ann","groups":["g1"]}'}, "ann", ["g1"]),
+    ({Y + "username": "bob"}, {}, "bob", ["bob"]),
+    ({}, {Y + "user.info": "{"}, "nobody", ["nobody"]),
+    ({Y + "username": "bob"}, {Y + "user.info": '{"user":""}'}, "nobody", ["nobody"]),
+    ({}, {}, "nobody", ["nobody"]),
+]
+# Annotations of the namespace; what its queue has, as REST shows it.
+NAMESPACES: Final[list[tuple[dict[str, str], dict[str, Any]]]] = [
+    (
+        {Y + "namespace.quota": '{"cpu":"64","memory":"100G","nvidia.com/gpu":"1"}'},
+        {"maxResource": {"vcore": 64000, "memory": 100_000_000_000, "nvidia.com/gpu": 1}},
+    ),
+    (
+        {Y + "namespace.max.cpu": "2", Y + "namespace.max.memory": "1Gi"},
+        {"maxResource": {"vcore": 2000, "memory": 1 << 30}},
+    ),
+    (
+        {Y + "namespace.quota": '{"cpu":"3"}', Y + "namespace.max.cpu": "2"},
+        {"maxResource": {"vcore": 3000}},
+    ),
+    ({Y + "namespace.quota": "{"}, {"maxResource": None}),
+    ({Y + "namespace.guaranteed": '{"cpu":"1"}'}, {"guaranteedResource": {"vcore": 1000}}),
+    ({Y + "namespace.maxApps": "7"}, {"maxRunningApps": 7}),
+    ({Y + "namespace.maxApps": "-7"}, {"maxRunningApps": None}),
+]
+# Pod spec, annotations; the priority, and the fields of the ask that REST shows.
+POLICIES: Final[list[tuple[dict[str, Any], str]]] = [
+    ({}, "0"),
+    ({"priorityClassName": "cases-high"}, "1000"),
+    ({"priorityClassName": "system-cluster-critical"}, "2000000000"),
+]
+
+
+def shown(texts: dict[str, str], place: Place) -> dict[str, str]:
+    """Fill the name of the namespace in."""
+    return {key: text.replace("{ns}", place.name) for key, text in texts.items()}
+
+
+def _id_case(labels: dict[str, str], annotations: dict[str, str], expected: str) -> Case:
+    def run(k: Place) -> None:
+        k.pod(labels=shown(labels, k), annotations=shown(annotations, k))
+        app = expected.replace("{ns}", k.name).replace("{uid}", k.uid())
+        assert k.item(app)["allocationTags"]["kubernetes.io/meta/podName"] == "p"
+        k.bound("p")
+
+    keys = ", ".join([f"label {key}" for key in labels] + [f"annotation {key}" for key in annotations])
+    given = f"a pod with {keys or 'no application id'}"
+    return Case("1", given, "it is created", f"its application is {expected}", run)
+
+
+def _queue_case(labels: dict[str, str], annotations: dict[str, str], expected: str) -> Case:
+    def run(k: Place) -> None:
+        k.pod(app=k.name, labels=labels, annotations=annotations)
+        assert k.application(k.name)["queueName"] == expected.replace("{ns}", k.name)
+
+    keys = ", ".join([f"label {key}" for key in labels] + [f"annotation {key}" for key in annotations])
+    return Case("1", f"a pod with {keys or 'no queue'}", "it is created", f"its queue is {expected}", run)
+
+
+def _user_case(labels: dict[str, str], annotations: dict[str, str], user: str, groups: list[str]) -> Case:
+    def run(k: Place) -> None:
+        k.pod(app=k.name, labels=labels, annotations=annotations)
+        found = k.application(k.name)
+        assert (found["user"], found.get("groups", [])) == (user, groups)
+
+    said = {**labels, **annotations}
+    given = "a pod that names its user by " + " and ".join(f"{key} {text}" for key, text in said.items())
+    given = given if said else "a pod that names no user"
+    return Case("1", given, "it is created", f"its application is of {user} in {groups}", run)
+
+
+def _namespace_case(annotations: dict[str, str], expected: dict[str, Any]) -> Case:
+    def run(k: Place) -> None:
+        k.plane.patch(k.path, {"metadata": {"annotations": annotations}})
+        # The annotation and the pod come by two watches, and the quota is read when the application is made.
+        queue = comes(lambda: _queue_with(k, expected), told=k.told)
+        assert queue
+
+    then = f"the queue of its namespace has {expected}"
+    return Case("1", f"a namespace with {annotations}", "an application is created", then, run)
+
+
+def _queue_with(k: Place, expected: dict[str, Any]) -> bool:
+    """Make one more application, and return whether the queue of its namespace is as expected."""
+    name = f"p{len(k.pods())}"
+    k.pod(name, app=f"{k.name}-{name}")
+    k.application(f"{k.name}-{name}")
+    queue = k.licorne.queue(f"root.{k.name}") or {}
+    return all(queue.get(key) == value for key, value in expected.items())
+
+
+def _policy_case(spec: dict[str, Any], priority: str) -> Case:
+    def run(k: Place) -> None:
+        k.pod(app=k.name, **spec)
+        assert k.item(k.name)["priority"] == priority
+
+    return Case("1", f"a pod with {spec or 'no priority'}", "it is created", f"its priority is {priority}", run)
+
+
+CASES += [_id_case(*row) for row in APPLICATION_IDS]
+CASES += [_queue_case(*row) for row in QUEUES]
+CASES += [_user_case(*row) for row in USERS]
+CASES += [_namespace_case(*row) for row in NAMESPACES]
+CASES += [_policy_case(*row) for row in POLICIES]
+
+
+@CASES("1", "a pod of another scheduler", "it is created", "licorne leaves it alone")
+def _(k: Place) -> None:
+    k.pod("other", schedulerName="default-scheduler")
+    k.pod("ours", app=k.name)
+    k.bound("ours")
+    k.waits("other")
+
+
+@CASES("1", "an application of a pod", "a pod of another namespace has the same id", "both are one application")
+def _(k: Place) -> None:
+    k.pod(app=k.name, queue="root.open")
+    other = Place(k.plane, k.licorne, k.name + "-other")
+    other.pod("q", app=k.name, queue="root.small")
+    other.bound("q")
+    found = k.application(k.name)
+    assert (found["queueName"], len(found["allocations"])) == ("root.open", 2)
+    other.close()
+
+
+@CASES("1", "two pods of one application", "the second names another queue and user", "those of the first count")
+def _(k: Place) -> None:
+    k.pod("first", app=k.name, queue="root.open", labels={Y + "username": "ann"})
+    k.bound("first")
+    k.pod("second", app=k.name, queue="root.small", labels={Y + "username": "bob"})
+    k.bound("second")
+    found = k.application(k.name)
+    assert (found["queueName"], found["user"]) == ("root.open", "ann")
+
+
+@CASES("1", "a pod whose keys for the id differ", "it is created", "an event says which counts")
+def _(k: Place) -> None:
+    k.pod(app=k.name, labels={Y + "app-id": k.name + "-counts"})
+    event = k.event("Scheduling", "multiple 'app-id'", k.name + "-counts", "(Label) applicationId: " + k.name)
+    assert (event.type, event.action) == ("Warning", "Scheduling")
+
+
+@CASES("1", "a pod whose keys for the queue differ", "it is created", "an event says which counts")
+def _(k: Place) -> None:
+    k.pod(app=k.name, queue="root.small", labels={Y + "queue": "root.open"})
+    event = k.event("Scheduling", "multiple 'queue'", "root.open", "(Label) queue: root.small")
+    assert (event.type, event.action) == ("Warning", "Scheduling")
+
+
+@CASES("1", "a namespace with a parent queue", "an application is created", "its queue is made below that parent")
+def _(k: Place) -> None:
+    k.plane.patch(k.path, {"metadata": {"annotations": {Y + "parentqueue": "root.tenants"}}})
+    number = iter(range(100))
+
+    def placed() -> bool:
+        app = f"{k.name}-{next(number)}"
+        k.pod(app, app=app)
+        return bool(k.application(app)["queueName"] == f"root.tenants.{k.name}")
+
+    comes(placed, told=k.told)
+
+
+@CASES("1", "a quota of a namespace", "its annotation changes", "it counts with the next application")
+def _(k: Place) -> None:
+    for cpus in (3, 5):
+        k.plane.patch(k.path, {"metadata": {"annotations": {Y + "namespace.quota": json.dumps({"cpu": cpus})}}})
+        comes(lambda cpus=cpus: _queue_with(k, {"maxResource": {"vcore": 1000 * cpus}}), told=k.told)  # type: ignore[misc]
+
+
+@CASES("1", "a pod with labels", "it is created", "its ask has them, namespace and name as tags")
+def _(k: Place) -> None:
+    k.pod(app=k.name, labels={"example.com/team": "red"})
+    tags = k.item(k.name)["allocationTags"]
+    expected = {
+        "kubernetes.io/meta/namespace": k.name,
+        "kubernetes.io/meta/podName": "p",
+        "kubernetes.io/label/example.com/team": "red",
+        "kubernetes.io/label/applicationId": k.name,
+    }
+    assert expected.items() <= tags.items()
+
+
+@CASES("1", "a DaemonSet", "its controller makes pods", "each requires its node, and runs there or waits")
+def _(k: Place) -> None:
+    large, little = k.node("large"), k.node("little", amounts={"cpu": "1"})
+    container = {"name": "c", "image": "none", "resources": {"requests": {"cpu": "2"}}}
+    labels = {"applicationId": k.name}
+    spec = {"schedulerName": k.scheduler, "containers": [container], **k.there}
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    body = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    k.plane.create(f"/apis/apps/v1/namespaces/{k.name}/daemonsets", body)
+    comes(lambda: sorted(k.pods().values()) == ["", large], told=k.told)
+    (waiting,) = (name for name, node in k.pods().items() if not node)
+    assert k.item(k.name, waiting)["requiredNodeId"] == little
+    k.waits(waiting)
+
+
+@CASES("1", "a pod with scheduling gates", "these are removed", "it is scheduled then, and not before")
+def _(k: Place) -> None:
+    k.pod("gated", app=k.name, schedulingGates=[{"name": "example.com/a"}, {"name": "example.com/b"}])
+    k.waits("gated")
+    k.change("gated", [{"op": "remove", "path": "/spec/schedulingGates"}], kind="json-patch")
+    k.bound("gated")

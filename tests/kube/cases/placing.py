@@ -1,0 +1,403 @@
+"""Sections 4, 5, 7, 8 and 9: where pods may run, bindings, what ends, pods of others, nodes; and preemption."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kube.cluster import Object, comes
+
+from . import Case, Cases, Place
+
+CASES = Cases()
+HOSTNAME: Final = "kubernetes.io/hostname"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+GPU: Final = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+def affinity(*terms: Object) -> Object:
+    """Return a required node affinity."""
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
+
+
+def expressions(key: str, operator: str, *values: str) -> Object:
+    """Return a term of one expression."""
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def pods_like(app: str, topology: str = HOSTNAME) -> list[Object]:
+    """Return a required affinity to pods of an application."""
+    return [{"labelSelector": {"matchLabels": {"applicationId": app}}, "topologyKey": topology}]
+
+
+# -- section 4: the same node for all, labelled `disk: ssd` and `size: 7` and tainted `gpu=yes:NoSchedule` ------------
+
+# What a pod says; its spec; whether the node takes it.
+PREDICATES: Final[list[tuple[str, dict[str, Any], bool]]] = [
+    ("nothing about the taint", {}, False),
+    ("that it tolerates the taint", {"tolerations": [{"key": "gpu", "operator": "Exists"}]}, True),
+    ("that it tolerates another value", {"tolerations": [{"key": "gpu", "value": "no"}]}, False),
+    ("that it tolerates everything", {"tolerations": [{"operator": "Exists"}]}, True),
+    ("a selector that fits", {"nodeSelector": {"disk": "ssd"}}, True),
+    ("a selector that does not fit", {"nodeSelector": {"disk": "hdd"}}, False),
+    ("In that fits", {"affinity": affinity(expressions("disk", "In", "hdd", "ssd"))}, True),
+    ("NotIn that does not fit", {"affinity": affinity(expressions("disk", "NotIn", "ssd"))}, False),
+    ("DoesNotExist that fits", {"affinity": affinity(expressions("tape", "DoesNotExist"))}, True),
+    ("Exists that does not fit", {"affinity": affinity(expressions("tape", "Exists"))}, False),
+    ("Gt that fits", {"affinity": affinity(expressions("size", "Gt", "6"))}, True),
+    ("Lt that does not fit", {"affinity": affinity(expressions("size", "Lt", "7"))}, False),
+    (
+        "two terms of which one fits",
+        {"affinity": affinity(expressions("tape", "Exists"), expressions("disk", "Exists"))},
+        True,
+    ),
+]
+
+
+def _predicate_case(says: str, spec: dict[str, Any], fits: bool) -> Case:
+    def run(k: Place) -> None:
+        k.node(labels={"disk": "ssd", "size": "7"}, taints=[GPU])
+        given = {"nodeSelector": {}, "tolerations": [] if "taint" in says else [GPU | {"operator": "Equal"}]} | spec
+        selector = given["nodeSelector"] | k.there["nodeSelector"]
+        tolerations = given["tolerations"] + k.there["tolerations"]
+        k.pod(app=k.name, **{**given, "nodeSelector": selector, "tolerations": tolerations})
+        if fits:
+            k.bound("p")
+        else:
+            k.waits("p")
+
+    then = "the node takes it" if fits else "it waits"
+    return Case("4", f"a tainted node, and a pod that says {says}", "it is created", then, run)
+
+
+CASES += [_predicate_case(*row) for row in PREDICATES]
+
+
+@CASES("4", "two nodes, and a pod that must be on a node of a name", "it is created", "it runs there")
+def _(k: Place) -> None:
+    k.node("one")
+    two = k.node("two")
+    fields = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [two]}]}
+    k.pod(app=k.name, affinity=affinity(fields), **k.there)
+    assert k.bound("p") == [two]
+
+
+@CASES("4", "a node with room for two pods", "three are created", "one waits until another is gone")
+def _(k: Place) -> None:
+    k.node(amounts={"pods": "2"})
+    for name in ("first", "second", "third"):
+        k.pod(name, app=k.name, **k.there)
+    comes(lambda: sum(map(bool, k.pods().values())) == 2, told=k.told)
+    (waiting,) = (name for name, node in k.pods().items() if not node)
+    k.waits(waiting)
+    k.delete(next(name for name, node in k.pods().items() if node))
+    k.bound(waiting)
+
+
+# What a pod asks for that is not decided yet; its spec.
+LATER: Final[list[tuple[str, dict[str, Any]]]] = [
+    ("affinity to pods", {"affinity": {"podAffinity": {REQUIRED: pods_like("any")}}}),
+    (
+        "a topology spread",
+        {
+            "topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+            ]
+        },
+    ),
+    ("a volume claim", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]}),
+    ("a claim of devices", {"resourceClaims": [{"name": "r", "resourceClaimName": "r"}]}),
+    ("a native pod group", {"schedulingGroup": {"podGroupName": "g"}}),
+]
+
+
+def _later_case(what: str, spec: dict[str, Any]) -> Case:
+    def run(k: Place) -> None:
+        k.pod(app=k.name, **spec)
+        k.pod("other", app=k.name)
+        k.bound("other")
+        k.waits("p")
+
+    return Case("4", f"a pod that asks for {what}", "it is created", "it waits, and others go on", run)
+
+
+CASES += [_later_case(*row) for row in LATER]
+
+
+# -- section 5 --------------------------------------------------------------------------------------------------------
+
+
+@CASES("5", "a pod that fits", "it is created", "it is bound, and counts on its node")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod(app=k.name, cpu="2", **k.there)
+    assert k.bound("p") == [node]
+    comes(lambda: (k.licorne.node(node) or {})["allocated"].get("vcore") == 2000, told=k.told)
+
+
+@CASES(
+    "5", "an API server that refuses a binding", "it allows it later", "an event says why, and the pod is bound then"
+)
+def _(k: Place) -> None:
+    k.node()
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/binding"], "operations": ["CREATE"]}
+    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": k.name}}, "resourceRules": [rule]}
+    refusal = {"expression": "false", "message": "no bindings today"}
+    spec = {"failurePolicy": "Fail", "matchConstraints": where, "validations": [refusal]}
+    k.plane.create(policies, {"metadata": {"name": k.name}, "spec": spec})
+    binding = {"metadata": {"name": k.name}, "spec": {"policyName": k.name, "validationActions": ["Deny"]}}
+    k.plane.create(policies.replace("policies", "policybindings"), binding)
+
+    def refused() -> bool:
+        """Return whether the policy is in force, which takes the API server a moment."""
+        name = f"p{len(k.pods())}"
+        k.pod(name, app=k.name, cpu="8", **k.there)
+        try:
+            return bool(comes(lambda: k.events("PodBindFailure", name), within_s=2.0))
+        except AssertionError:
+            k.delete(name)
+            return False
+
+    comes(refused, told=k.told)
+    (event, *_) = k.events("PodBindFailure")
+    assert (event.type, event.action) == ("Warning", "PodBindFailure")
+    assert "no bindings today" in event.note
+    k.plane.delete(policies.replace("policies", "policybindings") + f"/{k.name}")
+    k.bound(event.name)
+
+
+# -- section 7 --------------------------------------------------------------------------------------------------------
+
+
+@CASES("7", "a pod that takes a whole node", "it ends by itself", "the next one gets the node")
+def _(k: Place) -> None:
+    k.node()
+    k.pod("first", app=k.name, cpu="8", annotations={"controlplane/run-for": "2s"}, **k.there)
+    k.bound("first")
+    k.pod("second", app=k.name, cpu="8", **k.there)
+    k.bound("second")
+    assert (k.find("first") or {})["status"]["phase"] == "Succeeded"
+
+
+@CASES("7", "a pod that takes a whole node", "it is deleted", "the next one gets the node")
+def _(k: Place) -> None:
+    k.node()
+    k.pod("first", app=k.name, cpu="8", **k.there)
+    k.bound("first")
+    k.pod("second", app=k.name, cpu="8", **k.there)
+    k.waits("second")
+    k.delete("first")
+    k.bound("second")
+
+
+@CASES("7", "a pod that waits", "it is deleted", "its ask is gone, and its application completes")
+def _(k: Place) -> None:
+    k.node()
+    k.pod(app=k.name, cpu="9", **k.there)
+    assert k.item(k.name)["resource"]["vcore"] == 9000
+    k.delete("p")
+    comes(lambda: not (k.licorne.application(k.name) or {}).get("requests"), told=k.told)
+    comes(lambda: (k.licorne.application(k.name) or {"applicationState": "Completed"})["applicationState"] in ENDING)
+
+
+ENDING: Final = ("Completing", "Completed")
+
+
+# -- section 8 --------------------------------------------------------------------------------------------------------
+
+
+def _foreign(k: Place, node: str, cpu: str = "6", owners: list[Object] | None = None) -> None:
+    """Create a pod of another scheduler on a node, and wait until it counts."""
+    k.pod("foreign", cpu=cpu, schedulerName="default-scheduler", nodeName=node, owners=owners)
+    comes(lambda: (k.licorne.node(node) or {})["occupied"].get("vcore"), told=k.told)
+
+
+@CASES("8", "a pod of another scheduler on a node", "pods are created", "it counts, until it is gone")
+def _(k: Place) -> None:
+    node = k.node()
+    _foreign(k, node)
+    k.pod(app=k.name, cpu="3", **k.there)
+    k.waits("p")
+    k.delete("foreign")
+    k.bound("p")
+
+
+@CASES("8", "a pod of another scheduler on a node", "it is resized", "it counts with what it takes now")
+def _(k: Place) -> None:
+    node = k.node()
+    _foreign(k, node)
+    comes(lambda: (k.find("foreign") or {})["status"].get("phase") == "Running", told=k.told)
+    k.resizable("foreign", cpu="6", memory="64Mi")
+    k.pod(app=k.name, cpu="4", **k.there)
+    k.waits("p")
+    k.resize("foreign", cpu="1")
+    k.resizable("foreign", cpu="1", memory="64Mi")
+    k.bound("p")
+
+
+@CASES("8", "a pod of another scheduler on a node that does not exist yet", "the node appears", "it counts there")
+def _(k: Place) -> None:
+    k.pod("foreign", cpu="6", schedulerName="default-scheduler", nodeName=f"{k.name}-n")
+    k.pod(app=k.name, cpu="3", **k.there)
+    node = k.node()
+    comes(lambda: (k.licorne.node(node) or {})["occupied"].get("vcore") == 6000, told=k.told)
+    k.waits("p")
+
+
+@CASES("8", "a pod that its node owns, and another", "they run", "REST tells them apart: static and default")
+def _(k: Place) -> None:
+    node = k.node()
+    uid = k.plane.get(f"/api/v1/nodes/{node}")["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+    _foreign(k, node, "1", [owner])
+    k.pod("plain", cpu="1", schedulerName="default-scheduler", nodeName=node)
+    comes(lambda: len((k.licorne.node(node) or {}).get("foreignAllocations", ())) == 2, told=k.told)
+    kinds = {
+        item["allocationTags"]["kubernetes.io/meta/podName"]: item["allocationTags"]["foreign"]
+        for item in (k.licorne.node(node) or {})["foreignAllocations"]
+    }
+    assert kinds == {"foreign": "static", "plain": "default"}
+
+
+# -- section 9 --------------------------------------------------------------------------------------------------------
+
+
+@CASES("9", "a pod for which there is no room", "a node is added", "it runs there")
+def _(k: Place) -> None:
+    k.pod(app=k.name, **k.there)
+    k.waits("p")
+    node = k.node()
+    assert k.bound("p") == [node]
+
+
+@CASES("9", "a new node", "REST is asked", "it has the name, the rack and the amounts of the node")
+def _(k: Place) -> None:
+    node = k.node(amounts={"cpu": "3500m", "memory": "2Gi", "nvidia.com/gpu": "4"})
+    found = k.licorne.node(node) or {}
+    expected = {"si/hostname": node, "si/rackname": "/rack-default"}
+    assert expected.items() <= found["attributes"].items()
+    assert found["capacity"] == {"vcore": 3500, "memory": 2 << 30, "nvidia.com/gpu": 4, "pods": 110}
+
+
+@CASES("9", "a node that is cordoned", "pods are created, and it is uncordoned", "they wait, and run then")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod("before", app=k.name, **k.there)
+    k.bound("before")
+    k.change_node(node, {"spec": {"unschedulable": True}})
+    comes(lambda: "unschedulable" in (k.licorne.node(node) or {})["attributes"]["taints"], told=k.told)
+    k.pod(app=k.name, **k.there)
+    k.waits("p")
+    assert k.node_of("before") == node
+    k.change_node(node, {"spec": {"unschedulable": None}})
+    k.bound("p")
+
+
+@CASES("9", "a node that is full", "its allocatable amounts grow", "a pod that waited runs there")
+def _(k: Place) -> None:
+    node = k.node(amounts={"cpu": "1"})
+    k.pod(app=k.name, cpu="2", **k.there)
+    k.waits("p")
+    k.change_node(node, {"status": {"allocatable": {"cpu": "3"}}}, "status")
+    assert k.bound("p") == [node]
+
+
+@CASES("9", "a node", "its allocatable amounts shrink", "no more pods than fit are placed there")
+def _(k: Place) -> None:
+    node = k.node()
+    k.change_node(node, {"status": {"allocatable": {"cpu": "1"}}}, "status")
+    comes(lambda: (k.licorne.node(node) or {})["capacity"]["vcore"] == 1000, told=k.told)
+    k.pod(app=k.name, cpu="2", **k.there)
+    k.waits("p")
+
+
+@CASES("9", "a node without the label that a pod selects", "the label is added", "the pod runs there")
+def _(k: Place) -> None:
+    node = k.node()
+    k.pod(app=k.name, tolerations=k.there["tolerations"], nodeSelector={**k.there["nodeSelector"], "disk": "ssd"})
+    k.waits("p")
+    k.change_node(node, {"metadata": {"labels": {"disk": "ssd"}}})
+    assert k.bound("p") == [node]
+
+
+@CASES("9", "a node with a taint", "the taint is removed", "a pod that does not tolerate it runs there")
+def _(k: Place) -> None:
+    node = k.node(taints=[GPU])
+    k.pod(app=k.name, **k.there)
+    k.waits("p")
+    own = {"key": "case", "value": k.name, "effect": "NoSchedule"}
+    k.change_node(node, {"spec": {"taints": [own]}})
+    assert k.bound("p") == [node]
+
+
+@CASES("9", "a node on which a pod runs", "it is deleted", "REST does not show it, and new pods go elsewhere")
+def _(k: Place) -> None:
+    node = k.node("one")
+    k.pod("before", app=k.name, **k.there)
+    assert k.bound("before") == [node]
+    k.plane.delete(f"/api/v1/nodes/{node}")
+    comes(lambda: k.licorne.node(node) is None, told=k.told)
+    two = k.node("two")
+    k.pod(app=k.name, **k.there)
+    assert k.bound("p") == [two]
+
+
+# -- preemption -------------------------------------------------------------------------------------------------------
+
+
+def _lent(k: Place, **more: Any) -> None:
+    """Fill a node with pods of a queue that is guaranteed nothing."""
+    k.alone({})
+    k.node()
+    for number in range(4):
+        k.pod(f"lent-{number}", app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", **more, **k.there)
+        k.bound(f"lent-{number}")
+
+
+@CASES(
+    "6", "a full node, and a queue that has less than its guarantee", "its pod is created", "a victim is told, and goes"
+)
+def _(k: Place) -> None:
+    _lent(k, finalizers=["example.com/look"])
+    k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    victim = comes(lambda: next(iter(_leaving(k)), None), told=k.told)
+    assert victim
+    name = victim["metadata"]["name"]
+    condition = k.condition("DisruptionTarget", name)
+    assert condition
+    assert (condition["status"], condition["reason"]) == ("True", "PreemptionByScheduler")
+    assert condition["message"]
+    k.event("Preempted", name=name)
+    assert not k.node_of("owner")
+    k.change(name, {"metadata": {"finalizers": None}})
+    k.bound("owner")
+    assert len(_leaving(k)) == 0
+
+
+@CASES("1", "two victims, of which one says allow-preemption: false", "room is needed", "the other one goes")
+def _(k: Place) -> None:
+    k.alone({})
+    k.node(amounts={"cpu": "4"})
+    for name, said in (("first", "true"), ("second", "false")):
+        given = {"yunikorn.apache.org/allow-preemption": said}
+        k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", annotations=given, **k.there)
+        k.bound(name)
+    k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    k.bound("owner")
+    assert sorted(k.pods()) == ["owner", "second"]
+
+
+@CASES("1", "a pod that must not preempt", "room is needed", "nobody goes")
+def _(k: Place) -> None:
+    _lent(k)
+    k.pod(
+        "owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", priorityClassName="cases-humble", **k.there
+    )
+    k.waits("owner")
+    k.waits("owner")
+    assert len(k.pods()) == 5
+
+
+def _leaving(k: Place) -> list[Object]:
+    items = k.plane.get(f"{k.path}/pods")["items"]
+    return [item for item in items if item["metadata"].get("deletionTimestamp")]
