@@ -167,12 +167,12 @@ class ControlPlane:
 
     # -- what licorne needs -------------------------------------------------------------------------------------
 
-    def account_kubeconfig(self) -> Path:
-        """Write a kubeconfig with a token of licorne's ServiceAccount, and nothing else that could help."""
+    def account_kubeconfig(self, port: int) -> Path:
+        """Write a kubeconfig with a token of licorne's ServiceAccount alone, for an API server at this port."""
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         path = f"/api/v1/namespaces/{HOME}/serviceaccounts/licorne/token"
         token = self.create(path, request)["status"]["token"]
-        where = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.run / "pki" / "ca.crt")}
+        where = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(self.run / "pki" / "ca.crt")}
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -181,7 +181,7 @@ class ControlPlane:
             "users": [{"name": "u", "user": {"token": token}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         }
-        made = self.folder / "account.kubeconfig"
+        made = self.folder / f"account-{port}.kubeconfig"
         made.write_text(json.dumps(content))
         return made
 
@@ -220,6 +220,7 @@ class Licorne:
         self.plane = plane
         self.options = options
         self.namespace = namespace
+        self.port = plane.port
         self.log_file = plane.folder / f"{name}.log"
         self.process: subprocess.Popen[str] | None = None
         self.address = f"127.0.0.1:{free_ports()}"
@@ -230,7 +231,7 @@ class Licorne:
         command = [sys.executable, "-m", "licorne.cli", "kube", "--rest", self.address, *self.options]
         environment = {
             **os.environ,
-            "KUBECONFIG": str(self.plane.account_kubeconfig()),
+            "KUBECONFIG": str(self.plane.account_kubeconfig(self.port)),
             "NAMESPACE": self.namespace,
         }
         with self.log_file.open("a") as log:
@@ -253,9 +254,13 @@ class Licorne:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        status = self.process.wait(20)
+        return self.process.wait(20)
+
+    def close(self) -> None:
+        """End it at once, if it runs, and ask it no more."""
+        if self.process is not None:
+            self.end(signal.SIGKILL)
         self.rest.close()
-        return status
 
     def log(self) -> str:
         """Return what it has logged."""

@@ -17,11 +17,18 @@ from typing import Final
 import pytest
 
 from kube.access import asked_for, may_do
-from kube.cases import Case, Place, amounts, applications, gangs, placing
+from kube.cases import Case, Place, amounts, applications, gangs, placing, running, workloads
 from kube.cases.place import QUEUES
 from kube.cluster import PROGRAMS, ControlPlane, Licorne
 
-CASES: Final = [*applications.CASES, *amounts.CASES, *gangs.CASES, *placing.CASES]
+CASES: Final = [
+    *applications.CASES,
+    *amounts.CASES,
+    *gangs.CASES,
+    *placing.CASES,
+    *running.CASES,
+    *workloads.CASES,
+]
 AT_ONCE: Final = 12
 LIMIT_S: Final = 600
 
@@ -67,7 +74,7 @@ def licorne(plane: ControlPlane) -> Iterator[Licorne]:
     try:
         yield made
     finally:
-        made.end(9)
+        made.close()
 
 
 @pytest.fixture(scope="module")

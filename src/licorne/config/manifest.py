@@ -20,6 +20,8 @@ import msgspec
 from licorne.config.nodes import MAX_BYTES, YamlNode, behind, compose
 from licorne.config.problems import ConfigError, Notes, Problem, Spot
 
+GZIP: Final = b"\x1f\x8b"
+"""How a gzip file begins."""
 OVERLAID: Final = ("yunikorn-defaults", "yunikorn-configs")
 """The ConfigMaps of a list that count, from weak to strong."""
 POLICY_GROUP: Final = "service.policyGroup"
@@ -191,7 +193,10 @@ def _entry(file: str, key: YamlNode, value: YamlNode) -> Entry:
 
 def _unpacked(file: str, key: YamlNode, value: YamlNode) -> Entry:
     try:
-        text = gunzip(base64.b64decode("".join(value.text.split()), validate=True)).decode()
+        packed = base64.b64decode("".join(value.text.split()), validate=True)
+        if not packed.startswith(GZIP):  # YuniKorn wants the file itself to be base64, so it is base64 of base64 here
+            packed = base64.b64decode(b"".join(packed.split()), validate=True)
+        text = gunzip(packed).decode()
     except UnicodeDecodeError as error:
         raise _fault(file, key, f"is not UTF-8 text (byte {error.start}); is it text?") from None
     except (binascii.Error, ValueError, zlib.error):

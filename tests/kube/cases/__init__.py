@@ -5,8 +5,7 @@ of its own and, where it needs more than the queues and nodes that all share, no
 at the same time, and `kube/test_end_to_end.py` reports each as a test.
 
 - `place`: what a case works with.
-- `applications`: section 1; `amounts`: section 2; `gangs`: section 3; `placing`: sections 4, 5, 7, 8 and 9;
-  `telling`: section 6; `running`: sections 10, 11 and 15; `workloads`: section 14.
+- `applications`, `amounts`, `gangs`, `placing`, `running`, `workloads`: the cases; each says of which sections.
 """
 
 from __future__ import annotations

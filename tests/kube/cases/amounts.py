@@ -1,4 +1,4 @@
-"""Section 2: how much a pod takes. What counts is the resource that REST shows, without memory where it is the usual."""
+"""docs/spec/k8shim.md, section 2: how much a pod takes. What counts is the resource that REST shows, without memory where it is the usual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 1: which pods are scheduled, and how they become applications. What counts is what REST shows."""
+"""docs/spec/k8shim.md, section 1: which pods are scheduled, and how they become applications. What counts is what REST shows."""
 
 from __future__ import annotations
 

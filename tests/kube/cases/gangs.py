@@ -1,4 +1,4 @@
-"""Section 3: gangs, with placeholder pods and without."""
+"""docs/spec/k8shim.md, section 3: gangs, with placeholder pods and without."""
 
 from __future__ import annotations
 

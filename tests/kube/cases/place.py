@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import Any, Final, NamedTuple
 
@@ -70,8 +69,7 @@ class Place:
     def close(self) -> None:
         """End the licorne of this case, and delete its pods, which otherwise take room from others."""
         for one in self._own:
-            with contextlib.suppress(OSError):
-                one.end(9)
+            one.close()
         self.plane.delete(f"{self.path}/pods", gracePeriodSeconds=0)
 
     # -- a licorne of its own -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Sections 4, 5, 7, 8 and 9: where pods may run, bindings, what ends, pods of others, nodes; and preemption."""
+"""docs/spec/k8shim.md, sections 4, 5, 7, 8, 9: where pods may run, bindings, ends, pods of others, nodes; preemption."""
 
 from __future__ import annotations
 

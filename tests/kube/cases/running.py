@@ -1,0 +1,288 @@
+"""docs/spec/k8shim.md, sections 10 and 11: restarts, and the configuration. Each case has a licorne of its own."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import signal
+import time
+from collections import Counter
+from typing import Any, Final
+
+from kube.cluster import comes
+from kube.proxy import Proxy
+
+from . import Case, Cases, Place
+from .gangs import gang, group, placeholders
+from .place import QUEUES
+
+CASES = Cases()
+LARGER: Final = QUEUES.replace("max: {vcore: 1}", "max: {vcore: 2}")
+"""The queues that cases share, where `root.small` may take more."""
+
+
+def fill(k: Place, count: int, **more: Any) -> None:
+    """Create pods of a tenth of a CPU."""
+    for number in range(count):
+        k.pod(f"p-{number}", app=f"{k.name}-{number % 7}", **more)
+
+
+def placed(k: Place) -> int:
+    """Return how many pods have a node."""
+    return sum(map(bool, k.pods().values()))
+
+
+# -- section 10 -------------------------------------------------------------------------------------------------------
+
+
+@CASES("10", "pods that run and pods that wait", "licorne ends and starts", "it knows both, and goes on")
+def _(k: Place) -> None:
+    k.alone({})
+    k.node()
+    k.pod("runs", app=k.name, cpu="6", **k.there)
+    k.bound("runs")
+    k.pod("waits", app=k.name, cpu="3", **k.there)
+    k.waits("waits")
+    assert k.licorne.end() == 0
+    k.pod("new", app=f"{k.name}-new", cpu="2", **k.there)
+    k.licorne.started()
+    k.bound("new")
+    k.waits("waits")
+    found = k.application(k.name)
+    assert [item["nodeId"] for item in found["allocations"]] == [k.node_of("runs")]
+    k.delete("runs")
+    k.bound("waits")
+
+
+@CASES("10", "a pod that runs", "it is deleted while licorne is away", "its room is free after the start")
+def _(k: Place) -> None:
+    k.alone({})
+    k.node()
+    k.pod("first", app=k.name, cpu="8", **k.there)
+    k.bound("first")
+    k.licorne.end(signal.SIGKILL)
+    k.delete("first")
+    k.pod("second", app=k.name, cpu="8", **k.there)
+    k.licorne.started()
+    k.bound("second")
+
+
+@CASES("10", "a pod that runs", "its queue is gone after the restart", "its application is kept, in the recovery queue")
+def _(k: Place) -> None:
+    k.alone({})
+    k.pod(app=k.name, queue="root.open")
+    k.bound("p")
+    k.licorne.end(signal.SIGKILL)
+    only = "partitions: [{name: default, placementrules: [{name: provided}], queues: [{name: root, submitacl: '*'}]}]"
+    k.configure(**{"queues.yaml": only})
+    k.licorne.started()
+    found = k.application(k.name)
+    assert (found["queueName"], len(found["allocations"])) == ("root.@recovery@", 1)
+
+
+@CASES("10", "many pods on two nodes", "licorne is killed as it binds, three times", "all that fits runs, and no more")
+def _(k: Place) -> None:
+    k.alone({}, start=False)
+    for name in ("one", "two"):
+        k.plane.add_node(f"{k.name}-{name}", {"case": k.name}, taints=_taint(k), amounts={"cpu": "4"})
+    fill(k, 100, **k.there)
+    seen: dict[str, str] = {}
+    for _turn in range(3):
+        before = placed(k)
+        k.licorne.start()
+        comes(lambda before=before: placed(k) > before, told=k.told)  # type: ignore[misc]
+        k.licorne.end(signal.SIGKILL)
+        now = k.pods()
+        assert all(now[name] == node for name, node in seen.items())
+        seen = {name: node for name, node in now.items() if node}
+    k.licorne.started()
+    comes(lambda: placed(k) == 80, told=k.told)
+    time.sleep(1.0)
+    assert sorted(Counter(filter(None, k.pods().values())).values()) == [40, 40]
+
+
+def _taint(k: Place) -> list[dict[str, str]]:
+    return [{"key": "case", "value": k.name, "effect": "NoSchedule"}]
+
+
+@CASES("5", "an API server whose connections break, again and again", "pods are created", "each is bound in the end")
+def _(k: Place) -> None:
+    with Proxy(k.plane.port) as proxy:
+        k.alone({}, start=False)
+        k.licorne.port = proxy.port
+        k.licorne.started()
+        for name in ("one", "two"):
+            k.plane.add_node(f"{k.name}-{name}", {"case": k.name}, taints=_taint(k), amounts={"cpu": "4"})
+        for turn in range(10):
+            for number in range(10):
+                k.pod(f"p-{turn}-{number}", app=f"{k.name}-{number}", **k.there)
+            proxy.cut()
+        comes(lambda: placed(k) == 80, told=k.told)
+    assert sorted(Counter(filter(None, k.pods().values())).values()) == [40, 40]
+
+
+@CASES("10", "a gang that reserves room", "licorne is killed and starts", "no placeholder is made twice")
+def _(k: Place) -> None:
+    k.alone({})
+    k.node(amounts={"cpu": "1"})
+    more = {"nodeSelector": k.there["nodeSelector"], "tolerations": k.there["tolerations"]}
+    k.pod(app=k.name, annotations=gang(group(3, "400m", **more)), **k.there)
+    comes(lambda: len(placeholders(k)) == 3, told=k.told)
+    k.licorne.end(signal.SIGKILL)
+    k.licorne.started()
+    k.waits("p")
+    assert len(placeholders(k)) == 3
+    k.change_node(f"{k.name}-n", {"status": {"allocatable": {"cpu": "2"}}}, "status")
+    k.bound("p")
+
+
+@CASES("10", "a process that is stopped for a while", "it goes on", "it reads the cluster first, and then binds")
+def _(k: Place) -> None:
+    k.alone({})
+    k.node()
+    k.pod("first", app=k.name, cpu="8", **k.there)
+    k.bound("first")
+    process = k.licorne.process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+    k.delete("first")
+    k.pod("second", app=k.name, cpu="8", **k.there)
+    time.sleep(13.0)
+    assert not k.node_of("second")
+    process.send_signal(signal.SIGCONT)
+    k.bound("second")
+    assert "the process was paused" in k.licorne.log()
+
+
+# -- section 11 -------------------------------------------------------------------------------------------------------
+
+
+def cluster_id(k: Place) -> str:
+    """Return the id of the cluster, as REST shows it."""
+    (partition,) = k.licorne.ask("/ws/v1/partitions")
+    found: str = partition["clusterId"]
+    return found
+
+
+@CASES("11", "no ConfigMap at all", "licorne starts", "the id of the cluster is mycluster, and pods run")
+def _(k: Place) -> None:
+    k.alone()
+    assert cluster_id(k) == "mycluster"
+    k.pod(app=k.name, queue="root.default")
+    k.bound("p")
+
+
+@CASES("11", "a setting in both ConfigMaps", "licorne starts", "that of yunikorn-configs counts")
+def _(k: Place) -> None:
+    k.configure("yunikorn-defaults", **{"service.clusterId": "default-id", "queues.yaml": QUEUES})
+    k.configure(**{"service.clusterId": "own-id"})
+    k.alone()
+    assert cluster_id(k) == "own-id"
+    assert k.licorne.queue("root.small") is not None
+
+
+@CASES("11", "service.policyGroup", "licorne starts", "the queues are those of that group")
+def _(k: Place) -> None:
+    k.alone({"service.policyGroup": "mine", "queues.yaml": "no queues", "mine.yaml": QUEUES})
+    assert k.licorne.queue("root.small") is not None
+
+
+# How the queues are packed under binaryData, beside the base64 of the API server.
+PACKED: Final = [
+    ("gzip", gzip.compress(QUEUES.encode())),
+    ("base64 of gzip", base64.b64encode(gzip.compress(QUEUES.encode()))),
+]
+
+
+def _packed_case(how: str, content: bytes) -> Case:
+    def run(k: Place) -> None:
+        body = {
+            "metadata": {"name": "yunikorn-configs"},
+            "binaryData": {"queues.yaml.gz": base64.b64encode(content).decode()},
+        }
+        k.plane.create(f"{k.path}/configmaps", body)
+        k.alone()
+        assert k.licorne.queue("root.small") is not None
+
+    return Case("11", f"queues under binaryData, as {how}", "licorne starts", "they count", run)
+
+
+CASES += [_packed_case(*row) for row in PACKED]
+
+
+@CASES("11", "a pod that waits for its quota", "the ConfigMap raises it", "the pod runs")
+def _(k: Place) -> None:
+    k.alone({})
+    k.pod(app=k.name, cpu="1500m", queue="root.small")
+    k.waits("p")
+    k.configure(**{"queues.yaml": LARGER})
+    k.bound("p")
+
+
+@CASES("11", "a licorne that runs", "the queues of the ConfigMap are none", "an event says so, and the old ones count")
+def _(k: Place) -> None:
+    k.alone({})
+    k.configure(**{"queues.yaml": "partitions: ["})
+    event = k.event("ConfigurationRefused", name="yunikorn-configs")
+    assert event.type == "Warning"
+    k.pod(app=k.name, queue="root.open")
+    k.bound("p")
+    assert k.licorne.queue("root.small") is not None
+
+
+@CASES("11", "a licorne that runs", "one value of the ConfigMap is none", "an event says so, and nothing of it counts")
+def _(k: Place) -> None:
+    k.alone({})
+    k.configure(**{"queues.yaml": LARGER, "service.placeholderRunAsUser": "root"})
+    k.event("ConfigurationRefused", "service.placeholderRunAsUser", name="yunikorn-configs")
+    assert (k.licorne.queue("root.small") or {})["maxResource"] == {"vcore": 1000}
+
+
+@CASES("11", "a value that is none", "licorne starts", "it ends, and names the key")
+def _(k: Place) -> None:
+    licorne = k.alone({"service.placeholderRunAsUser": "root"}, start=False)
+    licorne.start()
+    assert licorne.process is not None
+    assert licorne.process.wait(30) != 0
+    assert "service.placeholderRunAsUser" in licorne.log()
+
+
+@CASES("11", "service.enableConfigHotRefresh: false", "the ConfigMap changes", "it counts after the next start")
+def _(k: Place) -> None:
+    quiet = {"service.enableConfigHotRefresh": "false"}
+    k.alone(quiet)
+    k.configure(**{"queues.yaml": LARGER, **quiet})
+    k.pod(app=k.name, cpu="1500m", queue="root.small")
+    k.waits("p")
+    assert (k.licorne.queue("root.small") or {})["maxResource"] == {"vcore": 1000}
+    k.licorne.end(signal.SIGKILL)
+    k.licorne.started()
+    k.bound("p")
+
+
+@CASES("11", "generateUniqueAppId", "pods without an id are created", "each is an application of its own")
+def _(k: Place) -> None:
+    k.alone({"admissionController.filtering.generateUniqueAppId": "true"})
+    for name in ("one", "two"):
+        k.pod(name)
+        assert k.item(f"{k.name}-{k.uid(name)}", name)
+
+
+@CASES("11", "settings of placeholders", "a gang is created", "its placeholders have the image and the ids")
+def _(k: Place) -> None:
+    ids = {"service.placeholderRunAsUser": "1000", "service.placeholderRunAsGroup": "2000"}
+    k.alone({"service.placeholderImage": "example.com/pause:1", "service.placeholderFsGroup": "3000", **ids})
+    k.pod(app=k.name, annotations=gang(group(3)))
+    comes(lambda: placeholders(k), told=k.told)
+    spec = placeholders(k)[0]["spec"]
+    assert spec["containers"][0]["image"] == "example.com/pause:1"
+    expected = {"runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 3000}
+    assert expected.items() <= spec["securityContext"].items()
+
+
+@CASES("11", "two scheduler names", "pods name either", "both are scheduled")
+def _(k: Place) -> None:
+    k.alone({}, "--scheduler-name", f"{k.name}-too")
+    k.pod("one", app=k.name)
+    k.pod("two", app=k.name, schedulerName=f"{k.name}-too")
+    k.bound("one", "two")

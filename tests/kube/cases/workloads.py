@@ -1,0 +1,126 @@
+"""docs/spec/k8shim.md, section 14: workloads as users and their tools write them, with the keys that these set."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kube.cluster import Object, Y, comes
+
+from . import Case, Cases, Place
+from .gangs import gang, group, placeholders
+
+CASES = Cases()
+BATCH: Final = "/apis/batch/v1/namespaces/{}/jobs"
+APPS: Final = "/apis/apps/v1/namespaces/{}/{}"
+
+
+def template(k: Place, labels: dict[str, str], annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    """Return a pod template."""
+    container = {"name": "c", "image": "none", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+    body = {"schedulerName": k.scheduler, "containers": [container], **spec}
+    return {"metadata": {"labels": labels, "annotations": annotations or {}}, "spec": body}
+
+
+def allocations(k: Place) -> int:
+    """Return how many allocations the application of the case has."""
+    return len((k.licorne.application(k.name) or {}).get("allocations", ()))
+
+
+@CASES("14", "a Job of six pods, three at a time", "it is created", "it completes, in the queue that it names")
+def _(k: Place) -> None:
+    labels = {"applicationId": k.name, "queue": "root.open"}
+    pod = template(k, labels, {"controlplane/run-for": "1s"}, restartPolicy="Never")
+    spec = {"completions": 6, "parallelism": 3, "template": pod}
+    k.plane.create(BATCH.format(k.name), {"metadata": {"name": "j"}, "spec": spec})
+    assert k.application(k.name)["queueName"] == "root.open"
+    path = BATCH.format(k.name) + "/j"
+    comes(lambda: k.plane.get(path)["status"].get("succeeded") == 6, told=k.told)
+
+
+@CASES("14", "a Deployment of three", "it is scaled to five and to one", "its pods run, and their room is given back")
+def _(k: Place) -> None:
+    labels = {"applicationId": k.name, Y + "queue": "root.open"}
+    spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template(k, labels)}
+    path = APPS.format(k.name, "deployments")
+    k.plane.create(path, {"metadata": {"name": "d"}, "spec": spec})
+    for count in (3, 5, 1):
+        k.plane.patch(f"{path}/d", {"spec": {"replicas": count}})
+        comes(lambda count=count: k.plane.get(f"{path}/d")["status"].get("readyReplicas") == count, told=k.told)  # type: ignore[misc]
+        comes(lambda count=count: allocations(k) == count, told=k.told)  # type: ignore[misc]
+
+
+@CASES("14", "a StatefulSet of three", "it is created", "its pods run one after the other")
+def _(k: Place) -> None:
+    labels = {"applicationId": k.name}
+    spec = {"replicas": 3, "serviceName": "s", "selector": {"matchLabels": labels}, "template": template(k, labels)}
+    path = APPS.format(k.name, "statefulsets")
+    k.plane.create(path, {"metadata": {"name": "s"}, "spec": spec})
+    comes(lambda: k.plane.get(f"{path}/s")["status"].get("readyReplicas") == 3, told=k.told)
+    assert sorted(k.pods()) == ["s-0", "s-1", "s-2"]
+
+
+@CASES(
+    "14", "Spark's driver and executors, labelled spark-app-selector", "they are created", "they are one application"
+)
+def _(k: Place) -> None:
+    for role in ("driver", "exec-1", "exec-2"):
+        k.pod(role, labels={"spark-app-selector": k.name, "spark-role": role[:8]})
+    k.bound("driver", "exec-1", "exec-2")
+    comes(lambda: allocations(k) == 3, told=k.told)
+
+
+@CASES(
+    "14", "a Spark application with task groups of its operator", "its pods are created", "executors find their room"
+)
+def _(k: Place) -> None:
+    groups = [group(1, "200m", "spark-driver"), group(2, "200m", "spark-executor")]
+    labels = {"spark-app-selector": k.name, Y + "app-id": k.name, Y + "queue": "root.open"}
+    keys = {Y + "app-id": k.name, Y + "queue": "root.open"}
+    given = {**gang(*groups, member="spark-driver"), **keys}
+    k.pod("driver", cpu="200m", labels=labels, annotations=given)
+    k.bound("driver")
+    comes(lambda: len(placeholders(k)) == 2, told=k.told)
+    for name in ("exec-1", "exec-2"):
+        k.pod(name, cpu="200m", labels=labels, annotations={Y + "task-group-name": "spark-executor", **keys})
+    comes(lambda: sorted(k.pods()) == ["driver", "exec-1", "exec-2"] and all(k.pods().values()), told=k.told)
+
+
+@CASES(
+    "14",
+    "a RayCluster with gang scheduling, as KubeRay writes it",
+    "its pods are created",
+    "all run, no placeholder is left",
+)
+def _(k: Place) -> None:
+    groups = [group(1, "200m", "headgroup"), group(2, "100m", "small-group")]
+    labels = {"ray.io/gang-scheduling-enabled": "true", Y + "app-id": k.name, Y + "queue": "root.open"}
+    members = {"head": "headgroup", "worker-1": "small-group", "worker-2": "small-group"}
+    for name, member in members.items():
+        k.pod(name, cpu="200m" if name == "head" else "100m", labels=labels, annotations=gang(*groups, member=member))
+    comes(lambda: sorted(k.pods()) == sorted(members) and all(k.pods().values()), told=k.told)
+
+
+# The tool; the labels that it, or its user, sets; the queue. `{ns}` is the namespace of the case.
+LABELS: Final[list[tuple[str, dict[str, str], str]]] = [
+    ("Flink", {"applicationId": "{ns}", "queue": "root.open", "component": "jobmanager"}, "root.open"),
+    ("a TFJob of Kubeflow", {"applicationId": "{ns}", "queue": "root.small"}, "root.small"),
+    ("an MPIJob of Kubeflow", {"applicationId": "{ns}", "queue": "root.open"}, "root.open"),
+    (
+        "YuniKorn's admission controller",
+        {Y + "app-id": "{ns}", "applicationId": "{ns}", "queue": "root.open"},
+        "root.open",
+    ),
+]
+
+
+def _label_case(tool: str, labels: dict[str, str], queue: str) -> Case:
+    def run(k: Place) -> None:
+        k.pod(labels={key: text.replace("{ns}", k.name) for key, text in labels.items()})
+        k.bound("p")
+        assert k.application(k.name)["queueName"] == queue
+        assert not k.events("Scheduling")
+
+    return Case("14", f"a pod with the labels of {tool}", "it is created", f"it runs in {queue}", run)
+
+
+CASES += [_label_case(*row) for row in LABELS]
