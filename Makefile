@@ -33,7 +33,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test controlplane test-kube oracle test-oracle faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
+.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes bench bench-all \
     bench-peer compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 
@@ -71,6 +71,9 @@ $(VENV)/compiled: $(HOT) $(VENV)/dev
 
 demo: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Simulate a cluster and its busy week, a sample that ships with licorne
 	$(BIN)/licorne simulate $(DEMO)
+
+kube-demo: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run) build/controlplane/bin/kubebox  ## Show licorne on Kubernetes with 100 simulated nodes; needs Go
+	@PYTHON=$(CURDIR)/$(BIN)/python controlplane/demo.sh
 
 bench: $(if $(wildcard $(VENV)/dev),$(VENV)/compiled,$(VENV)/run)  ## Measure decisions per second; BENCH="b d" chooses cases
 	$(BIN)/python -m bench run $(BENCH)

@@ -78,5 +78,7 @@ async def make(count: int) -> None:
 if __name__ == "__main__":
     try:
         asyncio.run(make(int(sys.argv[1])))
+    except KeyboardInterrupt:
+        sys.exit(130)
     except TimeoutError:
         sys.exit(f"Not all nodes were ready within {TIMEOUT_S:.0f} s: see $RUN/log/kwok.log")

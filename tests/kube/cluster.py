@@ -27,7 +27,7 @@ MANIFESTS = ROOT / "deploy" / "kubernetes"
 HOME: Final = "licorne"
 """The namespace of the manifests."""
 ACCOUNT: Final = f"system:serviceaccount:{HOME}:licorne"
-WAIT_S: Final = 45.0
+WAIT_S: Final = 120.0
 PORTS: Final = 6
 """Consecutive ports that the programs of a control plane take."""
 FEATURES: Final = "--feature-gates=GenericWorkload=true --runtime-config=scheduling.k8s.io/v1beta1=true"
@@ -167,7 +167,7 @@ class ControlPlane:
 
     # -- what licorne needs -------------------------------------------------------------------------------------
 
-    def account_kubeconfig(self, port: int) -> Path:
+    def account_kubeconfig(self, name: str, port: int) -> Path:
         """Write a kubeconfig with a token of licorne's ServiceAccount alone, for an API server at this port."""
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         path = f"/api/v1/namespaces/{HOME}/serviceaccounts/licorne/token"
@@ -181,7 +181,7 @@ class ControlPlane:
             "users": [{"name": "u", "user": {"token": token}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         }
-        made = self.folder / f"account-{port}.kubeconfig"
+        made = self.folder / f"{name}.kubeconfig"
         made.write_text(json.dumps(content))
         return made
 
@@ -220,6 +220,7 @@ class Licorne:
         self.plane = plane
         self.options = options
         self.namespace = namespace
+        self.name = name
         self.port = plane.port
         self.log_file = plane.folder / f"{name}.log"
         self.process: subprocess.Popen[str] | None = None
@@ -231,7 +232,7 @@ class Licorne:
         command = [sys.executable, "-m", "licorne.cli", "kube", "--rest", self.address, *self.options]
         environment = {
             **os.environ,
-            "KUBECONFIG": str(self.plane.account_kubeconfig(self.port)),
+            "KUBECONFIG": str(self.plane.account_kubeconfig(self.name, self.port)),
             "NAMESPACE": self.namespace,
         }
         with self.log_file.open("a") as log:
@@ -254,7 +255,7 @@ class Licorne:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def close(self) -> None:
         """End it at once, if it runs, and ask it no more."""

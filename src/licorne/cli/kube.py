@@ -16,12 +16,14 @@ from licorne.cli.common import CommandError, read_text
 
 require("kube")
 
-from licorne.daemon.log import Levels, Log
+from licorne.daemon.log import Format, Levels, Log
 from licorne.daemon.process_log import process_log
-from licorne.daemon.security import SecurityError
+from licorne.daemon.secrets import pem_in, tokens_in
+from licorne.daemon.security import Security, SecurityError
 from licorne.kube.api import Access, Client, KubeconfigError
 from licorne.kube.configmaps import ConfigurationError
 from licorne.kube.runner import Clients, Runner, RunSettings
+from licorne.web.rest import Access as RestAccess
 from licorne.web.server import Web
 
 
@@ -36,14 +38,28 @@ def kube(
     config: Annotated[
         Path | None, Parameter(help="Queue configuration (queues.yaml) in place of that of the ConfigMaps.")
     ] = None,
-    rest: Annotated[
-        tuple[str, ...], Parameter(help="Where to listen for REST, on loopback: HOST:PORT. May be repeated.")
-    ] = ("127.0.0.1:9080",),
+    rest: Annotated[tuple[str, ...], Parameter(help="Where to listen for REST: HOST:PORT. May be repeated.")] = (
+        "127.0.0.1:9080",
+    ),
+    tls_cert: Annotated[Path | None, Parameter(help="Certificate of REST, PEM.")] = None,
+    tls_key: Annotated[Path | None, Parameter(help="Its private key, PEM.")] = None,
+    tls_client_ca: Annotated[
+        Path | None, Parameter(help="Take only clients with a certificate of this authority, PEM.")
+    ] = None,
+    rest_token_file: Annotated[
+        Path | None, Parameter(help="File with tokens, one a line; only who sends one changes anything by REST.")
+    ] = None,
+    rest_read_token_file: Annotated[
+        Path | None, Parameter(help="File with tokens, one a line, with which all may be read by REST.")
+    ] = None,
+    insecure: Annotated[bool, Parameter(negative=(), help="Listen beyond loopback without protection.")] = False,
+    log_format: Annotated[Format, Parameter(help="One line of text, or one JSON object, for each event.")] = "text",
 ) -> int:
     """Schedule the pods of a Kubernetes cluster that ask for it, until SIGTERM or SIGINT.
 
     Without --kubeconfig: the file of KUBECONFIG, else what a pod finds in its own file system, else ~/.kube/config. The
-    namespace of the ConfigMaps is that of the variable NAMESPACE, else `default`.
+    namespace of the ConfigMaps is that of the variable NAMESPACE, else `default`. Beyond loopback REST wants TLS and either
+    tokens or certificates of clients, or --insecure.
     """
     settings = RunSettings(
         namespace=namespace or os.environ.get("NAMESPACE", "") or "default",
@@ -51,16 +67,32 @@ def kube(
         queues=read_text(config, "a queue configuration") if config is not None else "",
     )
     try:
+        security = Security(
+            certificate=_pem(tls_cert, "a certificate"),
+            key=_pem(tls_key, "a private key"),
+            client_ca=_pem(tls_client_ca, "the certificate of an authority"),
+            insecure=insecure,
+        )
+        tokens = RestAccess(read_tokens=_tokens(rest_read_token_file), admin_tokens=_tokens(rest_token_file))
+        web = Web(addresses=rest, access=tokens) if rest else None
         access = Access.load(str(kubeconfig) if kubeconfig is not None else None, context or None)
-        with process_log(sys.stderr, form="text", levels=Levels()) as log:
-            return asyncio.run(_run(access, settings, Web(addresses=rest) if rest else None, log))
+        with process_log(sys.stderr, form=log_format, levels=Levels()) as log:
+            return asyncio.run(_run(access, settings, web, security, log))
     except (KubeconfigError, ConfigurationError, SecurityError) as error:
         raise CommandError(str(error)) from None
 
 
-async def _run(access: Access, settings: RunSettings, web: Web | None, log: Log) -> int:
+def _pem(path: Path | None, what: str) -> bytes:
+    return pem_in(read_text(path, what), str(path), what) if path is not None else b""
+
+
+def _tokens(path: Path | None) -> tuple[str, ...]:
+    return tokens_in(read_text(path, "tokens"), str(path)) if path is not None else ()
+
+
+async def _run(access: Access, settings: RunSettings, web: Web | None, security: Security, log: Log) -> int:
     async with Client(access) as reading, Client(access, connections=64) as binding, Client(access) as writing:
-        runner = Runner(Clients(reading, binding, writing), settings, web=web, log=log)
+        runner = Runner(Clients(reading, binding, writing), settings, web=web, security=security, log=log)
         work = asyncio.create_task(runner.run())
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -4,7 +4,7 @@ log             structured logs; `log_writer`: writing them without blocking; `p
 lookups         calls that may take long, in a bounded number of threads
 pace            long work in small steps, so that the loop stays responsive
 regular         reading regular files, and nothing else
-security        addresses, TLS, tokens; `guesses`: slowing down clients that guess tokens
+security        addresses, TLS, tokens; `secrets`: the files that have these; `guesses`: slowing down clients that guess tokens
 setting_table   the settings of `licorne serve`, with their defaults
 signals         ending the process at a signal, within a time limit
 notify          messages to systemd

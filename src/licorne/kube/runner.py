@@ -85,6 +85,7 @@ class Runner:
         clients: the connections to the API server; whoever made them closes them.
         settings: how it runs.
         web: addresses and access of REST; None: no REST.
+        security: TLS of REST, and whether it may be open to others.
         log: the log.
         clock: returns the time in nanoseconds since 1970, and never goes back; given, tests need no time.
         wall: returns the time in seconds as the machine's clock has it.
@@ -97,6 +98,7 @@ class Runner:
         settings: RunSettings,
         *,
         web: Web | None = None,
+        security: Security | None = None,
         log: Log,
         clock: Callable[[], int] | None = None,
         wall: Callable[[], float] = time.time,
@@ -127,6 +129,7 @@ class Runner:
             self.reflectors[name] = Reflector(self._reading, kind, _Maps(self), complain=self._complain, dice=dice)
         self._configuration = Configuration()
         self._web = web
+        self._security = security or Security()
         self._server: WebServer | None = None
         self.monitor: Monitor | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -227,8 +230,8 @@ class Runner:
             self.api, self._clock, build_info=lambda _: {"buildVersion": __version__}, changed=self.changed
         )
         self.monitor = Monitor(backend, self._configuration.cluster_id, log=self.log)
-        security = Security(insecure=True)
-        self._server = WebServer(self._web, self.monitor, security, {}, named(self.log, "core.rest"), Guesses(self.log))
+        log = named(self.log, "core.rest")
+        self._server = WebServer(self._web, self.monitor, self._security, {}, log, Guesses(self.log))
         await self._server.start()
 
     # -- work ---------------------------------------------------------------------------------------------------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any, Final, NamedTuple
 
 from kube.cluster import HOME, ControlPlane, Licorne, NotSoError, Object, comes
 
+ALONE_MAX: Final = 4
+"""How many cases may have a licorne of their own at the same time."""
 SETTLED_S: Final = 1.5
 """A pod that waits must do so for this long, in which licorne decides many times."""
 QUEUES: Final = """
@@ -32,6 +35,9 @@ partitions:
               - {name: owner, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 4}}}
 """
 """The queue configuration that cases share."""
+
+
+_alone = threading.BoundedSemaphore(ALONE_MAX)
 
 
 class Event(NamedTuple):
@@ -70,19 +76,21 @@ class Place:
         """End the licorne of this case, and delete its pods, which otherwise take room from others."""
         for one in self._own:
             one.close()
+            _alone.release()
         self.plane.delete(f"{self.path}/pods", gracePeriodSeconds=0)
 
     # -- a licorne of its own -----------------------------------------------------------------------------------
 
     def alone(self, data: dict[str, str] | None = None, *options: str, start: bool = True) -> Licorne:
         """Have the pods of this case scheduled by a licorne of its own, whose ConfigMaps are in its namespace."""
+        _alone.acquire()
         self.scheduler = self.name
-        self._allow_configuration()
-        if data is not None:
-            self.configure(**{"queues.yaml": QUEUES, **data})
         names = ("--scheduler-name", self.scheduler)
         self.licorne = Licorne(self.plane, self.name, *names, *options, namespace=self.name)
         self._own.append(self.licorne)
+        self._allow_configuration()
+        if data is not None:
+            self.configure(**{"queues.yaml": QUEUES, **data})
         if start:
             self.licorne.started()
         return self.licorne

@@ -81,6 +81,23 @@ def _(k: Place) -> None:
     assert k.bound("p") == [two]
 
 
+@CASES(
+    "4", "a node, and two pods with the same host port", "they are created", "one runs; the other, when that is gone"
+)
+def _(k: Place) -> None:
+    k.node()
+    port = {"containerPort": 80, "hostPort": 8080}
+    container = {"name": "c", "image": "none", "ports": [port]}
+    k.pod("first", app=k.name, containers=[container], **k.there)
+    k.bound("first")
+    k.pod("second", app=k.name, containers=[container], **k.there)
+    k.waits("second")
+    k.pod("udp", app=k.name, containers=[{**container, "ports": [{**port, "protocol": "UDP"}]}], **k.there)
+    k.bound("udp")
+    k.delete("first")
+    k.bound("second")
+
+
 @CASES("4", "a node with room for two pods", "three are created", "one waits until another is gone")
 def _(k: Place) -> None:
     k.node(amounts={"pods": "2"})
@@ -93,9 +110,26 @@ def _(k: Place) -> None:
     k.bound(waiting)
 
 
+@CASES(
+    "4", "a running pod that demands to be apart from an application", "a pod of it is created", "it waits until then"
+)
+def _(k: Place) -> None:
+    k.node()
+    apart = {"podAntiAffinity": {REQUIRED: pods_like(k.name)}}
+    k.pod("alone", app=f"{k.name}-alone", schedulerName="default-scheduler", nodeName=f"{k.name}-n", affinity=apart)
+    comes(lambda: (k.licorne.node(f"{k.name}-n") or {}).get("occupied", {}).get("vcore"), told=k.told)
+    k.pod(app=k.name, **k.there)
+    k.pod("other", app=f"{k.name}-other", **k.there)
+    k.bound("other")
+    k.waits("p")
+    k.delete("alone")
+    k.bound("p")
+
+
 # What a pod asks for that is not decided yet; its spec.
 LATER: Final[list[tuple[str, dict[str, Any]]]] = [
     ("affinity to pods", {"affinity": {"podAffinity": {REQUIRED: pods_like("any")}}}),
+    ("room apart from pods", {"affinity": {"podAntiAffinity": {REQUIRED: pods_like("any")}}}),
     (
         "a topology spread",
         {
@@ -209,7 +243,7 @@ ENDING: Final = ("Completing", "Completed")
 def _foreign(k: Place, node: str, cpu: str = "6", owners: list[Object] | None = None) -> None:
     """Create a pod of another scheduler on a node, and wait until it counts."""
     k.pod("foreign", cpu=cpu, schedulerName="default-scheduler", nodeName=node, owners=owners)
-    comes(lambda: (k.licorne.node(node) or {})["occupied"].get("vcore"), told=k.told)
+    comes(lambda: (k.licorne.node(node) or {}).get("occupied", {}).get("vcore"), told=k.told)
 
 
 @CASES("8", "a pod of another scheduler on a node", "pods are created", "it counts, until it is gone")
@@ -240,7 +274,7 @@ def _(k: Place) -> None:
     k.pod("foreign", cpu="6", schedulerName="default-scheduler", nodeName=f"{k.name}-n")
     k.pod(app=k.name, cpu="3", **k.there)
     node = k.node()
-    comes(lambda: (k.licorne.node(node) or {})["occupied"].get("vcore") == 6000, told=k.told)
+    comes(lambda: (k.licorne.node(node) or {}).get("occupied", {}).get("vcore") == 6000, told=k.told)
     k.waits("p")
 
 

@@ -243,7 +243,7 @@ def _(k: Place) -> None:
     licorne = k.alone({"service.placeholderRunAsUser": "root"}, start=False)
     licorne.start()
     assert licorne.process is not None
-    assert licorne.process.wait(30) != 0
+    assert licorne.process.wait(60) != 0
     assert "service.placeholderRunAsUser" in licorne.log()
 
 

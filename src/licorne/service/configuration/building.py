@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from licorne.daemon import secrets
 from licorne.daemon.log import Levels
 from licorne.daemon.security import Security
 from licorne.service.groups.resolver import GroupSettings
-from licorne.service.settings import ServiceSettings, SettingError
+from licorne.service.settings import ServiceSettings
 from licorne.web.rest import Access, RequestLimits
 from licorne.web.server import Web
 
@@ -29,7 +30,8 @@ def security(values: Values) -> Security:
     """Make TLS and token of gRPC; reads their files.
 
     Raises:
-        SettingError: a file that cannot be read, is empty, or holds no token.
+        SettingError: a file that cannot be read.
+        SecurityError: a file that is empty, or holds no token.
     """
     security = Security(
         certificate=_bytes(values, "licorne.tls-cert", "a certificate"),
@@ -44,7 +46,8 @@ def web(values: Values, addresses: tuple[str, ...] | None = None) -> Web | None:
     """Make addresses and access of REST; None: no REST. Reads the files of tokens.
 
     Raises:
-        SettingError: a file that cannot be read, or holds no token.
+        SettingError: a file that cannot be read.
+        SecurityError: a file that holds no token.
     """
     addresses = values.get("licorne.rest") if addresses is None else addresses
     if not addresses:
@@ -65,33 +68,17 @@ def set_levels(levels: Levels, values: Values) -> None:
 
 def _bytes(values: Values, key: str, what: str) -> bytes:
     name = values.get(key)
-    if not name:
-        return b""
-    found = read_bounded(Path(name), what).encode()
-    if not found.strip():  # as may happen while a certificate is renewed; accepting it would switch TLS off
-        raise SettingError(f"{name}: is empty; give {what}")
-    return found
+    return secrets.pem_in(read_bounded(Path(name), what), name, what) if name else b""
 
 
 def _tokens(values: Values, key: str) -> tuple[str, ...]:
     name = values.get(key)
-    if not name:
-        return ()
-    tokens = [line.strip() for line in read_bounded(Path(name), "tokens").splitlines() if line.strip()]
-    if not tokens:
-        raise SettingError(f"{name}: holds no token; give one a line")
-    return tuple(_checked(token, name) for token in tokens)
+    return secrets.tokens_in(read_bounded(Path(name), "tokens"), name) if name else ()
 
 
 def _token(values: Values, key: str) -> str:
     name = values.get(key)
-    return _checked(read_bounded(Path(name), "a token").strip(), name) if name else ""
-
-
-def _checked(token: str, name: str) -> str:
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise SettingError(f"{name}: a token is a line of printable ASCII characters without spaces")
-    return token
+    return secrets.token_in(read_bounded(Path(name), "a token"), name) if name else ""
 
 
 __all__ = ["group_settings", "security", "service_settings", "set_levels", "web"]
