@@ -227,9 +227,10 @@ class Licorne:
         self.address = f"127.0.0.1:{free_ports()}"
         self.rest = httpx.Client(base_url=f"http://{self.address}", timeout=30.0)
 
-    def start(self) -> None:
-        """Start it, with the rights of the manifests."""
-        command = [sys.executable, "-m", "licorne.cli", "kube", "--rest", self.address, *self.options]
+    def start(self, options: list[str] | None = None) -> None:
+        """Start it, with the rights of the manifests. `options` replace its usual ones."""
+        usual = ["--rest", self.address, *self.options]
+        command = [sys.executable, "-m", "licorne.cli", "kube", *(usual if options is None else options)]
         environment = {
             **os.environ,
             "KUBECONFIG": str(self.plane.account_kubeconfig(self.name, self.port)),

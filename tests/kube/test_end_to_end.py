@@ -17,9 +17,9 @@ from typing import Final
 import pytest
 
 from kube.access import asked_for, may_do
-from kube.cases import Case, Place, amounts, applications, gangs, placing, running, workloads
+from kube.cases import Case, Place, amounts, applications, gangs, placing, running, strange, workloads
 from kube.cases.place import QUEUES
-from kube.cluster import PROGRAMS, ControlPlane, Licorne
+from kube.cluster import HOME, PROGRAMS, ControlPlane, Licorne, comes
 
 CASES: Final = [
     *applications.CASES,
@@ -27,6 +27,7 @@ CASES: Final = [
     *gangs.CASES,
     *placing.CASES,
     *running.CASES,
+    *strange.CASES,
     *workloads.CASES,
 ]
 AT_ONCE: Final = 12
@@ -123,3 +124,21 @@ def test_the_api_server_queues_requests_as_those_of_kube_scheduler(
         if line.startswith("apiserver_flowcontrol_dispatched_requests_total{") and 'flow_schema="licorne' in line:
             counts[line.split('flow_schema="')[1].partition('"')[0]] = 'priority_level="workload-high"' in line
     assert counts == {"licorne": True, "licorne-bindings": True}
+
+
+def test_the_command_and_the_probes_of_the_deployment_work(plane: ControlPlane) -> None:
+    spec = plane.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/licorne")["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert container["command"] == ["licorne", "kube"]
+    made = Licorne(plane, "deployment")
+    address = made.address.replace("127.0.0.1", "0.0.0.0")  # noqa: S104  as in a pod
+    try:
+        made.start([word.replace("0.0.0.0:9080", address) for word in container["args"]])
+        comes(made.answers, told=made.log)
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            path = container[probe]["httpGet"]["path"]
+            comes(lambda path=path: made.rest.get(path).is_success, told=made.log)  # type: ignore[misc]
+        assert made.end() == 0
+        assert all(line.startswith("{") for line in made.log().splitlines())
+    finally:
+        made.close()

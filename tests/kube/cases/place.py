@@ -196,8 +196,13 @@ class Place:
         labels = {"case": self.name, **more.pop("labels", {})}
         taints = [{"key": "case", "value": self.name, "effect": "NoSchedule"}, *more.pop("taints", ())]
         self.plane.add_node(full, labels, taints=taints, **more)
-        comes(lambda: self.licorne.node(full), told=self.licorne.log)
+        comes(lambda: self.licorne.node(full) and self._is_ready(full), told=self.licorne.log)
         return full
+
+    def _is_ready(self, node: str) -> bool:
+        """Return whether kwok has written the status of a node; until then it may overwrite what a case writes."""
+        conditions = self.plane.get(f"/api/v1/nodes/{node}")["status"].get("conditions", ())
+        return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
     def change_node(self, name: str, body: object, part: str = "") -> None:
         """Change fields of a node, or of its `status`."""
