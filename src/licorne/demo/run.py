@@ -179,6 +179,7 @@ def sights(rest: str, grpc: str, *, token: bool = False) -> str:
     api = f"{curl} {base}/ws/v1"
     partition = f"{api}/partition/default"
     rows = (
+        ("an index, in a browser", f"{base}/" if curl == "curl -s" else f"{curl} {base}/"),
         ("queues", f"{partition}/queues"),
         ("applications", f"{partition}/applications/active"),
         ("why one waits (of the first)", f"{partition}/application/odd-00003"),

@@ -8,7 +8,7 @@ handlers    the answer of each endpoint; `debug`: those about the process; `stre
 shared      answers that are shared by concurrent requests and cached
 views       JSON objects (`licorne.si.rest_objects`) made from the scheduler's; also `allocations` and `config`
 pieces      large objects in pieces; `answers`: how pieces are sent
-openapi     the OpenAPI document; `page`: the document as an HTML page
+openapi     the OpenAPI document; `page`: the document as an HTML page; `index`: the page at `/`
 """
 
 from __future__ import annotations

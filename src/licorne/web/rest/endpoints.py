@@ -9,6 +9,7 @@ from licorne.web.health import Health
 
 from . import debug, page
 from .handlers import Handlers
+from .index import index
 from .routing import Endpoint, Handler, Parameter
 
 H = Handlers
@@ -194,6 +195,7 @@ _DEBUG = (
     ),
     _get("/ws/v1/stack", H.moved, "Moved to /debug/stack", media=""),
     _get("/ws/v1/fullstatedump", H.moved, "Moved to /debug/fullstatedump", media=""),
+    _get("/", index, "An index of what there is, as a page", media="text/html"),
     _get("/openapi.json", page.document, "This document", dict[str, Any]),
     _get("/openapi", page.page, "This document as a page", media="text/html"),
 )

@@ -14,7 +14,9 @@ from .handlers import Handlers
 from .routing import Call
 
 Map = dict[str, Any]
-_STYLE = """\
+PAGE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+"""Pages load nothing and run no script."""
+STYLE = """\
 body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b2330;background:#fff}
 code{font:14px ui-monospace,monospace}h1{margin-bottom:0}h2{margin-top:2.5rem}section{border-top:1px solid #d5dae2;
 padding:.5rem 0}b.m{display:inline-block;min-width:3.2rem;color:#0b5c36}table{border-collapse:collapse;margin:.3rem 0}
@@ -43,8 +45,7 @@ async def document(_: Handlers, _call: Call) -> Response:
 
 async def page(_: Handlers, _call: Call) -> Response:
     """Answer with the OpenAPI document as an HTML page."""
-    headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-    return HTMLResponse(_page(), headers=headers)
+    return HTMLResponse(_page(), headers=PAGE_HEADERS)
 
 
 @cache
@@ -53,7 +54,7 @@ def _page() -> str:
     info = found["info"]
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        f"<title>{escape(info['title'])}: REST</title><style>{_STYLE}</style>",
+        f"<title>{escape(info['title'])}: REST</title><style>{STYLE}</style>",
         f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['description'])}",
         "<p>The same for programs: <a href=openapi.json>openapi.json</a> (OpenAPI 3.1).<h2>Endpoints</h2>",
     ]
@@ -110,4 +111,4 @@ def _schema(name: str, schema: Map) -> str:
     return f"<section id='{escape(name)}'><b>{escape(name)}</b><br>{text}<table>{rows}</table></section>"
 
 
-__all__ = ["document", "page"]
+__all__ = ["PAGE_HEADERS", "STYLE", "document", "page"]
