@@ -1,7 +1,7 @@
 """A resource manager: it has nodes, runs applications on them, and asks a scheduler which pod goes where.
 
     licorne serve &
-    python examples/resource_manager.py [ADDRESS [SECONDS]]
+    python examples/resource_manager.py [ADDRESS [SECONDS]] [--token-file FILE] [--tls-ca FILE]
 
 Pods "run" for a second, or as many as are given; a real resource manager would start containers. What it shows: report
 nodes and applications, ask, take decisions, release what is done, and keep the state from which everything can be
@@ -11,24 +11,28 @@ and start it again).
 
 from __future__ import annotations
 
+import argparse
 import sys
 import threading
 import time
+from pathlib import Path
 
-from licorne import ResourceManagerCallback
-from licorne.client import SchedulerClient
+import grpc
+
+from licorne import RegistrationError, ResourceManagerCallback
+from licorne.client import SchedulerClient, SchedulerUnreachableError
 from licorne.si import v19
 
 RM = "example"
 NODES = {"node-1": 4000, "node-2": 4000, "node-3": 2000}  # thousandths of a core
 APPLICATIONS = {"report": (8, 1000), "training": (2, 3000)}  # pods, and what each of them needs
-RUNNING_S = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
 
 
 class Cluster(ResourceManagerCallback):
     """What there is. Each change is written down here first, and told to the scheduler then."""
 
-    def __init__(self) -> None:
+    def __init__(self, running_s: float) -> None:
+        self.running_s = running_s
         self.lock = threading.Lock()
         self.waiting = {f"{app}-{i}": (app, need) for app, (count, need) in APPLICATIONS.items() for i in range(count)}
         self.running: dict[str, tuple[str, int, str, float]] = {}
@@ -86,7 +90,7 @@ class Cluster(ResourceManagerCallback):
         releases = []
         with self.lock:
             for key, (application, _, _, since) in list(self.running.items()):
-                if time.monotonic() - since >= RUNNING_S:
+                if time.monotonic() - since >= self.running_s:
                     del self.running[key]
                     print(f"pod {key} is done")
                     releases.append(
@@ -111,10 +115,23 @@ def pod(key: str, application: str, need: int, node: str = "") -> v19.Allocation
     )
 
 
+def connected(address: str, token_file: Path | None, tls_ca: Path | None) -> SchedulerClient:
+    """A client that has what the scheduler wants: a token, and the certificate by which to know it."""
+    token = token_file.read_text() if token_file else ""
+    credentials = grpc.ssl_channel_credentials(tls_ca.read_bytes()) if tls_ca else None
+    return SchedulerClient(address, token=token, credentials=credentials)
+
+
 def main() -> None:
     """Run the applications to their end."""
-    cluster = Cluster()
-    with SchedulerClient(*sys.argv[1:2]) as client:
+    parser = argparse.ArgumentParser(description="A resource manager of three nodes and two applications.")
+    parser.add_argument("address", nargs="?", default="127.0.0.1:3333")
+    parser.add_argument("seconds", nargs="?", type=float, default=1.0, help="for which each pod runs")
+    parser.add_argument("--token-file", type=Path, help="as given to licorne serve")
+    parser.add_argument("--tls-ca", type=Path, help="certificate by which to know the service, PEM")
+    said = parser.parse_args()
+    cluster = Cluster(said.seconds)
+    with connected(said.address, said.token_file, said.tls_ca) as client:
         client.register_resource_manager(
             v19.RegisterResourceManagerRequest(rm_id=RM, version="1.0"), cluster, resync=cluster.report
         )
@@ -125,4 +142,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (RegistrationError, SchedulerUnreachableError) as error:
+        sys.exit(f"not connected: {error}")

@@ -14,7 +14,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "$ "
 LEFT_OUT = re.compile(r"\s*\.\.\.(\s+\(.*\))?")
-_BLOCK = re.compile(r"^```(?:console|sh)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(
+    r"(?:[A-Z_]+=\S* )*(?:\S*/)?(?:licorne|python3?|pip|make|git|kubectl|curl|docker|podman|systemctl|pre-commit|openssl|cd|go)\s"
+)
+_SHELL = ("", "console", "sh")
+"""Languages of blocks that may show commands."""
 
 
 class Sample(NamedTuple):
@@ -25,21 +30,37 @@ class Sample(NamedTuple):
     line: int
 
 
+def pages() -> list[Path]:
+    """Return all documents."""
+    found = sorted(ROOT.glob("*.md"))
+    for folder in ("docs", "examples", "deploy", "bench", "controlplane"):
+        found += sorted((ROOT / folder).rglob("*.md"))
+    return found
+
+
 def documents() -> list[Path]:
     """Return the documents that have samples."""
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-    found += sorted((ROOT / "deploy").rglob("*.md"))
-    return [path for path in found if next(samples(path), None) is not None]
+    return [path for path in pages() if next(samples(path), None) is not None]
+
+
+def without_output(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the commands that a document shows without a prompt, and so without their output, with their lines."""
+    text = path.read_text(encoding="utf-8")
+    for block in _BLOCK.finditer(text):
+        if block["language"] in _SHELL and not block["text"].startswith(PROMPT):
+            first = text.count("\n", 0, block.start("text")) + 1
+            for number, line in enumerate(block["text"].splitlines(), first):
+                if _COMMAND.match(line.strip()):
+                    yield number, line.strip()
 
 
 def samples(path: Path) -> Iterator[Sample]:
     """Yield the samples of a document, in order."""
     text = path.read_text(encoding="utf-8")
     for block in _BLOCK.finditer(text):
-        if not block[1].startswith(PROMPT):
-            continue
-        first = text.count("\n", 0, block.start(1)) + 1
-        yield from _in_block(block[1].splitlines(), first)
+        if block["language"] in _SHELL and block["text"].startswith(PROMPT):
+            first = text.count("\n", 0, block.start("text")) + 1
+            yield from _in_block(block["text"].splitlines(), first)
 
 
 def _in_block(lines: list[str], number: int) -> Iterator[Sample]:

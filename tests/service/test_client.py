@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
+from deployment.places import certificate
 from licorne import Incident, NotRegisteredError, RegistrationError, RequestError, ResourceManagerCallback
 from licorne.client import DisconnectedError, SchedulerClient, SchedulerUnreachableError
 from licorne.client.connection import Connection
@@ -162,11 +163,26 @@ def test_long_requests_are_divided() -> None:
 # -- refusals --------------------------------------------------------------------------------------------
 
 
-def test_an_unreachable_scheduler_raises() -> None:
+def test_an_unreachable_scheduler_raises(caplog: pytest.LogCaptureFixture) -> None:
     client = SchedulerClient("127.0.0.1:1")
-    with pytest.raises(SchedulerUnreachableError):
-        client.register_resource_manager(REQUEST, timeout_s=0.3)
+    with pytest.raises(SchedulerUnreachableError, match=r"127\.0\.0\.1:1: nobody listens there; is `licorne"):
+        client.register_resource_manager(REQUEST, timeout_s=2)
     client.close()
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == "licorne.client"]
+    assert warning.startswith("127.0.0.1:1: nobody listens there;")
+    assert "Trying again for " in warning
+
+
+def test_a_scheduler_that_starts_a_little_later_is_waited_for(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path / 'socket'}"
+    with SchedulerClient(address, retry_s=QUICK) as client:
+        registering = threading.Thread(target=client.register_resource_manager, args=(REQUEST,), daemon=True)
+        registering.start()
+        time.sleep(0.5)
+        with serving(address=address):
+            registering.join(20)
+            assert not registering.is_alive()
+            client.update_node(v19.NodeRequest(rm_id="rm"))
 
 
 def test_refusals_are_those_of_the_scheduler_in_process() -> None:
@@ -190,10 +206,43 @@ def test_a_token(tmp_path: Path) -> None:
     with serving("--token-file", str(tmp_path / "token")) as running:
         with SchedulerClient(running.address) as stranger, pytest.raises(RegistrationError, match="a token is needed"):
             stranger.register_resource_manager(REQUEST)
-        with SchedulerClient(running.address, token="sesame") as client:  # noqa: S106
+        with SchedulerClient(running.address, token="other") as stranger:  # noqa: S106, SIM117
+            with pytest.raises(RegistrationError, match="the token is wrong"):
+                stranger.register_resource_manager(REQUEST)
+        with SchedulerClient(running.address, token="sesame\n") as client:  # noqa: S106
             client.register_resource_manager(REQUEST)
         assert running.end() == 0
         assert "sesame" not in "".join(running.lines)
+
+
+@pytest.mark.parametrize("token", ["two\nlines", "\x00", "schlüssel"])
+def test_a_token_that_cannot_be_sent_is_refused_at_once(token: str) -> None:
+    with pytest.raises(ValueError, match="the token has characters that no token has"):
+        SchedulerClient("127.0.0.1:1", token=token)
+
+
+@pytest.mark.parametrize(
+    ("service_has_tls", "given", "told"),
+    [
+        (True, "", "if the service uses TLS, give its certificate"),
+        (True, "other", "is not that of the authority which signed the service's certificate"),
+        (True, "key", "is no certificate in PEM form"),
+        (True, "own", "is for another name than this address"),
+        (False, "own", "the service does not use TLS"),
+    ],
+)
+def test_what_is_wrong_with_tls_is_said(tmp_path: Path, service_has_tls: bool, given: str, told: str) -> None:
+    for name in ("own", "other"):
+        (tmp_path / name).mkdir()
+        certificate(tmp_path / name, "licorne")
+    files = {"own": "own/tls.crt", "other": "other/tls.crt", "key": "own/tls.key"}
+    options = ("--tls-cert", str(tmp_path / "own/tls.crt"), "--tls-key", str(tmp_path / "own/tls.key"))
+    with serving(*options if service_has_tls else ()) as running:
+        roots = (tmp_path / files[given]).read_bytes() if given else None
+        credentials = grpc.ssl_channel_credentials(roots) if roots else None
+        client = SchedulerClient(running.address, credentials=credentials)
+        with client, pytest.raises(SchedulerUnreachableError, match=told):
+            client.register_resource_manager(REQUEST, timeout_s=10 if given else 0.5)
 
 
 def test_a_second_instance_takes_over_and_the_first_one_stays_away() -> None:
@@ -298,8 +347,8 @@ def test_closed_while_it_connects(again: bool, monkeypatch: pytest.MonkeyPatch) 
     """Whoever closes does not wait for ever, and nothing of the connection that was on its way is left."""
     made = []
 
-    def connect_and_close(self: SchedulerClient, timeout_s: float) -> Connection:
-        made.append(connect(self, timeout_s))
+    def connect_and_close(self: SchedulerClient, timeout_s: float, *, wait: bool = True) -> Connection:
+        made.append(connect(self, timeout_s, wait=wait))
         if len(made) == 1 + again:
             closing.start()
             assert self._closing.wait(20)

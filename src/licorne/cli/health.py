@@ -15,6 +15,8 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # read when gRPC is first impor
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from licorne.client.remedies import explained
+
 
 def health(
     address: str = DEFAULT_ADDRESS,
@@ -49,7 +51,8 @@ def health(
             answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout)
         except grpc.RpcError as error:
             code: grpc.StatusCode = error.code()
-            raise CommandError(f"{address}: {code.name.lower().replace('_', ' ')}: {error.details()}") from None
+            why = explained(error.details() or "", tls=tls_ca is not None)
+            raise CommandError(f"{address}: {code.name.lower().replace('_', ' ')}: {why}") from None
     state = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
     print(state.lower().replace("_", " "))
     return 0 if answer.status == health_pb2.HealthCheckResponse.SERVING else 1

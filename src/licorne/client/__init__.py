@@ -2,6 +2,7 @@
 
     scheduler     the client: requests, callbacks, reconnection, resync
     connection    one registration: its streams and their threads
+    remedies      what to do about a connection that cannot be made
     outbox        messages to be sent, and the answers for which each has to wait
 
 `examples/resource_manager.py` uses it; `docs/use/service.md` explains it.
@@ -9,9 +10,14 @@
 
 from __future__ import annotations
 
+import os
+
 from licorne._extras import require
 
 require("client")
+os.environ.setdefault(
+    "GRPC_VERBOSITY", "NONE"
+)  # read when gRPC is first imported; what fails is raised, or logged in words
 
 from licorne.client.scheduler import DisconnectedError, SchedulerClient, SchedulerUnreachableError
 

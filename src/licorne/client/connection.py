@@ -72,9 +72,13 @@ class Connection:
     # -- begin -----------------------------------------------------------------------------------------
 
     def open(
-        self, request: v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest, timeout_s: float
+        self,
+        request: v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest,
+        timeout_s: float,
+        *,
+        wait: bool,
     ) -> None:
-        """Register, and open the streams of the request's dialect.
+        """Register, and open the streams of the request's dialect. `wait`: until something listens at the address.
 
         Raises:
             Lost: the scheduler could not be reached, or refused the registration or a stream.
@@ -82,7 +86,7 @@ class Connection:
         register: Any = self._channel.unary_unary(path(REGISTER))
         try:
             _, call = register.with_call(
-                wire.encode(request), metadata=self._metadata, timeout=timeout_s, wait_for_ready=True
+                wire.encode(request), metadata=self._metadata, timeout=timeout_s, wait_for_ready=wait
             )
             said = [(key, value) for key, value in call.trailing_metadata() or () if key == REGISTRATION]
             metadata = (*self._metadata, (RM_ID, request.rm_id), *said)

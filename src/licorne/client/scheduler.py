@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar
 
@@ -28,6 +29,7 @@ from licorne.si.rpc import DEFAULT_ADDRESS, Kind
 
 from .connection import Connection, Lost
 from .outbox import Name
+from .remedies import explained, remedy
 
 T = TypeVar("T")
 Registration = v19.RegisterResourceManagerRequest | first.RegisterResourceManagerRequest
@@ -42,6 +44,9 @@ LATER_MAX = 10_000
 anew."""
 GOODBYE_S = 5.0
 """How long the client waits for the scheduler to answer a goodbye."""
+FIRST_RETRY_S = 1.0
+"""Longest wait between two attempts to register for the first time."""
+_UNREACHABLE = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
 _METHODS: dict[Kind, str] = {
     "update": "recv_update_response",
     "application": "update_application",
@@ -76,7 +81,10 @@ class SchedulerClient:
     Parameters:
         address: `HOST:PORT` or `unix:PATH`.
         credentials: those of gRPC for TLS (`grpc.ssl_channel_credentials`); None: the connection is not encrypted.
-        token: the token in the scheduler's `--token-file`; empty for none.
+        token: the token in the scheduler's `--token-file`; empty for none. Blanks and line feeds around it do not count.
+
+    Raises:
+        ValueError: the token has characters that no token has.
         retry_s: seconds before connecting again, at first and at most; the time doubles after each failure.
         on_incident: called with an `Incident`, in the client's threads: a refusal for which the callback has no method,
             or an error that the callback raised. Without it incidents are written to `logging.getLogger("licorne")`.
@@ -93,7 +101,7 @@ class SchedulerClient:
     ) -> None:
         self.address = address
         self._credentials = credentials
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._metadata = _authorization(token)
         self._retry_s = retry_s
         self._request: Registration | None = None
         self._callback: ResourceManagerCallback | None = None
@@ -131,9 +139,12 @@ class SchedulerClient:
         that other threads make while it runs are queued, and sent after its own. Without `resync` a lost connection is
         final.
 
+        A scheduler that cannot be reached is tried again until `timeout_s` seconds are over, with a warning in the log that
+        says at once what is wrong. What no other attempt can mend, such as a wrong certificate, is raised at once.
+
         Raises:
             RegistrationError: the scheduler refused; the text is the scheduler's.
-            SchedulerUnreachableError: there was no answer within `timeout_s`.
+            SchedulerUnreachableError: there was no answer within `timeout_s`, or there cannot be one; the text says why.
             DisconnectedError: the client is closed, or has registered before.
             RequestError: the request or the callback is not of the right type.
         """
@@ -144,12 +155,12 @@ class SchedulerClient:
                 raise DisconnectedError(self._over or "a client registers once; make another one")
             self._request, self._callback, self._resync = request, callback, resync
         try:
-            connection = self._connect(timeout_s)
+            connection = self._connect_first(timeout_s)
         except Lost as lost:
             with self._lock:
                 self._request = None
-            if lost.code in {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE}:
-                raise SchedulerUnreachableError(f"{self.address}: {lost}") from None
+            if lost.code in _UNREACHABLE:
+                raise SchedulerUnreachableError(f"{self.address}: {self._why(lost)}") from None
             raise RegistrationError(str(lost)) from None
         if not self._take_over(connection, None):
             raise DisconnectedError(self._over)
@@ -160,11 +171,37 @@ class SchedulerClient:
             return first.RegisterResourceManagerResponse()
         return v19.RegisterResourceManagerResponse()
 
-    def _connect(self, timeout_s: float) -> Connection:
+    def _connect_first(self, timeout_s: float) -> Connection:
+        """Connect, in several attempts, so that the cause is known at once where nothing answers."""
+        end_s = time.monotonic() + timeout_s
+        wait_s, known = self._retry_s[0], None
+        while True:
+            try:
+                return self._connect(max(end_s - time.monotonic(), 0.001), wait=False)
+            except Lost as lost:
+                found = remedy(lost.details, tls=self._credentials is not None)
+                left_s = end_s - time.monotonic()
+                hopeless = found is not None and not found.again
+                if lost.code is grpc.StatusCode.DEADLINE_EXCEEDED and known is not None:
+                    raise known from None  # the last attempt had no time left to learn the cause
+                if lost.code is not grpc.StatusCode.UNAVAILABLE or hopeless or left_s <= 0 or self._closing.is_set():
+                    raise
+                if known is None or self._why(lost) != self._why(known):
+                    _log.warning("%s: %s Trying again for %.0f s", self.address, _sentence(self._why(lost)), left_s)
+                known = lost
+            self._closing.wait(min(wait_s, left_s))
+            wait_s = min(2 * wait_s, FIRST_RETRY_S)
+
+    def _why(self, lost: Lost) -> str:
+        if lost.code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return "something listens there, but no answer came in time"
+        return explained(str(lost), tls=self._credentials is not None)
+
+    def _connect(self, timeout_s: float, *, wait: bool = True) -> Connection:
         assert self._request is not None
         connection = Connection(self.address, self._credentials, self._metadata, self._deliver)
         try:
-            connection.open(self._request, timeout_s)
+            connection.open(self._request, timeout_s, wait=wait)
         except Lost:
             connection.close()
             raise
@@ -405,3 +442,15 @@ def _used_names(request: Any) -> Iterator[Name]:
             yield "application", allocation.application_id
             if allocation.node_id:
                 yield "node", allocation.node_id
+
+
+def _authorization(token: str) -> tuple[tuple[str, str], ...]:
+    """Return the metadata that carries a token."""
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("the token has characters that no token has; is the file with it a text of one line?")
+    return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(("?", ".")) else f"{text}."

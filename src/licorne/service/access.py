@@ -84,4 +84,7 @@ class TokenCheck(grpc.aio.ServerInterceptor):
         if hmac.compare_digest(given, self._wanted):  # takes the same time for any wrong token
             return
         self._guesses.refused(address, "a wrong token" if given else "no token", wrong=bool(given))
-        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a token is needed: authorization: Bearer TOKEN")
+        told = "the token is wrong: it is not that of the service's --token-file"
+        await context.abort(
+            grpc.StatusCode.UNAUTHENTICATED, told if given else "a token is needed: authorization: Bearer TOKEN"
+        )

@@ -19,6 +19,7 @@ from grpc_reflection.v1alpha import reflection
 from licorne.core.api import Incident, PolicyGroups, SchedulerAPI
 from licorne.core.base.setting_table import TABLE
 from licorne.daemon.guesses import Guesses
+from licorne.daemon.listening import why_not
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
 from licorne.daemon.security import Security, SecurityError, grpc_address
 from licorne.service.checking.checks import Checks
@@ -202,7 +203,7 @@ class Service:
         except RuntimeError:
             port = 0
         if not port:
-            raise SecurityError(f"{address}: cannot listen there; is it in use, or not allowed?")
+            raise SecurityError(f"{address}: cannot listen there: {why_not(address)}")
         return port
 
     def _options(self) -> list[tuple[str, Any]]:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,6 +21,7 @@ import uvicorn
 
 from licorne.core.base.setting_table import TABLE as SCHEDULER
 from licorne.daemon.guesses import Guesses
+from licorne.daemon.listening import listen, reason
 from licorne.daemon.log import Log
 from licorne.daemon.security import Security, SecurityError, grpc_address
 from licorne.daemon.setting_table import TABLE
@@ -227,45 +226,12 @@ def _sockets(addresses: Sequence[str]) -> list[socket.socket]:
     made: list[socket.socket] = []
     try:
         for given in addresses:
-            made.append(_listen(grpc_address(given)))
+            made.append(listen(grpc_address(given)))
     except OSError as error:
         for one in made:
             one.close()
-        raise SecurityError(f"{given}: cannot listen there: {error.strerror or error}") from None
+        raise SecurityError(f"{given}: cannot listen there: {reason(error)}") from None
     return made
-
-
-def _listen(address: str) -> socket.socket:
-    if address.startswith("unix:"):
-        return _listen_unix(Path(address.removeprefix("unix:")))
-    host, _, port = address.rpartition(":")
-    family, kind, protocol, _, target = socket.getaddrinfo(
-        host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    found = socket.socket(family, kind, protocol)
-    try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(target)
-        found.setblocking(False)
-    except OSError:
-        found.close()
-        raise
-    return found
-
-
-def _listen_unix(path: Path) -> socket.socket:
-    found = socket.socket(socket.AF_UNIX)
-    try:
-        if path.is_socket() and found.connect_ex(str(path)) == errno.ECONNREFUSED:
-            path.unlink()  # left behind by a process that no longer listens
-            found.close()
-            found = socket.socket(socket.AF_UNIX)
-        found.bind(str(path))
-        found.setblocking(False)
-    except OSError:
-        found.close()
-        raise
-    return found
 
 
 def _shown(one: socket.socket, given: str) -> str:

@@ -49,7 +49,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         admin = known and sum(hmac.compare_digest(given, one.encode()) for one in self.admin_tokens) > 0
         read = known and sum(hmac.compare_digest(given, one.encode()) for one in self.read_tokens) > 0
         if not (admin or read):
-            refuse(401, "A token is needed: Authorization: Bearer TOKEN")
+            refuse(401, f"{'The token is wrong' if given else 'A token is needed'}: Authorization: Bearer TOKEN")
         if role == "admin" and not admin:
             refuse(403, "This token may only read")
 
