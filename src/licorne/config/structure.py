@@ -30,13 +30,13 @@ def check_config(config: RawConfig, quantities: Quantities, notes: Notes) -> dic
 
     Returns the root queue of each partition that has one, by the partition's position.
     """
-    names: dict[str, str] = {}
+    names: dict[str, RawPartition] = {}
     roots: dict[int, RawQueue] = {}
     for index, partition in enumerate(config.partitions or ()):
         name = partition_name(partition.name)
-        earlier = names.setdefault(name.lower(), partition.path)
-        if earlier != partition.path:
-            message = f"partition '{name}' is there already, see {earlier}; case makes no difference"
+        earlier = names.setdefault(name.lower(), partition)
+        if earlier is not partition:
+            message = f"partition '{name}' is there already, see line {earlier.node.line}; case makes no difference"
             notes.fault("partition-duplicate", partition.spot("name"), message)
         root = check_partition(partition, quantities, notes)
         if root is not None:
@@ -85,19 +85,20 @@ def _check_queue(queue: RawQueue, quantities: Quantities, notes: Notes) -> None:
     for key in ("adminacl", "submitacl"):
         text = getattr(queue, key).strip(BLANKS)
         if len(re.split(f"[{BLANKS}]+", text)) > 2:
-            message = "an access control list has two parts at most: users, a blank, groups; both with commas"
+            message = f"'{text[:80]}' has more than two parts: write users, one blank, groups; no blanks after commas"
             notes.fault("acl-parts", queue.spot(key), message)
     check_queue_limits(queue, quantities, notes)
-    seen: dict[str, str] = {}
+    seen: dict[str, RawQueue] = {}
     for child in queue.queues or ():
         if not QUEUE_NAME.fullmatch(child.name):
             if "name" not in child.broken:
                 message = f"'{child.name}' is no queue name: up to 64 letters, digits and any of - _ # @ / :"
                 notes.fault("queue-name", child.spot("name"), message)
             continue
-        earlier = seen.setdefault(child.name.lower(), child.path)
-        if earlier != child.path:
-            message = f"queue '{child.name}' has a sibling of that name, see {earlier}; case makes no difference"
+        earlier = seen.setdefault(child.name.lower(), child)
+        if earlier is not child:
+            line = earlier.spot("name").line
+            message = f"queue '{child.name}' has a sibling of that name, see line {line}; case makes no difference"
             notes.fault("queue-duplicate", child.spot("name"), message)
     for child in queue.queues or ():
         _check_queue(child, quantities, notes)
@@ -144,7 +145,10 @@ def _check_build_queue(queue: RawQueue, quantities: Quantities, notes: Notes) ->
         try:
             ACL.parse(getattr(queue, key))
         except ACLError:
-            message = "single blanks divide the parts of an access control list, and it has two parts at most"
+            text = getattr(queue, key)
+            message = (
+                f"'{text[:80]}' has more than two parts: each blank begins another; write users, one blank, groups"
+            )
             notes.fault("acl-parts", queue.spot(key), message)
     template = queue.childtemplate
     if template is not None and is_parent(queue) and not is_empty_template(template) and template.resources:
