@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 import pytest
 
+from licorne import cli
 from licorne.sim.contended import CONTENDED
 from licorne.sim.workload import read_workload
 
@@ -45,3 +47,39 @@ def test_contests_are_cases_of_the_command_too(licorne: Command, case: str) -> N
     assert (outcome.status, outcome.out) == (1, "")
     assert f"the case {case} has no options but shape and seed" in outcome.err
     assert f"python -m bench run {case}" in licorne("bench", case).err
+
+
+def test_the_week_takes_no_option_be_it_the_default_of_others(licorne: Command) -> None:
+    outcome = licorne("generate", "week", "--nodesort", "fair")
+    assert outcome.status == 1
+    assert "the case week has no options but --seed" in outcome.err
+
+
+def test_help_explains_each_case(licorne: Command) -> None:
+    shown = re.sub(r"[│\s]+", " ", licorne("generate", "--help").out)
+    for case in (
+        "t: 10, 200",
+        "e2, e3: 10,000",
+        "churn:",
+        "constraints:",
+        "tree:",
+        "gangs-atomic:",
+        "preempt:",
+        "week:",
+    ):
+        assert case in shown, case
+
+
+def test_an_interrupted_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object, stream: BinaryIO) -> None:
+        stream.write(b"half")
+        raise KeyboardInterrupt
+
+    (tmp_path / "there.jsonl").write_text("as it was")
+    monkeypatch.setattr("licorne.cli.generate.write", interrupted)
+    for name in ("new.jsonl", "new.jsonl.gz", "there.jsonl"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["generate", "t", str(tmp_path / name)])
+        assert ended.value.code == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["there.jsonl"]
+    assert (tmp_path / "there.jsonl").read_text() == "as it was"

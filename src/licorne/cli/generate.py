@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO, Literal, cast
+from typing import Annotated, Any, BinaryIO, Literal, cast
 
 from cyclopts import Parameter, validators
 
@@ -17,6 +17,8 @@ from licorne.sim.contended import CONTENDED, contended
 from licorne.sim.generate import Options, benchmark, write
 from licorne.sim.week import week
 from licorne.sim.workload import Workload, WorkloadError
+
+NO_OPTIONS = "the case week has no options but --seed"
 
 
 def generate(
@@ -41,45 +43,46 @@ def generate(
     out: Path | None = None,
     /,
     *,
-    shape: Literal["app", "same", "unique"] = "app",
-    appsort: Literal["fifo", "fair"] = "fifo",
-    nodesort: NodePolicy = "fair",
-    order: Literal["rr", "app"] = "rr",
+    shape: Literal["app", "same", "unique"] | None = None,
+    appsort: Literal["fifo", "fair"] | None = None,
+    nodesort: NodePolicy | None = None,
+    order: Literal["rr", "app"] | None = None,
     seed: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 1,
     demand: float | None = None,
 ) -> int:
     """Make a workload file (JSON lines) from a seed. The same case, options and seed give the same bytes.
 
-    Cases (nodes, pods): a 100, 10,000; b 1,000, 50,000; c 5,000, 100,000; d 10,000, 100,000; x 100,000, 1,000,000;
-    e1 60,000 asks of which quotas let 10,000 through; e2 and e3 10,000 that fit behind many of higher priority that do
-    not; t 10, 200; churn 10,000 nodes that are full, and about 50,000 smaller asks left over; constraints 5,000, 100,000,
-    where each ask names one of 50 classes of nodes, or one in ten a set of them; tree 5,000, 100,000 that fit, and 20,000
-    applications in 2,000 queues, five levels deep. With times: gangs 5,000, 50,000 in 1,000 gangs with placeholders,
-    gangs-atomic the same without; preempt 5,000 full nodes, and 5,000 asks of a queue below its guarantee. And week: the sample of the demonstration, 60 nodes and a busy week.
-
     Parameters
     ----------
     case
-        What to make.
+        What to make; numbers are of nodes and pods. t: 10, 200; a: 100, 10,000; b: 1,000, 50,000; c: 5,000, 100,000;
+        d: 10,000, 100,000; x: 100,000, 1,000,000; e1: 60,000 asks of which quotas let 10,000 through; e2, e3: 10,000 that
+        fit behind many of higher priority that do not; churn: 10,000 full nodes, and about 50,000 smaller asks left over;
+        constraints: 5,000, 100,000, each ask for one of 50 classes of nodes, one in ten for several; tree: 5,000, 100,000
+        that fit, and 20,000 applications in 2,000 queues, five levels deep. With times: gangs: 5,000, 50,000 in 1,000 gangs
+        with placeholders; gangs-atomic: the same without; preempt: 5,000 full nodes, and 5,000 asks of a queue below its
+        guarantee; week: the sample of the demonstration, 60 nodes and a busy week.
     out
         Where to write it (a name that ends in .gz: compressed); standard output if not given.
     shape
-        app: one size of pods for each application; same: one for all; unique: each pod its own.
+        app: one size of pods for each application, which is the default; same: one for all; unique: each pod its own.
     appsort
-        How queues sort their applications.
+        How queues sort their applications; without it, fifo.
     nodesort
-        How the partition sorts its nodes.
+        How the partition sorts its nodes; without it, fair.
     order
-        rr: asks of all applications in turn; app: application after application.
+        rr: asks of all applications in turn, which is the default; app: application after application.
     seed
         Seed of the random numbers.
     demand
         What the asks want together, as a multiple of what the cluster has (1.5: a third has to wait).
     """
+    choices = {"shape": shape, "appsort": appsort, "nodesort": nodesort, "order": order, "demand": demand}
+    given: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
+    if case == "week" and given:
+        raise CommandError(NO_OPTIONS)
     try:
-        workload = make(
-            case, Options(shape=shape, appsort=appsort, nodesort=nodesort, order=order, seed=seed, demand=demand)
-        )
+        workload = make(case, Options(seed=seed, **given))
     except WorkloadError as error:
         raise CommandError(str(error)) from None
     if out is None:
@@ -103,16 +106,25 @@ def make(case: str, options: Options) -> Workload:
     if case != "week":
         return benchmark(case, options)
     if options != Options(seed=options.seed):
-        raise CommandError("the case week has no options but --seed")
+        raise CommandError(NO_OPTIONS)
     return week(options.seed)
 
 
 @contextmanager
 def _target(out: Path) -> Iterator[BinaryIO]:
-    with out.open("wb") as stream:
-        if out.suffix != ".gz":
-            yield stream
-            return
-        # Gzip would store time and file name; without them, equal workloads give equal bytes.
-        with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
-            yield cast("BinaryIO", packed)
+    """Open a file for writing; it has its name only when it is complete. What is no ordinary file is written directly."""
+    part = out.with_name(f"{out.name}.part") if out.is_file() or (out.parent.is_dir() and not out.exists()) else out
+    try:
+        with part.open("wb") as stream:
+            if out.suffix != ".gz":
+                yield stream
+            else:
+                # Gzip would store time and file name; without them, equal workloads give equal bytes.
+                with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+                    yield cast("BinaryIO", packed)
+        if part != out:
+            part.replace(out)
+    except BaseException:
+        if part != out:
+            part.unlink(missing_ok=True)
+        raise
