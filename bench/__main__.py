@@ -12,6 +12,9 @@ from cyclopts import App, Parameter, validators
 
 from bench.cases import CASES, GROUPS, PEER_DEFAULT, Case, chosen
 from bench.instructions import instructions
+from bench.kube.plane import PROGRAMS
+from bench.kube.report import KubeReport, new_kube_report, show_kube
+from bench.kube.run import measure_kube
 from bench.peer import build, measure_pairs, version
 from bench.report import show
 from bench.results import FOLDER, CaseResult, Pair, Report, new_report, store
@@ -31,7 +34,7 @@ from licorne.cli.common import print_json
 from licorne.cli.progress import progress_bar
 
 Flag = Annotated[bool, Parameter(negative="")]
-R = TypeVar("R", Report, ServiceReport, TurnsReport)
+R = TypeVar("R", Report, ServiceReport, TurnsReport, KubeReport)
 Number = Annotated[int, Parameter(validator=validators.Number(gte=1))]
 app = App(name="python -m bench", help="Measure licorne, alone or beside yunikorn-core.", version_flags=[])
 
@@ -265,6 +268,46 @@ def service(
                 say(report.failures[-1])
             store(report, out)
     return finish(report, out, show_service, json=json)
+
+
+@app.command
+def kube(
+    *,
+    turns: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 5,
+    nodes: Number = 1000,
+    pods: Number = 3000,
+    large: tuple[int, int] = (5000, 150_000),
+    programs: Path = PROGRAMS,
+    out: Path = FOLDER / "kube.json",
+    json: Flag = False,
+) -> int:
+    """Measure `licorne kube` in turn with kube-scheduler and a bare client, on a control plane of this machine.
+
+    Parameters
+    ----------
+    turns
+        Turns with kwok, and as many without; 0: none.
+    nodes
+        Nodes of the control plane.
+    pods
+        Pods of each measurement.
+    large
+        Nodes and running pods of the large cluster, whose API server is played; 0 0: none.
+    programs
+        Folder of the control plane's programs, as `make controlplane` builds them.
+    out
+        Where the result is kept, as JSON.
+    json
+        Print the result as JSON in place of tables.
+    """
+    report = new_kube_report(nodes, pods)
+    try:
+        measure_kube(report.figures, programs.resolve(), turns, large, say)
+    except (BenchError, OSError) as error:
+        report.failures.append(str(error))
+        say(report.failures[-1])
+    store(report, out)
+    return finish(report, out, show_kube, json=json)
 
 
 @app.command

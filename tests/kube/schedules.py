@@ -223,13 +223,15 @@ def random_trouble(dice: random.Random) -> Trouble:
     )
 
 
-def start(world: World) -> tuple[Runner, asyncio.Task[None]]:
+def start(
+    world: World, client: FakeClient | None = None, settings: RunSettings | None = None
+) -> tuple[Runner, asyncio.Task[None]]:
     """Start licorne."""
-    client = FakeClient(world.server)
+    client = client or FakeClient(world.server)
     loop = asyncio.get_running_loop()
     runner = Runner(
         Clients(client, client, client),
-        RunSettings(),
+        settings or RunSettings(),
         log=no_log(),
         clock=lambda: int((loop.time() + EPOCH_S) * 1e9),
         wall=world.now_s,

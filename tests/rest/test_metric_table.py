@@ -82,6 +82,7 @@ TABLE: dict[str, Row] = {
     "licorne_waiting_seconds": ("histogram", {"partition": PARTITION, "queue": {"root.a", "root.other"}}, WAITS),
     "licorne_log_lines_dropped_total": ("counter", {}, ""),
     "licorne_messages_total": ("counter", {"rm": {"mycluster"}, "way": {"in", "out"}}, ""),
+    "licorne_shadow_pods_total": ("counter", {"outcome": {"same", "elsewhere", "first", "gone"}}, ""),
     "licorne_loop_lag_seconds": ("histogram", {}, LAGS),
     "licorne_loop_lag_seconds_max": ("gauge", {}, ""),
     "licorne_decision_gap_seconds": ("histogram", {}, LAGS),
@@ -99,6 +100,7 @@ def everything() -> World:
     """A scheduler in which every metric has a value."""
     world = busy().node("gpu", {}, **{"nvidia.com/gpu": 4, "ephemeral-storage": 1000})
     world.backend.messages = lambda: {"mycluster": (3, 2)}
+    world.backend.shadow = lambda: {"same": 3, "elsewhere": 1, "first": 0, "gone": 0}
     world.application("refused", "root.a", user="")
     for app in ("ends", "fails"):
         world.application(app, "root.other").ask(app, app, vcore=1)

@@ -11,8 +11,8 @@ import pytest
 
 from licorne import SchedulerAPI
 from licorne.core.cluster import Cluster
-from licorne.service import memory
-from licorne.service.memory import Memory, taken_apart
+from licorne.daemon import memory
+from licorne.daemon.memory import Memory, taken_apart
 from licorne.si import v19
 from service.peers import Peer, eventually, service
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -38,6 +39,13 @@ def kube(
     config: Annotated[
         Path | None, Parameter(help="Queue configuration (queues.yaml) in place of that of the ConfigMaps.")
     ] = None,
+    dry_run: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Write nothing; follow what another scheduler decides, and tell what licorne would have done otherwise.",
+        ),
+    ] = False,
     rest: Annotated[tuple[str, ...], Parameter(help="Where to listen for REST: HOST:PORT. May be repeated.")] = (
         "127.0.0.1:9080",
     ),
@@ -65,6 +73,7 @@ def kube(
         namespace=namespace or os.environ.get("NAMESPACE", "") or "default",
         scheduler_names=scheduler_name,
         queues=read_text(config, "a queue configuration") if config is not None else "",
+        dry_run=dry_run,
     )
     try:
         security = Security(
@@ -92,17 +101,24 @@ def _tokens(path: Path | None) -> tuple[str, ...]:
 
 async def _run(access: Access, settings: RunSettings, web: Web | None, security: Security, log: Log) -> int:
     async with Client(access) as reading, Client(access, connections=64) as binding, Client(access) as writing:
+        await access.headers()  # what cannot say who we are ends at once
         runner = Runner(Clients(reading, binding, writing), settings, web=web, security=security, log=log)
-        work = asyncio.create_task(runner.run())
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, work.cancel)
-        try:
-            await work
-        except asyncio.CancelledError:
-            figures = {"bindings": runner.binder.sent, "other_writes": runner.writer.written}
-            log.info("ended", allocations=runner.decided, **figures)
+        with runner.memory.running():
+            await _run_until_signal(runner)
+        figures = {"bindings": runner.binder.sent, "other_writes": runner.writer.written}
+        log.info("ended", allocations=runner.decided, **figures)
+        if runner.shadow is not None:
+            log.info("compared with the other scheduler", **runner.shadow.counts)
     return 0
+
+
+async def _run_until_signal(runner: Runner) -> None:
+    work = asyncio.create_task(runner.run())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, work.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
 
 
 __all__ = ["kube"]

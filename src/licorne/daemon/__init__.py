@@ -3,6 +3,7 @@
 listening       sockets on which servers listen, and why an address cannot be used
 log             structured logs; `log_writer`: writing them without blocking; `process_log`: the logs of libraries
 lookups         calls that may take long, in a bounded number of threads
+memory          garbage collection at the moments when it costs least
 pace            long work in small steps, so that the loop stays responsive
 regular         reading regular files, and nothing else
 security        addresses, TLS, tokens; `secrets`: the files that have these; `guesses`: slowing down clients that guess tokens

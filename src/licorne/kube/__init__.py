@@ -5,7 +5,7 @@
 - `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: whether a node takes a pod, in the words of
   kube-scheduler, and which nodes running pods keep others off.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
-- `binding`: carries the bindings out.
+- `binding`: carries the bindings out; `shadow`: compares them with those of another scheduler instead.
 
 What decides is free of input and output, and what reads and writes decides nothing. The scheduler is used in process.
 """

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -22,6 +22,7 @@ from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.base.setting_table import SettingsError
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.log import Log, named
+from licorne.daemon.memory import Memory
 from licorne.daemon.security import Security, SecurityError
 from licorne.kube.api import Kind
 from licorne.kube.api.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
@@ -29,9 +30,10 @@ from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, read_configuration
 from licorne.kube.manager import Manager, pods_by_age
 from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
-from licorne.kube.objects import ConfigMap, KubernetesObject
+from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pods import is_managed
 from licorne.kube.reflector import Reflector, Source
+from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
 from licorne.si import v19
 from licorne.web.backend import Backend
@@ -71,11 +73,14 @@ class RunSettings(msgspec.Struct, frozen=True):
     - `namespace`: where the ConfigMaps are.
     - `scheduler_names`: pods that name one of these are scheduled.
     - `queues`: a queue configuration in place of that of the ConfigMaps; "": theirs.
+    - `dry_run`: nothing is written; decisions are compared with those of the scheduler that these pods have
+      (`licorne.kube.shadow`).
     """
 
     namespace: str = "default"
     scheduler_names: tuple[str, ...] = ("yunikorn",)
     queues: str = ""
+    dry_run: bool = False
 
 
 class Runner:
@@ -116,10 +121,14 @@ class Runner:
         self.writer = Writer(
             clients.writing, self._not_created, complain=named(log, "shim.cache").warning, clock=wall, dice=dice
         )
+        self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
         self._wake = asyncio.Event()
         self.decided = 0
+        self._decided_s = 0.0
+        self.memory = Memory(self.api.cluster, lambda: time.monotonic() - self._decided_s)
+        """The garbage collector, for the program that owns the process: `with runner.memory.running(): ...`"""
         self.reflectors: dict[str, Reflector[Any]] = {}
-        self._pods = self._reflector(PODS, lambda m: m.pod_seen, lambda m: m.pod_gone)
+        self._pods = self._reflector(PODS, self._seeing_pods, self._missing_pods)
         self._nodes = self._reflector(NODES, lambda m: m.node_seen, lambda m: m.node_gone)
         self._namespaces = self._reflector(NAMESPACES, lambda m: m.namespace_seen, lambda m: m.namespace_gone)
         self._classes = self._reflector(PRIORITY_CLASSES, lambda m: m.class_seen, lambda m: m.class_gone)
@@ -146,6 +155,36 @@ class Runner:
     def _passed_over(self, incident: Incident) -> None:
         named(self.log, "core.rmproxy").info("parts of a request had no effect", text=str(incident))
 
+    def _compared(self) -> Mapping[str, int]:
+        return {} if self.shadow is None else self.shadow.counts
+
+    def _differs(self, found: Difference) -> None:
+        named(self.log, "kubernetes").info("another decision", **msgspec.structs.asdict(found))
+
+    def _seeing_pods(self, manager: Manager) -> Callable[[Pod], None]:
+        shadow = self.shadow
+        if shadow is None:
+            return manager.pod_seen
+
+        def seen(pod: Pod) -> None:
+            known = manager.pods.get(pod.metadata.uid)
+            if known is not None and pod.spec.node_name and not known.pod.spec.node_name:
+                shadow.bound(pod)
+            manager.pod_seen(pod)
+
+        return seen
+
+    def _missing_pods(self, manager: Manager) -> Callable[[Pod], None]:
+        shadow = self.shadow
+        if shadow is None:
+            return manager.pod_gone
+
+        def gone(pod: Pod) -> None:
+            shadow.gone(pod)
+            manager.pod_gone(pod)
+
+        return gone
+
     def changed(self) -> None:
         """Look for work soon, because something has changed."""
         self._wake.set()
@@ -166,8 +205,9 @@ class Runner:
                 await self._read_all()
                 self._begin()
                 await self._serve()
-                group.create_task(self.binder.run())
-                group.create_task(self.writer.run())
+                if self.shadow is None:
+                    group.create_task(self.binder.run())
+                    group.create_task(self.writer.run())
                 group.create_task(self._watch_clock())
                 await self._work()
         except* (ConfigurationError, SecurityError) as errors:
@@ -200,6 +240,8 @@ class Runner:
             configuration.work_settings(self.settings.scheduler_names),
             now_s=self._wall,
         )
+        if self.shadow is not None:
+            manager.decisions.diagnostics["shadow"] = self.shadow.report
         manager.gangs.settings = configuration.placeholder_settings()
         request = v19.RegisterResourceManagerRequest(
             rm_id=configuration.cluster_id,
@@ -227,7 +269,11 @@ class Runner:
         if self._web is None:
             return
         backend = Backend(
-            self.api, self._clock, build_info=lambda _: {"buildVersion": __version__}, changed=self.changed
+            self.api,
+            self._clock,
+            build_info=lambda _: {"buildVersion": __version__},
+            shadow=self._compared,
+            changed=self.changed,
         )
         self.monitor = Monitor(backend, self._configuration.cluster_id, log=self.log)
         log = named(self.log, "core.rest")
@@ -245,7 +291,9 @@ class Runner:
             self._carry_out(manager)
             began = time.perf_counter()
             made = self.api.schedule(limit=SLICE)
-            self.decided += made
+            if made:
+                self.decided += made
+                self._decided_s = time.monotonic()
             if self.monitor is not None:
                 self.monitor.cycle(time.perf_counter() - began, made)
             self._carry_out(manager)
@@ -258,7 +306,9 @@ class Runner:
 
     def _carry_out(self, manager: Manager) -> None:
         for command in manager.commands():
-            if isinstance(command, Bind):
+            if self.shadow is not None:
+                self.shadow.take(command)
+            elif isinstance(command, Bind):
                 self.binder.bind(command)
             elif isinstance(command, AskAgain):
                 asyncio.get_running_loop().call_later(command.after_s, self._ask_again, command.uid)
@@ -369,7 +419,7 @@ class Runner:
 
     def _refuse(self, found: ConfigMap | None, reason: str) -> None:
         self.log.error("a configuration was refused; the one before counts", reason=reason)
-        if found is not None:
+        if found is not None and self.shadow is None:
             meta = found.metadata
             text = f"the configuration is refused, and the one before counts: {reason}"
             event = PostEvent(

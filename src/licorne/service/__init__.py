@@ -5,7 +5,6 @@ sessions        registration, streams and messages of all resource managers; `se
 intake          requests: read to the end first, then passed to the scheduler, both in steps
 streams         one stream: reading, writing, its end
 engine          decisions in slices, and deadlines
-memory          garbage collection at the moments when it costs least
 settings        limits and times; `bounds`: those of the items of a request
 checking/       long configurations, read and checked in processes of their own
 groups/         which groups a user is in

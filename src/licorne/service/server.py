@@ -21,6 +21,7 @@ from licorne.core.base.setting_table import TABLE
 from licorne.daemon.guesses import Guesses
 from licorne.daemon.listening import why_not
 from licorne.daemon.log import Log, dropped_of, level_of, named, no_log
+from licorne.daemon.memory import Memory
 from licorne.daemon.security import Security, SecurityError, grpc_address
 from licorne.service.checking.checks import Checks
 from licorne.service.checking.prepared import Prepared
@@ -33,7 +34,6 @@ from licorne.web.settings import WebSettings
 
 from .access import TokenCheck, server_credentials
 from .engine import Engine, steady_clock
-from .memory import Memory
 from .proto import V19
 from .sessions import Refused, Sessions, registered_text
 from .settings import ServiceSettings

@@ -42,6 +42,11 @@ def no_figures() -> Mapping[str, tuple[int, int]]:
     return {}
 
 
+def no_outcomes() -> Mapping[str, int]:
+    """Return an empty mapping: the default of `shadow`, for a host that decides."""
+    return {}
+
+
 async def check_in_thread(text: str, _to_apply: bool) -> Report:
     """Check a configuration in a thread. The default of `check`; a running check cannot be interrupted."""
     return await COMMON.run(partial(check, text, file="<body>"))
@@ -59,6 +64,8 @@ class Backend:
         clock: returns the time in nanoseconds since 1970; never goes back.
         build_info: returns, by the id of a resource manager, what it said of its build at registration (`buildInfo`).
         messages: returns the numbers of messages (in, out) by resource manager since its registration, for metrics.
+        shadow: returns the numbers of pods by what became of them, of a host that only compares itself with another
+            scheduler, for metrics.
         prepare: reads a long configuration outside the loop, before it is applied.
         check: finds all faults of a configuration and everything that is surely not meant; its second argument says
             whether the configuration is to be applied.
@@ -72,6 +79,7 @@ class Backend:
         *,
         build_info: BuildInfo = no_build_info,
         messages: Figures = no_figures,
+        shadow: Callable[[], Mapping[str, int]] = no_outcomes,
         changed: Callable[[], None] = lambda: None,
         prepare: Callable[[str], Awaitable[None]] = no_preparation,
         check: Callable[[str, bool], Awaitable[Report]] = check_in_thread,
@@ -80,6 +88,7 @@ class Backend:
         self.clock = clock
         self.build_info = build_info
         self.messages = messages
+        self.shadow = shadow
         self.prepare = prepare
         self.check = check
         self.started_ns = clock()

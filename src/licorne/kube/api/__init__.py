@@ -1,13 +1,13 @@
 """The client of the API server: `config` says where it is, `kinds` what there is, `client` calls it.
 
-`errors`: what a call may raise.
+`plugin`: programs that print a token; `errors`: what a call may raise.
 """
 
 from __future__ import annotations
 
 from .client import Client, Page, WatchEvent
-from .config import Access, KubeconfigError
-from .errors import ApiError, ExpiredError, UnansweredError
+from .config import Access
+from .errors import ApiError, ExpiredError, KubeconfigError, UnansweredError
 from .kinds import Kind
 
 __all__ = [

@@ -17,7 +17,7 @@ from licorne.kube.objects import KubernetesObject
 from licorne.kube.objects.meta import ListMeta
 
 from .config import Access
-from .errors import ApiError, UnansweredError, error_of
+from .errors import ApiError, KubeconfigError, UnansweredError, error_of
 from .kinds import PODS, Kind
 
 T = TypeVar("T", bound=KubernetesObject)
@@ -88,7 +88,7 @@ class Client:
             access.server,
             connector=connector,
             headers={"Accept": "application/json", "User-Agent": user_agent},
-            trust_env=True,
+            proxy=access.proxy,  # found once: aiohttp would look for it, and for ~/.netrc, in a thread with each call
             read_bufsize=1 << 20,
         )
 
@@ -243,12 +243,22 @@ class Client:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         data = msgspec.json.encode(body) if body is not None else None
         for attempt in (1, 2):
-            headers = await self.access.headers(renew=attempt > 1)
+            try:
+                headers = await self.access.headers(renew=attempt > 1)
+            except KubeconfigError as error:  # for now: a program that prints tokens may work again later
+                raise UnansweredError(str(error)) from None
             if data is not None:
                 headers["Content-Type"] = content_type
             try:
                 response = await self._session.request(
-                    method, path, params=query, data=data, headers=headers, allow_redirects=False, timeout=timeout
+                    method,
+                    path,
+                    params=query,
+                    data=data,
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=timeout,
+                    server_hostname=self.access.server_name,
                 )
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 raise UnansweredError(f"{method} {path}: {_said(error)}") from None

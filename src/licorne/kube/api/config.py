@@ -1,34 +1,30 @@
 """Where the API server is, and who we are: a kubeconfig, or what a pod finds in its own file system.
 
-lightkube reads the files. What a kubeconfig may name as credentials, and a long-running program must renew, is here:
-tokens in files that change, and programs that print a token.
+lightkube reads the files. What a long-running program must renew is here: tokens in files that change, and those that a
+program prints (`plugin`). So are the proxy and the name in the server's certificate, which lightkube passes over.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import json
 import os
 import ssl
 import time
+import urllib.request
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
-from lightkube.config.models import User, UserExec
+from lightkube.config.models import User
 from lightkube.core.exceptions import ConfigError
+
+from .errors import KubeconfigError
+from .plugin import TokenPlugin
 
 TOKEN_FILE_S: Final = 60.0
 """How long a token that was read from a file is taken for current."""
-EXEC_S: Final = 60.0
-"""How long a program that prints a token may take."""
-EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-
-
-class KubeconfigError(Exception):
-    """The configuration of the connection cannot be used; the text says what to do."""
 
 
 class Access:
@@ -46,6 +42,12 @@ class Access:
         self._user = found.user or User()
         self._token = ""
         self._until = 0.0
+        self._plugin = TokenPlugin(self._user.exec) if self._user.exec is not None else None
+        more = _passed_over(found)
+        self.proxy = more.proxy_url or _proxy_of_environment(self.server)
+        """The address of the proxy through which the server is reached; None: directly."""
+        self.server_name = more.tls_server_name or None
+        """The name that the server's certificate must have; None: that of its address."""
         self.ssl = self._ssl()
 
     @classmethod
@@ -56,8 +58,8 @@ class Access:
             KubeconfigError: there is none, or it cannot be used.
         """
         try:
-            config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
-            found = config.get(context)
+            name = kubeconfig or os.environ.get("KUBECONFIG")
+            found = (KubeConfig.from_file(name) if name else KubeConfig.from_env()).get(context)
         except (ConfigError, OSError, ValueError, msgspec.ValidationError) as error:
             where = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config, and this is no pod"
             raise KubeconfigError(f"{where}: no usable kubeconfig: {error}; say --kubeconfig FILE") from None
@@ -112,15 +114,21 @@ class Access:
         if user.username and user.password is not None:
             pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
             return {"Authorization": f"Basic {pair}"}
+        if self._plugin is not None:
+            token = await self._plugin.token(renew=renew)
+        else:
+            token = self._own_token(renew=renew)
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+    def _own_token(self, *, renew: bool) -> str:
+        user = self._user
         now = time.monotonic()
         if renew or now >= self._until:
             if user.token_file:
                 self._token, self._until = self._read_token(user.token_file), now + TOKEN_FILE_S
-            elif user.token:
-                self._token, self._until = user.token.strip(), float("inf")
-            elif user.exec is not None:
-                self._token, self._until = await self._run(user.exec), now + TOKEN_FILE_S
-        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+            else:
+                self._token, self._until = (user.token or "").strip(), float("inf")
+        return self._token
 
     def _read_token(self, name: str) -> str:
         try:
@@ -130,42 +138,35 @@ class Access:
                 return self._token  # a moment while the file is replaced
             raise KubeconfigError(f"the token of context {self.context!r} cannot be read: {error}") from None
 
-    async def _run(self, program: UserExec) -> str:
-        if program.apiVersion not in EXEC_VERSIONS:
-            raise KubeconfigError(f"exec: {program.apiVersion!r}: only {' and '.join(EXEC_VERSIONS)} are supported")
-        info = {"apiVersion": program.apiVersion, "kind": "ExecCredential", "spec": {"interactive": False}}
-        environment = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(info)}
-        environment |= {one.name: one.value for one in program.env or ()}
-        try:
-            async with asyncio.timeout(EXEC_S):
-                process = await asyncio.create_subprocess_exec(
-                    program.command,
-                    *(program.args or ()),
-                    env=environment,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                )
-                try:
-                    out, err = await process.communicate()
-                except BaseException:
-                    process.kill()
-                    raise
-            if process.returncode:
-                raise KubeconfigError(
-                    f"{program.command} ended with {process.returncode}: {err.decode()[:500].strip()}"
-                )
-            return msgspec.json.decode(out, type=_Credential).status.token
-        except TimeoutError:
-            raise KubeconfigError(f"{program.command} took longer than {EXEC_S:.0f} s to print a token") from None
-        except (OSError, msgspec.DecodeError) as error:
-            hint = f"; {program.installHint.strip()}" if program.installHint else ""
-            raise KubeconfigError(f"{program.command} printed no token: {error}{hint}") from None
+
+class _Cluster(msgspec.Struct, rename="kebab"):
+    proxy_url: str = ""
+    tls_server_name: str = ""
 
 
-class _CredentialStatus(msgspec.Struct):
-    token: str
+class _NamedCluster(msgspec.Struct):
+    name: str
+    cluster: _Cluster
 
 
-class _Credential(msgspec.Struct):
-    status: _CredentialStatus
+class _File(msgspec.Struct):
+    clusters: list[_NamedCluster] = []
+
+
+def _passed_over(found: SingleConfig) -> _Cluster:
+    """Return what the kubeconfig says of the cluster that lightkube does not read."""
+    if found.fname is None:
+        return _Cluster()
+    read = msgspec.yaml.decode(Path(found.fname).read_bytes(), type=_File)
+    return next((one.cluster for one in read.clusters if one.name == found.context.cluster), _Cluster())
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """Return the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name for a server."""
+    address = urlsplit(server)
+    if urllib.request.proxy_bypass(address.netloc.rpartition("@")[2]):
+        return None
+    return urllib.request.getproxies().get(address.scheme)
+
+
+__all__ = ["Access", "KubeconfigError"]

@@ -5,6 +5,10 @@ from __future__ import annotations
 import msgspec
 
 
+class KubeconfigError(Exception):
+    """The configuration of the connection cannot be used; the text says what to do."""
+
+
 class ApiError(Exception):
     """The API server refused a call.
 

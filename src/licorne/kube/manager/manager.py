@@ -11,6 +11,9 @@ place until the API server says that it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
 
 from licorne.core.api import SchedulerAPI
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
@@ -18,6 +21,7 @@ from licorne.kube.pods import (
     Note,
     Surroundings,
     WorkSettings,
+    asks_the_same,
     foreign_allocation,
     is_managed,
     is_over,
@@ -379,7 +383,8 @@ class Manager:
         self.gangs.placed(record)
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:
-        work = read_pod(pod, self.around)
+        known = pod.spec.node_name in ("", record.node) and asks_the_same(record.pod, pod)
+        work = record.work if known else read_pod(pod, self.around)
         grown = work.ask.resource_per_alloc != record.work.ask.resource_per_alloc
         was = record.work
         record.pod, record.work = pod, work
@@ -473,6 +478,12 @@ class Decisions(ResourceManagerCallback):
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
+        self.diagnostics: dict[str, Callable[[], Any]] = {}
+        """What a state dump has under `rmDiagnostics`, by name."""
+
+    def get_state_dump(self) -> str:
+        """Return the diagnostics as JSON."""
+        return msgspec.json.encode({name: read() for name, read in self.diagnostics.items()}).decode()
 
     def update_allocation(self, response: v19.AllocationResponse) -> None:
         """Take decisions, releases and refusals."""

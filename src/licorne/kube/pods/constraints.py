@@ -11,10 +11,11 @@ more operators than this program.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
+
+import msgspec
 
 from licorne.core.nodes.constraints import DEFAULT_PROTOCOL, PORT_MAX, integer
 from licorne.kube.objects.meta import LabelSelectorRequirement
@@ -57,7 +58,7 @@ def node_constraints(pod: Pod, marks: Iterable[str] = ()) -> dict[str, Any]:
 def constraints_text(pod: Pod, marks: Iterable[str] = ()) -> str:
     """Return the constraints as the text of the tag `licorne/node-constraints`; "" if there are none."""
     constraints = node_constraints(pod, marks)
-    return json.dumps(constraints, separators=(",", ":")) if constraints else ""
+    return msgspec.json.encode(constraints).decode() if constraints else ""
 
 
 def host_ports(pod: Pod) -> list[dict[str, Any]]:

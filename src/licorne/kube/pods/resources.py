@@ -132,6 +132,18 @@ def _sum(
     return running
 
 
+def takes_the_same(was: Pod, now: Pod) -> bool:
+    """Return whether all is equal that `read_resources` reads of the status of two states of a pod."""
+    one, other = was.status, now.status
+    return (
+        one.container_statuses == other.container_statuses
+        and one.init_container_statuses == other.init_container_statuses
+        and one.allocated_resources == other.allocated_resources
+        and one.resources == other.resources
+        and _is_infeasible(was) == _is_infeasible(now)
+    )
+
+
 def _is_infeasible(pod: Pod) -> bool:
     """Return whether the kubelet has refused a change of resources in place."""
     if pod.status.resize == "Infeasible":

@@ -30,7 +30,7 @@ from licorne.si.constants import (
 from . import keys
 from .constraints import constraints_text, required_node
 from .namespaces import namespace_tags
-from .resources import PODS, read_resources
+from .resources import PODS, read_resources, takes_the_same
 from .unsupported import why_later
 
 ID_MAX: Final = 63
@@ -113,6 +113,24 @@ def is_managed(pod: Pod, settings: WorkSettings) -> bool:
 def is_over(pod: Pod) -> bool:
     """Return whether the pod has ended, so that it takes nothing from its node."""
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def asks_the_same(was: Pod, now: Pod) -> bool:
+    """Return whether nothing has changed that `read_pod` reads, as when a pod is bound or begins to run.
+
+    That a pod has a node counts only when it is read for the first time.
+    """
+    one, other = was.metadata, now.metadata
+    spec = was.spec
+    if spec.node_name != now.spec.node_name:
+        spec = msgspec.structs.replace(spec, node_name=now.spec.node_name)
+    return (
+        spec == now.spec
+        and one.labels == other.labels
+        and one.annotations == other.annotations
+        and one.owner_references == other.owner_references
+        and takes_the_same(was, now)
+    )
 
 
 def read_pod(pod: Pod, around: Surroundings) -> Work:

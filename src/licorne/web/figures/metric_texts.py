@@ -49,6 +49,7 @@ HELP: Final = {
     "licorne_decision_gap_seconds": "Time between two slices of decisions, while there is more to decide.",
     "licorne_decision_gap_seconds_max": "The longest of these times, since this was asked last.",
     "licorne_messages": "Messages in and out, by resource manager.",
+    "licorne_shadow_pods": "Pods that another scheduler has bound or that have ended, by how licorne had decided.",
     "licorne_clock_offset_seconds": "How far the machine's clock is ahead of the scheduler's, which is set at the start.",
     "licorne_log_lines_dropped": "Lines of the log that could not be written, or that nobody read.",
     "licorne_build_info": "Always 1; the labels say what runs.",

@@ -320,6 +320,8 @@ def _own(found: Snapshot, monitor: Monitor, partitions: list[Partition]) -> None
     messages = sorted(monitor.backend.messages().items())
     ways = [((rm, way), number) for rm, both in messages for way, number in zip(("in", "out"), both, strict=True)]
     found.counter("licorne_messages", ["rm", "way"], ways)
+    shadow = [((outcome,), number) for outcome, number in monitor.backend.shadow().items()]
+    found.counter("licorne_shadow_pods", ["outcome"], shadow)
     clock = (time.time_ns() - monitor.backend.clock()) / 1e9
     found.gauge("licorne_clock_offset_seconds", [], [((), round(clock, 3))])
     found.counter("licorne_log_lines_dropped", [], [((), monitor.log_dropped())])

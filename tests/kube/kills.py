@@ -1,0 +1,179 @@
+"""Kills licorne at one of its awaits: every task of it counts when it is suspended, and at one of these nothing runs on.
+
+A killed process sends nothing more, but what it has sent may still arrive. Both are played: a request that the API server
+had not taken yet is lost, or takes effect after the kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+from kube import schedules
+from kube.apiserver import FakeClient, Trouble, calm
+from kube.virtual import run
+from licorne.kube.runner import Runner
+
+LATE_S = 0.01
+"""How long a request takes to arrive, and its answer to return, on average: so a kill can be before, between and after."""
+RESTART_S = 1.0
+"""How long until the next process begins to read: what the one before has sent has arrived or is lost by then."""
+SEED = 7
+NEVER = 1 << 60
+
+
+class Killed:
+    """Counts the awaits of one process, and says when it is dead."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.awaits = 0
+        self.dead = asyncio.Event()
+
+    def suspended(self) -> None:
+        """Count one."""
+        self.awaits += 1
+        if self.awaits == self.at:
+            self.dead.set()
+
+    @types.coroutine
+    def counted(self, coroutine: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Run a coroutine; when the process is dead it never runs on."""
+        sent: Any = None
+        thrown: BaseException | None = None
+        while True:
+            try:
+                waits_for = coroutine.send(sent) if thrown is None else coroutine.throw(thrown)
+            except StopIteration as ended:
+                return ended.value
+            self.suspended()
+            sent, thrown = None, None
+            try:
+                sent = yield waits_for
+            except BaseException as error:  # noqa: BLE001  it is passed on
+                thrown = error
+
+
+class MortalClient(FakeClient):
+    """The client of a process that is killed: afterwards nothing of it reaches the server, except what is under way.
+
+    `arrives`: whether that takes effect.
+    """
+
+    def __init__(self, world: schedules.World, killed: Killed, *, arrives: bool) -> None:
+        super().__init__(world.server)
+        self._killed = killed
+        self._arrives = arrives
+        self.under_way: set[asyncio.Future[Any]] = set()
+
+    async def _sent(self, call: Coroutine[Any, Any, Any]) -> Any:
+        if self._killed.dead.is_set():
+            call.close()
+            await asyncio.get_running_loop().create_future()  # for ever
+        if not self._arrives:
+            return await call
+        task = asyncio.ensure_future(call)
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+        return await asyncio.shield(task)
+
+    async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+        """Bind a pod, if the process is alive."""
+        await self._sent(super().bind(namespace, name, uid, node))
+
+    async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete a pod, if the process is alive."""
+        await self._sent(super().delete_pod(namespace, name, uid, grace_s))
+
+    async def patch_pod_status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> None:
+        """Change the status of a pod, if the process is alive."""
+        await self._sent(super().patch_pod_status(namespace, name, uid, status))
+
+    async def create(self, path: str, body: dict[str, Any]) -> None:
+        """Create an object, if the process is alive."""
+        await self._sent(super().create(path, body))
+
+
+def start_mortal(world: schedules.World, killed: Killed, *, arrives: bool) -> tuple[Runner, asyncio.Task[None]]:
+    """Start licorne with its awaits counted, those of all tasks that it makes too."""
+    loop = asyncio.get_running_loop()
+    parent: Any = loop
+
+    def counting(made_in: asyncio.AbstractEventLoop, coroutine: Any, **more: Any) -> asyncio.Task[Any]:
+        within = asyncio.current_task()
+        if within is not None and within not in mortal:
+            return asyncio.Task(coroutine, loop=made_in, **more)
+        task = asyncio.Task(killed.counted(coroutine), loop=made_in, **more)
+        mortal.add(task)
+        return task
+
+    mortal: set[asyncio.Task[Any]] = set()
+    runner, task = schedules.start(world, MortalClient(world, killed, arrives=arrives))
+    mortal.add(task)
+    parent.set_task_factory(counting)
+    return runner, task
+
+
+async def scenario(at: int, *, arrives: bool) -> int:
+    """Play a fixed day of a cluster, kill licorne at one of its awaits, start it again, and check all laws.
+
+    Returns how many awaits there were before the end.
+    """
+    world = schedules.World(SEED)
+    world.server.trouble = Trouble(late_s=LATE_S)
+    killed = Killed(at)
+    for _ in range(3):
+        world.add_pod()
+    runner, task = start_mortal(world, killed, arrives=arrives)
+    restarted = False
+    for second in range(16):
+        if second == 2:
+            world.add_gang()
+        elif second in (4, 5, 6):
+            world.add_pod()
+        elif second == 8 and world.server.pods():
+            world.end(world.server.pods()[0])
+        elif second == 10:
+            world.server.remove("pods", "default", world.server.pods()[-1].metadata.name)
+        world.kubelets()
+        if not restarted:
+            try:
+                async with asyncio.timeout(1.0):
+                    await killed.dead.wait()
+                await _kill(task)
+                runner, task = schedules.start(world)
+                restarted = True
+            except TimeoutError:
+                pass
+        else:
+            await asyncio.sleep(1.0)
+    awaits = killed.awaits
+    asyncio.get_running_loop().set_task_factory(None)
+    world.server.trouble = calm()
+    for _ in range(90):
+        world.kubelets()
+        await asyncio.sleep(1.0)
+    schedules.check_end(world, runner)
+    after = schedules.state(runner)
+    await schedules.stop(task)
+    fresh, task = schedules.start(world)
+    await asyncio.sleep(5.0)
+    assert schedules.state(fresh) == after, "a fresh process sees another state"
+    await schedules.stop(task)
+    return awaits
+
+
+async def _kill(task: asyncio.Task[None]) -> None:
+    asyncio.get_running_loop().set_task_factory(None)
+    await schedules.stop(task)
+    await asyncio.sleep(RESTART_S)
+
+
+def play(at: int, *, arrives: bool) -> int:
+    """Play the day in virtual time."""
+    return run(scenario(at, arrives=arrives))
+
+
+__all__ = ["NEVER", "play"]

@@ -1,0 +1,186 @@
+"""Where the API server is, and who we are: what kubeconfigs and pods say, and credentials that change."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightkube.config.models import NameValue, UserExec
+
+from licorne.kube.api import Access, KubeconfigError
+from licorne.kube.api import config as config_module
+from licorne.kube.api import plugin as plugin_module
+from licorne.kube.api.plugin import TokenPlugin
+
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "all_proxy", "ALL_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in (*PROXIES, "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def kubeconfig(folder: Path, user: Any = None, name: Any = "config", **cluster: Any) -> str:
+    """Write a kubeconfig; return its name."""
+    made = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "one", "cluster": {"server": "http://10.0.0.1:6443", **cluster}}],
+        "users": [{"name": "me", "user": user or {}}],
+        "contexts": [{"name": "here", "context": {"cluster": "one", "user": "me"}}],
+    }
+    (folder / name).write_text(json.dumps(made))
+    return str(folder / name)
+
+
+def authorization(access: Access, *, renew: bool = False) -> str:
+    """Return the credentials of a request."""
+    return asyncio.run(access.headers(renew=renew)).get("Authorization", "")
+
+
+def test_a_token_file_that_changes_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("first\n")
+    access = Access.load(kubeconfig(tmp_path, {"tokenFile": "token"}))
+    assert authorization(access) == "Bearer first"
+    (tmp_path / "token").write_text("second\n")
+    assert authorization(access) == "Bearer first"  # not with every call
+    assert authorization(access, renew=True) == "Bearer second"  # but when it was refused
+    (tmp_path / "token").write_text("third\n")
+    monkeypatch.setattr(config_module, "TOKEN_FILE_S", 0.0)
+    authorization(access, renew=True)
+    assert authorization(access) == "Bearer third"  # and after a while
+    (tmp_path / "token").unlink()
+    assert authorization(access) == "Bearer third"  # a moment while the file is replaced
+
+
+def test_inside_a_pod_its_own_account_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token of a service account changes every hour, so its file is read, not its first content."""
+    from lightkube.config.kubeconfig import KubeConfig  # noqa: PLC0415
+
+    for name, text in (("token", "mine"), ("namespace", "licorne"), ("ca.crt", "")):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    found = KubeConfig.from_service_account(tmp_path).get()
+    assert found is not None
+    monkeypatch.setattr(Access, "_ssl", lambda _: None)
+    access = Access(found)
+    assert access.server == "https://[fd00::1]:443"
+    assert access.namespace == "licorne"
+    assert authorization(access) == "Bearer mine"
+    (tmp_path / "token").write_text("renewed")
+    assert authorization(access, renew=True) == "Bearer renewed"
+
+
+def test_the_variable_kubeconfig_counts_before_the_file_in_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".kube").mkdir()
+    kubeconfig(tmp_path / ".kube", server="http://home")
+    assert Access.load().server == "http://home"
+    monkeypatch.setenv("KUBECONFIG", kubeconfig(tmp_path, name="other", server="http://variable"))
+    assert Access.load().server == "http://variable"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "environment", "expected"),
+    [
+        ({}, {}, None),
+        ({"proxy-url": "http://proxy:3128"}, {}, "http://proxy:3128"),
+        ({}, {"HTTP_PROXY": "http://other:8080"}, "http://other:8080"),
+        ({"proxy-url": "http://proxy:3128"}, {"HTTP_PROXY": "http://other:8080"}, "http://proxy:3128"),
+        ({}, {"HTTP_PROXY": "http://other:8080", "NO_PROXY": "10.0.0.1"}, None),
+        ({}, {"HTTPS_PROXY": "http://other:8080"}, None),  # the server is reached by http
+    ],
+)
+def test_proxies(
+    cluster: dict[str, str],
+    environment: dict[str, str],
+    expected: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert Access.load(kubeconfig(tmp_path, **cluster)).proxy == expected
+
+
+def test_the_name_in_the_certificate_may_be_given(tmp_path: Path) -> None:
+    assert Access.load(kubeconfig(tmp_path, **{"tls-server-name": "kubernetes"})).server_name == "kubernetes"
+
+
+PRINTS = """
+import json, os, pathlib, sys
+calls = pathlib.Path(os.environ["CALLS"])
+calls.write_text((calls.read_text() if calls.exists() else "") + "x")
+assert json.loads(os.environ["KUBERNETES_EXEC_INFO"])["kind"] == "ExecCredential"
+status = {"token": f"token-{len(calls.read_text())}"}
+if os.environ.get("ENDS"): status["expirationTimestamp"] = os.environ["ENDS"]
+print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}))
+"""
+
+
+def program(folder: Path, code: str = PRINTS, **environment: str) -> UserExec:
+    """Return a program that a kubeconfig could name."""
+    return UserExec(
+        apiVersion="client.authentication.k8s.io/v1",
+        command=sys.executable,
+        args=["-c", code],
+        env=[NameValue(name, value) for name, value in {"CALLS": str(folder / "calls"), **environment}.items()],
+        installHint="see the page of the tool",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "runs"),
+    [("2999-01-01T00:00:00Z", 1), ("2001-01-01T00:00:00Z", 2), ("", 1)],
+    ids=["valid", "expired", "does not say"],
+)
+def test_a_program_runs_when_its_token_ends(ends: str, runs: int, tmp_path: Path) -> None:
+    async def twice() -> None:
+        plugin = TokenPlugin(program(tmp_path, ENDS=ends))
+        for number in range(2):
+            assert await plugin.token(renew=False) == f"token-{min(number + 1, runs)}"
+
+    asyncio.run(twice())
+    assert len((tmp_path / "calls").read_text()) == runs
+
+
+def test_a_program_runs_once_for_all_that_wait(tmp_path: Path) -> None:
+    """Hundreds of bindings may find at the same time that their token is refused."""
+
+    async def many() -> None:
+        plugin = TokenPlugin(program(tmp_path))
+        assert {*await asyncio.gather(*(plugin.token(renew=True) for _ in range(100)))} == {"token-1"}
+
+    asyncio.run(many())
+    assert (tmp_path / "calls").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import sys; sys.exit('no network')", "no network"),
+        ("print('{}')", "printed no token"),
+        ("print('rubbish')", "see the page of the tool"),
+        ("import time; time.sleep(60)", "took longer than"),
+    ],
+)
+def test_a_program_that_fails_is_named(code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin_module, "EXEC_S", 0.5 if "sleep" in code else 60.0)
+    with pytest.raises(KubeconfigError, match=said):
+        asyncio.run(TokenPlugin(program(tmp_path, code)).token(renew=False))
+
+
+def test_a_program_of_an_unknown_version_is_refused(tmp_path: Path) -> None:
+    made = program(tmp_path)
+    made.apiVersion = "client.authentication.k8s.io/v9"
+    with pytest.raises(KubeconfigError, match="are supported"):
+        TokenPlugin(made)

@@ -1,0 +1,243 @@
+"""The reflector against a server that follows a script: what it asks for, what its handler is told, how long it waits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from licorne.kube.api import ApiError, ExpiredError, Kind, Page, UnansweredError, WatchEvent
+from licorne.kube.api.kinds import NAMESPACES
+from licorne.kube.objects import Namespace
+from licorne.kube.objects.meta import ObjectMeta
+from licorne.kube.reflector import Reflector
+
+Step = Any
+"""Batches of events, or an error that is raised in place of one."""
+
+
+def thing(name: str, version: int, uid: str = "") -> Namespace:
+    """Return an object."""
+    return Namespace(metadata=ObjectMeta(name=name, uid=uid or name, resource_version=str(version)))
+
+
+def added(name: str, version: int, uid: str = "") -> WatchEvent[Namespace]:
+    """Return the event of a new object."""
+    return WatchEvent("ADDED", thing(name, version, uid), str(version))
+
+
+def changed(name: str, version: int) -> WatchEvent[Namespace]:
+    """Return the event of a changed object."""
+    return WatchEvent("MODIFIED", thing(name, version), str(version))
+
+
+def deleted(name: str, version: int, uid: str = "") -> WatchEvent[Namespace]:
+    """Return the event of an object that is gone."""
+    return WatchEvent("DELETED", thing(name, version, uid), str(version))
+
+
+def bookmark(version: int, *, end: bool = False) -> WatchEvent[Namespace]:
+    """Return a bookmark; `end`: the one that ends a list."""
+    return WatchEvent("BOOKMARK", None, str(version), end_of_list=end)
+
+
+class Script:
+    """Answers watches and lists one after the other; when no answer is left, the reflector is stopped."""
+
+    def __init__(self, *streams: list[Step], pages: tuple[Step, ...] = ()) -> None:
+        self.streams = list(streams)
+        self.pages = list(pages)
+        self.asked: list[str] = []
+        self.told: list[str] = []
+        self.complaints: list[str] = []
+        self.waits: list[float] = []
+        self.ended = asyncio.Event()
+
+    async def list_page(
+        self, kind: Kind[Any], *, limit: int = 0, next_page: str = "", newest: bool = False
+    ) -> Page[Any]:
+        """Return the next page."""
+        self.asked.append(f"list {next_page}".strip())
+        step = self.pages.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        page: Page[Any] = step
+        return page
+
+    async def watch(
+        self, kind: Kind[Any], version: str = "", *, initial: bool = False, timeout_s: float = 0.0
+    ) -> AsyncGenerator[list[WatchEvent[Any]]]:
+        """Yield the next batches."""
+        self.asked.append("stream" if initial else f"watch {version}")
+        if not self.streams:
+            self.ended.set()
+            await asyncio.Event().wait()
+        for step in self.streams.pop(0):
+            if isinstance(step, Exception):
+                raise step
+            yield step
+
+    def added(self, new: Namespace) -> None:
+        """Note a new object."""
+        self.told.append(f"+{new.metadata.name}{new.metadata.resource_version}")
+
+    def updated(self, old: Namespace, new: Namespace) -> None:
+        """Note a change."""
+        self.told.append(f"{new.metadata.name}{old.metadata.resource_version}>{new.metadata.resource_version}")
+
+    def deleted(self, old: Namespace) -> None:
+        """Note an object that is gone."""
+        self.told.append(f"-{old.metadata.name}{old.metadata.resource_version}")
+
+    async def sleep(self, seconds: float) -> None:
+        """Note how long the reflector waits."""
+        self.waits.append(seconds)
+
+    def play(self) -> Reflector[Namespace]:
+        """Run a reflector to the end of the script."""
+
+        async def main() -> Reflector[Namespace]:
+            self.ended = asyncio.Event()
+            made = Reflector(
+                self, NAMESPACES, self, complain=self.complaints.append, dice=random.Random(1), sleep=self.sleep
+            )
+            task = asyncio.create_task(made.run())
+            async with asyncio.timeout(5.0):
+                await self.ended.wait()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            return made
+
+        return asyncio.run(main())
+
+
+STREAM = [[added("b", 5), added("a", 2)], [bookmark(7, end=True)]]
+
+CASES: dict[str, tuple[Script, list[str], list[str]]] = {
+    "a stream is handed over when it is complete": (Script(STREAM), ["stream", "watch 7"], ["+b5", "+a2"]),
+    "a stream that breaks off is worth nothing": (
+        Script([[added("a", 2)], UnansweredError("cut")], [[added("c", 3)], [bookmark(4, end=True)]]),
+        ["stream", "stream", "watch 4"],
+        ["+c3"],
+    ),
+    "a server without streams is asked for pages": (
+        Script(
+            [ApiError(422, "Invalid", "sendInitialEvents is forbidden")],
+            pages=(Page([thing("a", 1)], "9", "more", []), Page([thing("b", 2)], "9", "", [])),
+        ),
+        ["stream", "list", "list more", "watch 9"],
+        ["+a1", "+b2"],
+    ),
+    "a continue token that expired begins the list anew": (
+        Script(
+            [ApiError(400, "BadRequest", "unknown")],
+            pages=(
+                Page([thing("a", 1)], "9", "more", []),
+                ExpiredError(410, "Expired", "too old"),
+                Page([thing("b", 2)], "11", "", []),
+            ),
+        ),
+        ["stream", "list", "list more", "list", "watch 11"],
+        ["+b2"],
+    ),
+    "a watch that the server ends goes on where it was": (
+        Script(STREAM, [[changed("a", 8)]], [[deleted("b", 9)], [bookmark(20)]]),
+        ["stream", "watch 7", "watch 8", "watch 20"],
+        ["+b5", "+a2", "a2>8", "-b5"],
+    ),
+    "nothing is told twice, and nothing older than what is known": (
+        Script(STREAM, [[changed("a", 8), changed("a", 8), changed("a", 6), changed("a", 9)]]),
+        ["stream", "watch 7", "watch 9"],
+        ["+b5", "+a2", "a2>8", "a8>9"],
+    ),
+    "versions are numbers, not texts": (
+        Script([[added("a", 9)], [bookmark(9, end=True)]], [[changed("a", 10)]]),
+        ["stream", "watch 9", "watch 10"],
+        ["+a9", "a9>10"],
+    ),
+    "after 410 the handler is told the difference": (
+        Script(
+            STREAM, [ExpiredError(410, "Expired", "too old")], [[added("a", 8), added("c", 9)], [bookmark(9, end=True)]]
+        ),
+        ["stream", "watch 7", "stream", "watch 9"],
+        ["+b5", "+a2", "-b5", "a2>8", "+c9"],
+    ),
+    "410 may come in the middle of a watch": (
+        Script(STREAM, [[changed("a", 8)], ExpiredError(410, "Expired", "too old")], [[bookmark(9, end=True)]]),
+        ["stream", "watch 7", "stream", "watch 9"],
+        ["+b5", "+a2", "a2>8", "-b5", "-a8"],
+    ),
+    "another object of the same name is another object": (
+        Script(STREAM, [[added("a", 9, "other")], [deleted("a", 8, "a")]]),
+        ["stream", "watch 7", "watch 9"],
+        ["+b5", "+a2", "-a2", "+a9"],
+    ),
+    "an object that cannot be read does not stop the others": (
+        Script(STREAM, [[WatchEvent("FAULT", None, "", fault="x cannot be read"), changed("a", 9)]]),
+        ["stream", "watch 7", "watch 9"],
+        ["+b5", "+a2", "a2>9"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_asked_and_told(name: str) -> None:
+    script, asked, told = CASES[name]
+    reflector = script.play()
+    assert script.asked == asked
+    assert script.told == told
+    assert str(reflector.version) == asked[-1].removeprefix("watch ")
+
+
+def test_a_missing_permission_is_said_once_and_done_without() -> None:
+    refused = ApiError(403, "Forbidden", "namespaces is forbidden")
+    script = Script([refused], [refused], [refused], STREAM)
+    reflector = script.play()
+    assert len(script.complaints) == 1
+    assert "done without them" in script.complaints[0]
+    assert all(48.0 <= wait <= 72.0 for wait in script.waits)
+    assert len(script.waits) == 3
+    assert reflector.synced.is_set()
+    assert not reflector.absent
+    assert len(reflector.store) == 2
+
+
+def test_failures_wait_longer_each_time_and_never_all_clients_at_once() -> None:
+    script = Script(*([[UnansweredError("cut")]] * 12), STREAM, [UnansweredError("cut")])
+    script.play()
+    for number, wait in enumerate(script.waits[:12]):
+        longest = min(0.2 * 2**number, 30.0)
+        assert longest / 2 <= wait <= longest
+    assert len({round(wait, 6) for wait in script.waits[8:12]}) == 4, "no jitter"
+    assert script.waits[12] <= 0.2, "after a success the next failure is the first"
+    assert len(script.complaints) == 11
+
+
+def test_a_server_that_wants_to_be_left_alone_is() -> None:
+    script = Script([ApiError(429, "TooManyRequests", "busy", 17.0)], STREAM)
+    script.play()
+    assert script.waits == [17.0]
+
+
+def test_it_says_how_far_it_is() -> None:
+    async def main() -> None:
+        script = Script(STREAM, [[changed("a", 12)]])
+        script.ended = asyncio.Event()
+        reflector = Reflector(script, NAMESPACES, script)
+        task = asyncio.create_task(reflector.run())
+        async with asyncio.timeout(5.0):
+            await reflector.reached(12)
+        assert reflector.store["", "a"].metadata.resource_version == "12"
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await reflector.reached(13)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())

@@ -1,0 +1,164 @@
+"""licorne beside another scheduler: nothing is written, and what it would have done otherwise is told."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from kube import schedules
+from kube.apiserver import FakeClient
+from kube.virtual import run
+from licorne.kube.manager.commands import Bind
+from licorne.kube.runner import Runner, RunSettings
+from licorne.kube.shadow import DIFFERENCES_MAX, Shadow
+
+DRY = RunSettings(dry_run=True)
+OTHERS = RunSettings(dry_run=True, scheduler_names=("default-scheduler",))
+
+
+class Peer:
+    """Another scheduler: some seconds after it sees a pod it binds it to a drawn node with room."""
+
+    def __init__(self, world: schedules.World) -> None:
+        self.world = world
+        self.client = FakeClient(world.server)
+        self.dice = random.Random(world.made)
+
+    async def run(self) -> None:
+        """Bind until cancelled."""
+        while True:
+            for pod in self.world.server.pods():
+                nodes = [name for _, name in self.world.server.objects["nodes"] if self.world.fits(pod, name)]
+                if not pod.spec.node_name and pod.status.phase == "Pending" and nodes:
+                    meta = pod.metadata
+                    await self.client.bind(meta.namespace, meta.name, meta.uid, self.dice.choice(nodes))
+            await asyncio.sleep(2.0)
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_beside_another_scheduler_nothing_is_written_and_its_decisions_are_adopted(seed: int) -> None:
+    async def play() -> None:
+        world = schedules.World(seed)
+        shadow_client = FakeClient(world.server)
+        written: list[str] = []
+        for name in ("bind", "create", "delete_pod", "patch_pod_status"):
+            setattr(shadow_client, name, lambda *_, name=name, **__: written.append(name))
+        runner, task = schedules.start(world, shadow_client, OTHERS)
+        await asyncio.sleep(1.0)
+        peer = asyncio.create_task(Peer(world).run())
+        for _ in range(80):
+            if world.dice.random() < 0.5:
+                world.add_pod(schedulerName="default-scheduler")
+            elif pods := world.server.pods():
+                world.end(world.dice.choice(pods))
+            world.kubelets()
+            await asyncio.sleep(world.dice.expovariate(2.0))
+        await asyncio.sleep(30.0)
+        peer.cancel()
+        shadow = runner.shadow
+        assert shadow is not None
+        assert written == []
+        assert shadow.counts["same"] + shadow.counts["elsewhere"] + shadow.counts["first"] == len(world.bound)
+        assert shadow.counts["elsewhere"] > 0
+        assert shadow.earlier_s > 0
+        check_same_books(world, runner)
+        await schedules.stop(task)
+
+    run(play())
+
+
+def check_same_books(world: schedules.World, runner: Runner) -> None:
+    """Check that each pod counts where the other scheduler put it; those that wait may have a place in licorne's view."""
+    assert runner.manager is not None
+    waiting: dict[str, dict[str, int]] = {}
+    for record in runner.manager.pods.values():
+        node = record.pod.spec.node_name
+        if node:
+            assert record.node == node
+        elif record.node:
+            for name, amount in (record.work.ask.resource_per_alloc or {}).items():
+                total = waiting.setdefault(record.node, {})
+                total[name] = total.get(name, 0) + amount
+    for node, counted in schedules.state(runner)["nodes"].items():
+        expected = world.used(node)
+        for name, amount in waiting.get(node, {}).items():
+            expected[name] = expected.get(name, 0) + amount
+        assert counted == {name: amount for name, amount in expected.items() if amount}
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_beside_licorne_itself_there_is_no_difference(seed: int) -> None:
+    async def play() -> None:
+        world = schedules.World(seed)
+        shadow, shadow_task = schedules.start(world, settings=DRY)
+        await asyncio.sleep(0.5)
+        _, task = schedules.start(world)
+        await asyncio.sleep(0.5)
+        for _ in range(80):
+            if world.dice.random() < 0.5:
+                world.add_pod()
+            elif pods := world.server.pods():
+                world.end(world.dice.choice(pods))
+            world.kubelets()
+            await asyncio.sleep(world.dice.expovariate(2.0))
+        await asyncio.sleep(30.0)
+        assert shadow.shadow is not None
+        report = shadow.shadow.report()
+        assert report["differences"] == []
+        assert report["pods"]["same"] == len(world.bound) > 0
+        assert report["onlyLicorne"] == 0
+        await schedules.stop(task)
+        await schedules.stop(shadow_task)
+
+    run(play())
+
+
+def test_what_is_found_is_in_the_state_dump() -> None:
+    async def play() -> dict[str, Any]:
+        world = schedules.World(1)
+        runner, task = schedules.start(world, settings=DRY)
+        await asyncio.sleep(1.0)
+        pod = world.add_pod()
+        await asyncio.sleep(3.0)
+        assert runner.manager is not None
+        chosen = runner.manager.pods[pod.metadata.uid].node
+        other = next(name for _, name in world.server.objects["nodes"] if name != chosen)
+        await FakeClient(world.server).bind("default", pod.metadata.name, pod.metadata.uid, other)
+        await asyncio.sleep(1.0)
+        [found] = runner.api.diagnostics().values()
+        assert found["shadow"]["differences"] == [
+            {"pod": f"default/{pod.metadata.name}", "licorne": chosen, "other": other, "earlierSeconds": 3.0}
+        ]
+        assert runner.manager.pods[pod.metadata.uid].node == other
+        await schedules.stop(task)
+        return found
+
+    assert run(play())["shadow"]["pods"] == {"same": 0, "elsewhere": 1, "first": 0, "gone": 0}
+
+
+def test_memory_is_bounded() -> None:
+    shadow = Shadow(lambda: 0.0)
+    world_pod = run(_a_pod())
+    for number in range(DIFFERENCES_MAX + 10):
+        shadow.take(Bind("default", "p", str(number), "n"))
+        shadow.bound(world_pod)
+    assert len(shadow.differences) == DIFFERENCES_MAX
+
+
+async def _a_pod() -> Any:
+    return schedules.World(1).add_pod(nodeName="n0")
+
+
+def test_without_dry_run_the_same_test_would_notice_writes() -> None:
+    async def play() -> int:
+        world = schedules.World(1)
+        _, task = schedules.start(world)
+        world.add_pod()
+        await asyncio.sleep(3.0)
+        await schedules.stop(task)
+        return world.server.writes.get("bind", 0)
+
+    assert run(play()) == 1
