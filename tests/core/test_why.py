@@ -125,7 +125,7 @@ def required_full() -> tuple[Bench, list[Reason]]:
 def required_mismatch() -> tuple[Bench, list[Reason]]:
     b = bench(config("a"), 10)
     b.ask("x", "k", required="n1", vcore=3, tags={"licorne/node-constraints": '{"nodeSelector": {"a": "b"}}'})
-    return b, [Reserved("n1", START_S * SECOND_NS), RequiredNode("n1", "nodeSelector", {}, never=True)]
+    return b, [RequiredNode("n1", "nodeSelector", {}, never=True)]
 
 
 def reserved_for_it() -> tuple[Bench, list[Reason]]:
