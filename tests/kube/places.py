@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from licorne.core.api import SchedulerAPI
-from licorne.core.inspection.explain import QueueQuota
+from licorne.core.inspection.explain import ClusterFull, QueueQuota
 from licorne.kube.manager import Manager
 from licorne.kube.manager.commands import Bind
 from licorne.kube.manager.records import Stage
@@ -116,7 +116,9 @@ class Places:
         """
         snapshot = self.snapshot()
         partition = self.api.cluster.partition("rm")
-        for_quota = {key for key, _, why in partition.waiting() if any(isinstance(one, QueueQuota) for one in why)}
+        for_quota = {
+            key for key, _, why in partition.waiting() if any(isinstance(one, ClusterFull | QueueQuota) for one in why)
+        }
         return [
             (pod.metadata.name, name)
             for pod in self.waiting()
