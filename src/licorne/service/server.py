@@ -91,7 +91,7 @@ class Service:
         self.sessions = Sessions(self.api, self.settings, named(self.log, "core.rmproxy"), self.groups)
         self.engine = Engine(self.api, self.sessions, self.settings, clock, named(self.log, "core.scheduler"))
         self.memory = Memory(self.api.cluster, self.engine.idle_s)
-        """The garbage collector, for the program that owns the process: `with service.memory.running(): ...`"""
+        """The garbage collector; a program that owns its process runs the service within `memory.running()`."""
         self.sessions.gone = self.memory.gone
         self.guesses = Guesses(named(self.log, "core.security"))
         self.monitor: Monitor | None = None

@@ -1,0 +1,59 @@
+"""The documentation site is made without a warning, and a dead link is an error (`make docs`)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytest.importorskip("sphinx", reason="`make docs` needs Sphinx, of the extra dev")
+
+
+def build(source: Path, to: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site as `make docs` does, but for the place of its files."""
+    command = next(
+        line.split("sphinx ")[1]
+        for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+        if "-m sphinx" in line
+    )
+    words = command.replace("build/docs/trees", str(to / "trees")).replace("build/docs/html", str(to / "html"))
+    return subprocess.run(
+        [sys.executable, "-m", "sphinx", *words.split()], cwd=source, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.timeout(600)
+def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
+    done = build(ROOT, tmp_path)
+    assert done.returncode == 0, done.stderr
+    pages = {path.relative_to(tmp_path / "html").as_posix() for path in (tmp_path / "html").rglob("*.html")}
+    assert {
+        f"{name}.html" for name in ("README", "docs/index", "docs/reference/commands", "docs/understand/journey")
+    } <= pages
+    api = (tmp_path / "html/docs/reference/python/licorne.html").read_text(encoding="utf-8")
+    for name in ("SchedulerAPI.update_allocation", "ResourceManagerCallback.update_node", "simulate"):
+        assert f'id="licorne.{name}"' in api, name
+    assert "https://semver.org\tdocs/reference/versions\n" in (tmp_path / "external-links.txt").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [("missing.md", "cross-reference target not found"), ("index.md#no-such-heading", "local id not found")],
+)
+def test_a_dead_link_is_an_error(link: str, said: str, tmp_path: Path) -> None:
+    small = tmp_path / "source"
+    (small / "docs").mkdir(parents=True)
+    shutil.copy(ROOT / "docs/conf.py", small / "docs")
+    shutil.copytree(ROOT / "docs/site", small / "docs/site")
+    (small / "docs/index.md").write_text(f"# Documents\n\nThis is [somewhere]({link}).\n", encoding="utf-8")
+    done = build(small, tmp_path)
+    assert done.returncode == 1
+    assert said in done.stderr
