@@ -33,7 +33,7 @@ IS_COMPILED := $(BIN)/python -c 'import sys; from licorne.core import compiled; 
 SAY_HOW := $(IS_COMPILED) || echo 'licorne: no C compiler was found, or it failed: everything works, but slower' >&2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes docs bench bench-all \
+.PHONY: help demo kube-demo test controlplane test-kube oracle test-oracle faults coverage test-versions test-lowest test-random test-long test-hostile check format sizes docs picture bench bench-all \
     bench-peer compile proto constraints clean-compiled clean
 .DELETE_ON_ERROR:
 
@@ -176,6 +176,9 @@ sizes: $(VENV)/dev  ## Build the wheel, and measure what an installation of it b
 docs: $(VENV)/dev  ## Make the documentation site, build/docs/html, without a network; a dead link is an error
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs -d build/docs/trees . build/docs/html
 	@echo "build/docs/html/docs/index.html; links to other hosts, not called: build/docs/external-links.txt"
+
+picture: $(VENV)/compiled  ## Make the picture in README, of what a terminal shows
+	$(BIN)/python tools/picture.py
 
 format: $(VENV)/dev  ## Format the code, and mend what ruff can mend
 	$(BIN)/ruff check --fix

@@ -14,6 +14,7 @@ NOT_RUN = {
     r"make\b": "a target that runs tests, the benchmark, or sets everything up",
     r"git clone\b": "the address of the repository is the reader's",
     r"(\S+=\S* )*(pip|kubectl)\b": "another program: it changes the environment, or needs a cluster",
+    r"curl .*(scheduler_application_total|/odd-00003)": "what the demonstration shows depends on the moment",
     r"licorne kube\b": "it needs a Kubernetes cluster; tests/kube run it on one",
     r"(\S+=\S* )*\S*python -m (pytest|bench|cProfile)\b": "runs tests or the benchmark, or profiles",
 }
