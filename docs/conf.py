@@ -83,6 +83,7 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", add_contents)
     app.connect("doctree-resolved", note_external_links)
     app.connect("build-finished", write_external_links)
+    app.connect("build-finished", make_accessible)
 
 
 def add_contents(_app: Sphinx, page: str, source: list[str]) -> None:
@@ -120,3 +121,26 @@ def write_external_links(app: Sphinx, error: Exception | None) -> None:
     if error is None:
         lines = (f"{address}\t{' '.join(sorted(pages))}\n" for address, pages in sorted(external.items()))
         Path(app.outdir).with_name("external-links.txt").write_text("".join(lines), encoding="utf-8")
+
+
+ACCESSIBLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Contents">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="This page">',
+    '<aside class="toc-drawer no-toc">': '<aside class="toc-drawer no-toc" aria-label="This page">',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper colwidths-auto docutils container">': '<div class="table-wrapper docutils container" tabindex="0">',
+    '<th class="head"><p></p></th>': '<td class="head"></td>',
+    '<div id="search-results"></div>': '<h1>Search</h1>\n<div id="search-results"></div>',
+}
+"""What the theme lacks for those who use a keyboard or hear a page, and what it should have: names, levels, a way to scroll."""
+
+
+def make_accessible(app: Sphinx, error: Exception | None) -> None:
+    """Add to the pages what the theme lacks."""
+    if error is None:
+        for path in Path(app.outdir).rglob("*.html"):
+            text = path.read_text(encoding="utf-8")
+            for lacking, accessible in ACCESSIBLE.items():
+                text = text.replace(lacking, accessible)
+            path.write_text(text, encoding="utf-8")
