@@ -254,7 +254,11 @@ class FakeClient:
         if pod.metadata.deletion_timestamp:
             raise ApiError(409, "Conflict", f"pod {name} is being deleted, cannot be assigned to a host")
         self.server.on_bind(pod, node)
-        self.server.put("pods", msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node)))
+        given = {one.type: one for one in pod.status.conditions or ()}
+        given["PodScheduled"] = Condition("PodScheduled", "True")
+        status = msgspec.structs.replace(pod.status, conditions=tuple(given.values()))
+        spec = msgspec.structs.replace(pod.spec, node_name=node)
+        self.server.put("pods", msgspec.structs.replace(pod, spec=spec, status=status))
         await self.server.trouble_after()
 
     async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
@@ -271,15 +275,22 @@ class FakeClient:
             self.server.remove("pods", namespace, name)
         await self.server.trouble_after()
 
-    async def patch_pod_status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> None:
+    async def patch_pod_status(
+        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
+    ) -> None:
         """Change phase or conditions."""
         self._count("status")
         await self.server.trouble_before()
         pod = self._pod(namespace, name)
         if pod.metadata.uid != uid:
             raise ApiError(409, "Conflict", "the UID in the precondition does not match")
+        if version and pod.metadata.resource_version != version:
+            raise ApiError(409, "Conflict", "the object has been modified")
         given = {one.type: one for one in pod.status.conditions or ()}
         for one in status.get("conditions", ()):
+            assert not (pod.spec.node_name and one["type"] == "PodScheduled"), (
+                f"{name} is told that it waits, and is bound"
+            )
             given[one["type"]] = Condition(one["type"], one["status"], one["reason"], one["message"])
         changed = msgspec.structs.replace(
             pod.status, phase=status.get("phase", pod.status.phase), conditions=tuple(given.values())

@@ -325,6 +325,10 @@ def check_end(world: World, runner: Runner) -> None:
             continue  # some of its placeholders find no room
         for _, node in world.server.objects["nodes"]:
             assert not world.fits(pod, node), f"{pod.metadata.name} fits on {node}, {_why(runner, pod)}"
+        conditions = {one.type: one for one in pod.status.conditions or ()}
+        told = conditions.get("PodScheduled")
+        assert told is not None, f"{pod.metadata.name} is told nothing, {_why(runner, pod)}"
+        assert (told.status, told.reason) == ("False", "Unschedulable"), f"{pod.metadata.name}: {told}"
 
 
 def _why(runner: Runner, pod: Pod) -> str:

@@ -56,6 +56,9 @@ def test_a_pod_whose_resources_cannot_be_read_waits_and_is_told_why(spec: dict[s
     places.pod("good", **GOOD)
     assert places.run() == {"good": "n"}
     assert places.manager.pods["strange"].stage is Stage.HELD
+    places.manager.now_s = lambda: 10.0
+    places.manager.waiting.review()
+    places.run()
     [event] = [one for one in places.events if isinstance(one, PostEvent)]
     assert event.name == "strange" and why in event.note and len(event.note) < 1000
     places.pod("strange", **GOOD)

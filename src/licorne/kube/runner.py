@@ -49,6 +49,8 @@ LONGEST_SLEEP_S: Final = 60.0
 PAUSE_S: Final = 10.0
 """A loop that was not awake for so long does not know what has happened since: it reads the present state first."""
 HEARTBEAT_S: Final = 1.0
+REVIEW_S: Final = 1.0
+"""How often pods that wait are looked at, to tell why they do."""
 
 
 class ReadingClient(Source, Protocol):
@@ -119,7 +121,12 @@ class Runner:
         self.manager: Manager | None = None
         self.binder = Binder(clients.binding, self._bound, self._not_bound, dice=dice)
         self.writer = Writer(
-            clients.writing, self._not_created, complain=named(log, "shim.cache").warning, clock=wall, dice=dice
+            clients.writing,
+            self._not_created,
+            not_told=self._not_told,
+            complain=named(log, "shim.cache").warning,
+            clock=wall,
+            dice=dice,
         )
         self.shadow = Shadow(lambda: self._clock() / 1e9, self._differs) if settings.dry_run else None
         self._wake = asyncio.Event()
@@ -208,6 +215,7 @@ class Runner:
                 if self.shadow is None:
                     group.create_task(self.binder.run())
                     group.create_task(self.writer.run())
+                    group.create_task(self._tell_reasons())
                 group.create_task(self._watch_clock())
                 await self._work()
         except* (ConfigurationError, SecurityError) as errors:
@@ -339,6 +347,20 @@ class Runner:
         assert self.manager is not None
         self.manager.gangs.not_created(application_id, reason)
         self.changed()
+
+    def _not_told(self, uid: str) -> None:
+        assert self.manager is not None
+        self.manager.waiting.not_told(uid)
+
+    async def _tell_reasons(self) -> None:
+        """Tell pods that wait why they do, about once a second."""
+        manager = self.manager
+        assert manager is not None
+        while True:
+            await asyncio.sleep(REVIEW_S)
+            if len(manager.waiting):
+                manager.waiting.review()
+                self._carry_out(manager)
 
     # -- a process that was paused ------------------------------------------------------------------------------
 

@@ -199,9 +199,14 @@ class Client:
             body["gracePeriodSeconds"] = grace_s
         await self._call("DELETE", PODS.path(namespace, name), body=body)
 
-    async def patch_pod_status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> None:
-        """Change fields of a pod's status, if it is still the one with this UID. Raises ApiError, UnansweredError."""
-        body = {"metadata": {"uid": uid}, "status": status}
+    async def patch_pod_status(
+        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
+    ) -> None:
+        """Change fields of a pod's status, if it is still the one with this UID, and has this version if one is given.
+
+        Raises ApiError (409: it is another one, or has changed), UnansweredError.
+        """
+        body = {"metadata": {"uid": uid, **({"resourceVersion": version} if version else {})}, "status": status}
         kind = "application/strategic-merge-patch+json"
         await self._call("PATCH", PODS.path(namespace, name, "status"), body=body, content_type=kind)
 

@@ -1,7 +1,7 @@
 """What follows from each change of the cluster and from each decision, as commands. It does nothing itself.
 
 - `manager`: nodes, pods, applications, and the callbacks of the scheduler; `gangs`: gangs with placeholder pods.
-- `demands`: what running pods demand of nodes and of pods that wait.
+- `demands`: what running pods demand of nodes and of pods that wait; `waiting`: what pods that wait are told.
 - `records`: what is remembered of each pod and application; `commands`: what is to be done at the API server.
 """
 

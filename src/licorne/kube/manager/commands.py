@@ -38,10 +38,14 @@ class Fail(Command, frozen=True, gc=False):
 
 
 class SetCondition(Command, frozen=True, gc=False):
-    """Set the condition `PodScheduled` of a pod that waits to False."""
+    """Set the condition `PodScheduled` of a pod that waits to False, if the pod still has this version.
+
+    So a condition never arrives after a binding. When it was not written, `Waiting.not_told` is called.
+    """
 
     reason: str
     message: str
+    version: str
 
 
 class CreatePod(msgspec.Struct, frozen=True):

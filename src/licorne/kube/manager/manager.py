@@ -36,6 +36,7 @@ from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .demands import Demands
 from .gangs import Gangs
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
+from .waiting import Waiting
 
 UNKNOWN = frozenset({"", "Completed", "Failed", "Expired", "Rejected"})
 """States of an application that the scheduler does not know, or that takes no asks any more."""
@@ -78,6 +79,7 @@ class Manager:
         self.demands = Demands(self)
         self.decisions = Decisions(self)
         self.gangs = Gangs(self)
+        self.waiting = Waiting(self)
         self.decided: list[AnyCommand] = []
         self._ended: dict[ApplicationRecord, None] = {}
         self._asks: dict[str, v19.Allocation] = {}  # by key, so that one whose pod is gone can be taken back
@@ -317,9 +319,7 @@ class Manager:
         work = record.work
         asked = record.stage is Stage.ASKED
         record.stage = Stage.HELD
-        if work.fault and record.told != work.fault:
-            record.told = work.fault
-            self.tell(record.pod, Note("FailedScheduling", "Scheduling", work.fault))
+        self.waiting.add(record.uid)
         if (
             work.gates
             or work.later
@@ -431,11 +431,18 @@ class Manager:
         so before that.
         """
         record = self.pods.get(uid)
-        if record is None or record.stage is not Stage.ASSUMED:
+        if record is None or record.pod.spec.node_name:
             return
-        self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
+        if record.stage is Stage.ASSUMED:
+            self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
+        elif record.stage is Stage.HOMELESS:  # the node has gone between decision and binding
+            self._homed(uid, record.node)
+        else:
+            return
         self.tell(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
+        record.failure = reason
         record.stage = Stage.UNBOUND
+        self.waiting.add(uid)
         record.node = ""
         self.decided.append(AskAgain(uid, min(FIRST_WAIT_S * 2**record.failures, LONGEST_WAIT_S)))
         record.failures = min(record.failures + 1, 20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 
 from licorne.kube.objects import Pod
@@ -35,7 +36,20 @@ class Stage(Enum):
 class PodRecord:
     """A pod that is managed here."""
 
-    __slots__ = ("application", "asked", "failures", "leaving", "node", "pod", "stage", "told", "work")
+    __slots__ = (
+        "application",
+        "asked",
+        "failure",
+        "failures",
+        "leaving",
+        "node",
+        "pod",
+        "posted",
+        "stage",
+        "told",
+        "told_s",
+        "work",
+    )
 
     def __init__(self, pod: Pod, work: Work, application: ApplicationRecord) -> None:
         self.pod = pod
@@ -50,8 +64,14 @@ class PodRecord:
         """Why the scheduler wants the pod gone, if it does; its end is confirmed with the same type."""
         self.failures = 0
         """How often it could not be bound."""
+        self.failure = ""
+        """Why it could not be bound last."""
         self.told = ""
-        """Why it waits, as the pod's condition was last told."""
+        """Which rules keep it, as its condition was last told (`Verdict.key`)."""
+        self.told_s = -math.inf
+        """When its condition was last told, in seconds since 1970."""
+        self.posted: dict[str, float] = {}
+        """When which reason was posted as an event last, in seconds since 1970."""
 
     @property
     def uid(self) -> str:

@@ -36,8 +36,10 @@ class WritingClient(Protocol):
     async def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
         """Delete a pod."""
 
-    async def patch_pod_status(self, namespace: str, name: str, uid: str, status: dict[str, Any]) -> None:
-        """Change fields of a pod's status."""
+    async def patch_pod_status(
+        self, namespace: str, name: str, uid: str, status: dict[str, Any], version: str = ""
+    ) -> None:
+        """Change fields of a pod's status, if it has the version, where one is given."""
 
     async def create(self, path: str, body: dict[str, Any]) -> None:
         """Create an object."""
@@ -49,6 +51,7 @@ class Writer:
     Parameters:
         client: sends the calls.
         not_created: told the application, the group and the reason when a placeholder is refused for good.
+        not_told: told the UID of a pod whose condition was not written.
         complain: told in a sentence what could not be written.
         clock: returns the time in seconds since 1970, for conditions and events.
     """
@@ -58,6 +61,7 @@ class Writer:
         client: WritingClient,
         not_created: Callable[[str, str], None],
         *,
+        not_told: Callable[[str], None] = lambda _: None,
         complain: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float],
         dice: random.Random | None = None,
@@ -65,6 +69,7 @@ class Writer:
     ) -> None:
         self._client = client
         self._not_created = not_created
+        self._not_told = not_told
         self._complain = complain
         self._clock = clock
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
@@ -86,7 +91,7 @@ class Writer:
         elif len(self._told) < TOLD_MAX:
             self._told.append(command)
         else:
-            self.left_out += 1
+            self._leave_out(command)
         self._more.set()
 
     def __len__(self) -> int:
@@ -165,11 +170,12 @@ class Writer:
 
     async def _tell(self, command: SetCondition | PostEvent) -> None:
         for attempt in range(TRIES_TO_TELL):
+            await self._may_send.wait()
             try:
                 if isinstance(command, SetCondition):
                     condition = self._condition("PodScheduled", "False", command.reason, command.message)
                     await self._client.patch_pod_status(
-                        command.namespace, command.name, command.uid, {"conditions": [condition]}
+                        command.namespace, command.name, command.uid, {"conditions": [condition]}, command.version
                     )
                 else:
                     await self._client.create(EVENTS.format(command.namespace or "default"), self._event(command))
@@ -182,7 +188,12 @@ class Writer:
             else:
                 self.written += 1
                 return
+        self._leave_out(command)
+
+    def _leave_out(self, command: SetCondition | PostEvent) -> None:
         self.left_out += 1
+        if isinstance(command, SetCondition):
+            self._not_told(command.uid)
 
     def _condition(self, kind: str, status: str, reason: str, message: str) -> dict[str, str]:
         return {

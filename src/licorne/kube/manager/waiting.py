@@ -1,0 +1,205 @@
+"""Why pods wait, as their condition `PodScheduled` and an event tell it (docs/spec/k8shim.md, section 6).
+
+Autoscalers add nodes for pods whose condition has the reason `Unschedulable`. So only a pod that would run on another
+node has it: one that was tried, and fits its quotas together with the pods before it. What waits for anything else has
+`SchedulingSkipped`, or `SchedulerError`.
+
+Writes are few. A pod that is placed at once is told nothing. A reason is written when another rule keeps the pod, not
+when amounts have changed; neither again for a pod, nor for very many pods at once, within some time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from licorne.core.inspection import explain
+from licorne.core.inspection.sentences import most_important, sentence
+from licorne.kube.objects import Pod
+from licorne.kube.pods import Note
+
+from .commands import SetCondition
+from .records import GangStage, PodRecord, Stage
+
+if TYPE_CHECKING:
+    from .manager import Manager
+
+UNSCHEDULABLE: Final = "Unschedulable"
+SKIPPED: Final = "SchedulingSkipped"
+ERROR: Final = "SchedulerError"
+SCHEDULED: Final = "PodScheduled"
+FIRST_S: Final = 2.0
+"""A pod is told nothing before it has waited so long."""
+AGAIN_S: Final = 10.0
+"""A pod is told another reason at the earliest after so long."""
+EVENT_AGAIN_S: Final = 600.0
+"""A reason that a pod was told of before is posted as an event again at the earliest after so long."""
+LOOKED_AT_MAX: Final = 1000
+"""Pods that are looked at in one review."""
+TOLD_MAX: Final = 100
+"""Pods that are told something in one review."""
+NODES_MAX: Final = 50_000
+"""Nodes that are looked at in one review."""
+WAITS: Final = (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
+QUOTAS: Final = (
+    explain.QueueQuota,
+    explain.UserLimit,
+    explain.Claimed,
+    explain.MaxApplications,
+    explain.StateOrder,
+    explain.Placeholder,
+)
+ROOM: Final = (explain.ClusterFull, explain.Nodes, explain.RequiredNode, explain.Reserved, explain.Gang)
+COMING: Final = ("victims are going", "victims have gone")
+
+
+class Verdict:
+    """Why a pod waits: the reason of the condition, its message, and `key`, which is equal while the same rules keep it."""
+
+    __slots__ = ("key", "message", "reason")
+
+    def __init__(self, reason: str, message: str, key: str = "") -> None:
+        self.reason = reason
+        self.message = message
+        self.key = f"{reason}: {key or message}"
+
+
+class Waiting:
+    """The pods that wait, in the order in which they are looked at."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._since: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def add(self, uid: str) -> None:
+        """Take in a pod that has no node."""
+        self._since.setdefault(uid, self._manager.now_s())
+
+    def not_told(self, uid: str) -> None:
+        """Note that a condition was not written, because the pod had changed: it is looked at again."""
+        record = self._manager.pods.get(uid)
+        if record is not None:
+            record.told = ""
+
+    def review(self) -> None:
+        """Tell pods that have waited for some time why they do; to be called about once a second."""
+        manager, now = self._manager, self._manager.now_s()
+        counted: explain.Counted = {}
+        shapes = max(1, NODES_MAX // max(1, len(manager.nodes)))
+        told = 0
+        for uid in list(islice(self._since, LOOKED_AT_MAX)):
+            since = self._since.pop(uid)
+            record = manager.pods.get(uid)
+            if record is None or record.stage not in WAITS or record.leaving is not None:
+                continue
+            self._since[uid] = since
+            early = now < since + FIRST_S or now < record.told_s + AGAIN_S
+            if early or told >= TOLD_MAX or record.pod.metadata.deletion_timestamp:
+                continue
+            verdict = self._verdict(record, counted, shapes)
+            if verdict is not None and verdict.key != record.told:
+                told += self._tell(record, verdict, now)
+
+    def _tell(self, record: PodRecord, verdict: Verdict, now: float) -> bool:
+        """Have a condition written, and an event posted; return False if the pod has the condition already."""
+        record.told = verdict.key
+        meta = record.pod.metadata
+        if record.told_s == -math.inf and _has(record.pod, verdict):  # told before this process began
+            record.posted[verdict.key] = now
+            return False
+        record.told_s = now
+        self._manager.decided.append(
+            SetCondition(meta.namespace, meta.name, meta.uid, verdict.reason, verdict.message, meta.resource_version)
+        )
+        if now >= record.posted.get(verdict.key, -EVENT_AGAIN_S) + EVENT_AGAIN_S:
+            if len(record.posted) > 20:
+                record.posted.clear()
+            record.posted[verdict.key] = now
+            kind = "FailedScheduling" if record.work.fault or verdict.reason == ERROR else "PodUnschedulable"
+            note = Note(kind, kind, verdict.message, warning=kind == "FailedScheduling")
+            self._manager.tell(record.pod, note)
+        return True
+
+    # -- verdicts -----------------------------------------------------------------------------------------------
+
+    def _verdict(self, record: PodRecord, counted: explain.Counted, shapes: int) -> Verdict | None:
+        """Return why a pod waits; None if that is not known now, or is told by others."""
+        work = record.work
+        if work.gates:
+            return None  # the API server has set the condition
+        if record.stage is Stage.UNBOUND:
+            return Verdict(ERROR, f"The pod could not be bound, and is tried again: {record.failure}", "bind")
+        if work.fault:
+            return Verdict(ERROR, work.fault)
+        if work.later:
+            return Verdict(SKIPPED, work.later)
+        if record.stage is Stage.ASKED:
+            return self._of_asked(record, counted, shapes)
+        if record.application.gang_stage is GangStage.RESERVING:
+            return Verdict(SKIPPED, f"The pod waits until all placeholders of application {record.application.id} run.")
+        return None
+
+    def _of_asked(self, record: PodRecord, counted: explain.Counted, shapes: int) -> Verdict | None:
+        manager = self._manager
+        partition = manager.api.cluster.partition(manager.rm_id)
+        application = partition.applications.get(record.application.id)
+        ask = None if application is None else application.asks.get(record.uid)
+        if application is None or ask is None or (len(counted) >= shapes and ask.shape not in counted):
+            return None
+        reasons: list[explain.Reason] = []
+        for reason in explain.reasons(partition, application, ask, counted):
+            if isinstance(reason, QUOTAS + ROOM):
+                reasons.append(reason)
+            elif isinstance(reason, explain.Preemption) and reason.state in COMING:
+                return Verdict(SKIPPED, f"The pod waits for room. {sentence(reason)}", "coming")
+        if not reasons:
+            return None
+        quotas = [reason for reason in reasons if isinstance(reason, QUOTAS)]
+        if quotas:
+            return _said(SKIPPED, quotas)
+        reasons = _without_reservations(reasons)
+        gang = next((reason for reason in reasons if isinstance(reason, explain.Gang)), None)
+        if gang is not None and not (gang.ready and gang.fits_quota):
+            return _said(SKIPPED, [gang])
+        if ask.reported or ask.required or gang is not None:
+            return _said(UNSCHEDULABLE, reasons)
+        if not (ask.attempted or ask.seq <= application.visited_seq):
+            return None  # it has not had its turn
+        return Verdict(SKIPPED, "Pods before it will take what is left of its quotas.", "others")
+
+
+def _said(reason: str, reasons: Sequence[explain.Reason]) -> Verdict:
+    return Verdict(reason, sentence(most_important(reasons)), _key(reasons))
+
+
+def _has(pod: Pod, verdict: Verdict) -> bool:
+    known = (verdict.reason, verdict.message)
+    return any(one.type == SCHEDULED and (one.reason, one.message) == known for one in pod.status.conditions or ())
+
+
+def _without_reservations(reasons: list[explain.Reason]) -> list[explain.Reason]:
+    """Leave out which nodes are reserved, if anything else is known: reservations come and go, and say nothing of room."""
+    lasting: list[explain.Reason] = []
+    for reason in reasons:
+        if isinstance(reason, explain.Nodes):
+            failed = {why: count for why, count in reason.failed.items() if why not in ("reserved", "held for a gang")}
+            lasting.append(msgspec.structs.replace(reason, failed=failed or reason.failed))
+        elif not isinstance(reason, explain.Reserved):
+            lasting.append(reason)
+    return lasting or reasons
+
+
+def _key(reasons: Sequence[explain.Reason]) -> str:
+    """Return which rules keep a pod, without amounts."""
+    where = (f"{type(one).__name__} {getattr(one, 'queue', '')} {getattr(one, 'name', '')}" for one in reasons)
+    return "; ".join(dict.fromkeys(where))
+
+
+__all__ = ["ERROR", "SKIPPED", "UNSCHEDULABLE", "Waiting"]

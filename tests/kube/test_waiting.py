@@ -1,0 +1,219 @@
+"""What pods that wait are told, and how many writes that takes: a table of clusters, and what each pod ends up with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube import schedules
+from kube.virtual import run
+from licorne.kube.objects import ConfigMap, Pod
+from licorne.kube.runner import Runner
+
+QUEUES = """
+partitions:
+  - name: default
+    placementrules: [{name: provided}, {name: fixed, value: root.a}]
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: a
+          - name: small
+            resources: {max: {vcore: "2"}}
+          - name: roomy
+            resources: {max: {vcore: "13"}}
+          - name: one
+            maxapplications: 1
+          - name: whole
+            properties: {gang.scheduling: atomic}
+"""
+GANG = '[{"name":"g","minMember":2,"minResource":{"cpu":"3","memory":"1Mi"}}]'
+"""The cluster of a schedule has three nodes of 4 processors."""
+
+
+class Cluster(schedules.World):
+    """A cluster with the queues above, and pods of given sizes."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        found = self.server.objects["configmaps"]["default", "yunikorn-configs"]
+        self.server.put("configmaps", msgspec.structs.replace(found, data={"queues.yaml": QUEUES}))
+
+    def pod(self, cpu: str = "1", queue: str = "root.a", app: str = "a", **more: Any) -> Pod:
+        """Create a pod."""
+        annotations = more.pop("annotations", {})
+        containers = [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Mi"}}}]
+        labels = {"applicationId": app, "queue": queue}
+        meta = {"labels": labels, "annotations": annotations}
+        return self.add_pod(**{"metadata": meta, "containers": containers, **more})
+
+    def told(self) -> Counter[str]:
+        """Count the pods without a node by what their condition says."""
+        counts: Counter[str] = Counter()
+        for pod in self.server.pods():
+            if not pod.spec.node_name:
+                found = [one for one in pod.status.conditions or () if one.type == "PodScheduled"]
+                counts[found[0].reason if found else "nothing"] += 1
+        return counts
+
+
+def full(cluster: Cluster) -> None:
+    for _ in range(5):
+        cluster.pod("3")
+
+
+def above_the_quota(cluster: Cluster) -> None:
+    for _ in range(5):
+        cluster.pod("1", "root.small")
+
+
+def room_and_quota_end_together(cluster: Cluster) -> None:
+    for _ in range(8):  # three fit; the quota has room for one more, which would run on another node
+        cluster.pod("3", "root.roomy")
+
+
+def too_many_applications(cluster: Cluster) -> None:
+    cluster.pod(app="first", queue="root.one")
+    cluster.pod(app="second", queue="root.one")
+
+
+def no_such_label(cluster: Cluster) -> None:
+    cluster.pod(nodeSelector={"disk": "ssd"})
+
+
+def not_decided_here(cluster: Cluster) -> None:
+    cluster.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+
+
+def unreadable(cluster: Cluster) -> None:
+    cluster.pod("twelve")
+
+
+def gated(cluster: Cluster) -> None:
+    cluster.pod(schedulingGates=[{"name": "later"}])
+
+
+def gang_without_room(cluster: Cluster) -> None:
+    for _ in range(3):
+        cluster.pod("3")
+    groups = {"yunikorn.apache.org/task-groups": GANG, "yunikorn.apache.org/task-group-name": "g"}
+    cluster.pod("3", app="gang", annotations=groups)
+
+
+def whole_gang_without_room(cluster: Cluster) -> None:
+    for _ in range(3):
+        cluster.pod("3")
+    groups = {"yunikorn.apache.org/task-groups": GANG, "yunikorn.apache.org/task-group-name": "g"}
+    for _ in range(2):
+        cluster.pod("3", app="gang", queue="root.whole", annotations=groups)
+
+
+def whole_gang_with_a_member_missing(cluster: Cluster) -> None:
+    groups = {"yunikorn.apache.org/task-groups": GANG, "yunikorn.apache.org/task-group-name": "g"}
+    cluster.pod("3", app="gang", queue="root.whole", annotations=groups)
+
+
+CASES = [
+    (full, {"Unschedulable": 2}),
+    (above_the_quota, {"SchedulingSkipped": 3}),
+    (room_and_quota_end_together, {"Unschedulable": 1, "SchedulingSkipped": 4}),
+    (too_many_applications, {"SchedulingSkipped": 1}),
+    (no_such_label, {"Unschedulable": 1}),
+    (not_decided_here, {"SchedulingSkipped": 1}),
+    (unreadable, {"SchedulerError": 1}),
+    (gated, {"nothing": 1}),
+    (gang_without_room, {"Unschedulable": 2, "SchedulingSkipped": 1}),
+    (whole_gang_without_room, {"Unschedulable": 2}),
+    (whole_gang_with_a_member_missing, {"SchedulingSkipped": 1}),
+]
+
+
+@pytest.mark.parametrize(("given", "then"), CASES, ids=[given.__name__ for given, _ in CASES])
+def test_what_pods_that_wait_are_told(given: Any, then: dict[str, int]) -> None:
+    async def play(cluster: Cluster) -> None:
+        given(cluster)
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(20.0)
+        told, writes = cluster.told(), dict(cluster.server.writes)
+        assert told == then, [(p.metadata.name, p.status.conditions) for p in cluster.server.pods()]
+        await asyncio.sleep(500.0)
+        assert cluster.server.writes == writes, "something is written again while nothing changes"
+        await schedules.stop(task)
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(100.0)
+        assert cluster.server.writes == writes, "a new process writes what is known"
+        await schedules.stop(task)
+
+    run(play(Cluster()))
+
+
+def test_pods_that_fit_take_a_binding_and_no_other_write() -> None:
+    async def play(cluster: Cluster) -> None:
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(5.0)
+        for number in range(40):
+            cluster.pod("100m", app=f"app{number % 7}")
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(30.0)
+        assert cluster.server.writes == {"bind": 40}
+        assert cluster.server.events == []
+        await schedules.stop(task)
+
+    run(play(Cluster()))
+
+
+def test_the_condition_goes_when_there_is_a_node() -> None:
+    async def play(cluster: Cluster) -> None:
+        full(cluster)
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(10.0)
+        assert cluster.told() == {"Unschedulable": 2}
+        cluster.add_node("more")
+        cluster.add_node("another")
+        await asyncio.sleep(5.0)
+        assert cluster.told() == {}
+        await schedules.stop(task)
+
+    run(play(Cluster()))
+
+
+def test_a_pod_that_then_waits_for_its_quota_asks_for_no_node_any_more() -> None:
+    async def play(cluster: Cluster) -> None:
+        for _ in range(4):
+            cluster.pod("3", "root.roomy")
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(10.0)
+        assert cluster.told() == {"Unschedulable": 1}
+        found = cluster.server.objects["configmaps"]["default", "yunikorn-configs"]
+        assert isinstance(found, ConfigMap)
+        lower = QUEUES.replace('"13"', '"9"')
+        cluster.server.put("configmaps", msgspec.structs.replace(found, data={"queues.yaml": lower}))
+        await asyncio.sleep(30.0)
+        assert cluster.told() == {"SchedulingSkipped": 1}
+        events = [one["note"] for one in cluster.server.events if one["reason"] == "PodUnschedulable"]
+        assert len(events) == 2
+        assert "max of queue root.roomy" in events[1]
+        await schedules.stop(task)
+
+    run(play(Cluster()))
+
+
+def test_a_thousand_pods_that_wait_are_told_little_by_little() -> None:
+    async def play(cluster: Cluster) -> Runner:
+        for number in range(1000):
+            cluster.pod("5", app=f"app{number % 10}")
+        runner, task = schedules.start(cluster)
+        await asyncio.sleep(5.5)
+        assert cluster.server.writes["status"] <= 500
+        await asyncio.sleep(20.0)
+        assert cluster.told() == {"Unschedulable": 1000}
+        assert cluster.server.writes["status"] == 1000
+        await schedules.stop(task)
+        return runner
+
+    run(play(Cluster()))
