@@ -434,7 +434,11 @@ class Manager:
         if record is None or record.pod.spec.node_name:
             return
         if record.stage is Stage.ASSUMED:
-            self._release(record.application.id, uid, v19.TerminationType.STOPPED_BY_RM)
+            self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
+            if record.leaving is not None:  # it was to go anyway, and never ran: whoever waits for its place has it now
+                record.stage = Stage.UNBOUND
+                record.node = ""
+                return
         elif record.stage is Stage.HOMELESS:  # the node has gone between decision and binding
             self._homed(uid, record.node)
         else:

@@ -1,0 +1,74 @@
+"""Gangs with placeholder pods, step by step: what the manager wants done, and what it says to the scheduler."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from licorne import SchedulerAPI
+from licorne.kube.manager import Manager
+from licorne.kube.manager.commands import AskAgain, Bind, CreatePod, Evict
+from licorne.kube.objects import Node, Pod
+from licorne.si import v19
+
+QUEUES = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: q}]}]}]"
+GROUPS = json.dumps([{"name": "g", "minMember": 3, "minResource": {"cpu": "1"}}])
+LABELS = {"applicationId": "app", "queue": "root.q"}
+ANNOTATIONS = {"yunikorn.apache.org/task-groups": GROUPS, "yunikorn.apache.org/task-group-name": "g"}
+
+
+def as_pod(name: str, body: dict[str, Any], version: int) -> Pod:
+    body["metadata"] |= {
+        "uid": f"uid-{name}",
+        "resourceVersion": str(version),
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    return msgspec.convert(body, Pod)
+
+
+def member(name: str) -> Pod:
+    metadata = {"name": name, "namespace": "default", "labels": LABELS, "annotations": ANNOTATIONS}
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+    return as_pod(name, {"metadata": metadata, "spec": {"schedulerName": "yunikorn", "containers": containers}}, 1)
+
+
+def started() -> Manager:
+    api = SchedulerAPI(clock=lambda: 10**18, other_settings=True)
+    manager = Manager(api, "rm")
+    api.register_resource_manager(
+        v19.RegisterResourceManagerRequest(rm_id="rm", config=QUEUES), manager.decisions, now_ns=10**18
+    )
+    status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+    manager.node_seen(msgspec.convert({"metadata": {"name": "n", "uid": "n"}, "status": status}, Node))
+    return manager
+
+
+def step(manager: Manager) -> list[Any]:
+    """Return what is to be done after one round of decisions."""
+    done = manager.commands()
+    manager.api.schedule()
+    return [*done, *manager.commands()]
+
+
+def test_a_placeholder_that_goes_before_it_is_bound_gives_its_place_to_its_member() -> None:
+    manager = started()
+    manager.pod_seen(member("first"))
+    bodies = [command.body for command in step(manager) if isinstance(command, CreatePod)]
+    assert len(bodies) == 3
+    for number, body in enumerate(bodies):
+        manager.pod_seen(as_pod(f"placeholder-{number}", body, 10 + number))
+    bound = [command.uid for command in step(manager) if isinstance(command, Bind)]
+    assert len(bound) == 3  # all are decided, and none of these bindings has been carried out
+    (gone,) = [command for command in step(manager) if isinstance(command, Evict)]
+
+    manager.not_bound(gone.uid, "the pod is being deleted")  # the deletion was faster than the binding
+    told = step(manager)
+    assert [command.uid for command in told if isinstance(command, Bind)] == ["uid-first"]
+    assert not [command for command in told if isinstance(command, AskAgain)]
+    app = manager.api.cluster.partition("rm").applications["app"]
+    assert sorted(app.allocations) == sorted({"uid-first", *bound} - {gone.uid})
+    assert app.gang is not None
+    assert (app.gang.groups["g"].created, app.gang.groups["g"].replaced) == (3, 1)
+    manager.api.validate()
