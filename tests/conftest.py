@@ -8,6 +8,7 @@ first and sets LICORNE_REQUIRE_COMPILED=1, and then such a run is refused.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -17,6 +18,11 @@ import pytest
 import budget
 import common.examples  # noqa: F401  loads the profile of Hypothesis
 import seeds
+
+# A shell that starts the tests in the background has this signal ignored, and programs that they start inherit that; so
+# the tests of Ctrl-C would wait in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACES = ROOT.parent / "shared" / "traces"

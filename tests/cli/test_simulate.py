@@ -229,13 +229,16 @@ def interrupted(path: Path, *options: object, when: Path) -> subprocess.Complete
     """Simulate until a file is there, then half a second more, then send a signal as Ctrl-C does."""
     command = [sys.executable, "-m", "licorne.cli", "simulate", str(path), *map(str, options)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
-        while not when.exists():  # it is opened when all has been read
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.05)
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        try:
+            deadline = time.monotonic() + 60
+            while not when.exists():  # it is opened when all has been read
+                assert time.monotonic() < deadline and process.poll() is None
+                time.sleep(0.05)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()  # a simulation that is not interrupted would go on until the memory is full
     return subprocess.CompletedProcess(command, process.returncode, "", err)
 
 
