@@ -43,6 +43,7 @@ include_patterns = [
     "deploy/**.md",
     "docs/**.md",
     "examples/**.md",
+    "oracle/README.md",
 ]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools", "typings", "**/node_modules"]
 

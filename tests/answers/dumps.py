@@ -36,7 +36,13 @@ def comparable(dump: bytes) -> dict[str, Any]:
         ):
             app.pop(name, None)
         for ask in app.get("requests", ()):
-            for name in ("allocationLog", "schedulingAttempted", "triggeredScaleUp", "triggeredPreemption"):
+            for name in (
+                "allocationLog",
+                "schedulingAttempted",
+                "triggeredScaleUp",
+                "triggeredPreemption",
+                "waitingReasons",
+            ):
                 ask.pop(name, None)
         for alloc in app.get("allocations", ()):
             for name in ("allocationTime", "allocationDelay", "placeholderUsed"):

@@ -49,7 +49,7 @@ def test_the_tables_hold_the_result(licorne: Command, never: Path) -> None:
     for words in (
         "small",
         "never placed",
-        "max of queue root",
+        "larger than the whole cluster",
         "root.a",
         "30 s",
         "vcore",

@@ -220,7 +220,7 @@ def test_an_unknown_required_node_is_waited_for() -> None:
     b.ask("x", "k", required="n7", vcore=1)
     b.ask("x", "other", vcore=1)
     assert b.run() == "other@n1"
-    assert b.why("k") == [RequiredNode("n7", "unknown", {})]
+    assert b.why("k") == [RequiredNode("n7", "unknown", {}, never=True)]
     b.node("n7", vcore=1)
     assert b.run() == "k@n7"
 
@@ -250,7 +250,7 @@ def test_an_ask_larger_than_its_required_node_waits_and_delays_no_other() -> Non
     b.ask("x", "huge", required="n1", priority=9, vcore=11)
     b.ask("x", "small", vcore=1)
     assert (b.run(), b.reserved()) == ("small@n1", "")
-    assert b.why("huge") == [RequiredNode("n1", "too small", {"vcore": 1})]
+    assert b.why("huge") == [RequiredNode("n1", "too small", {"vcore": 1}, never=True)]
 
 
 def test_a_required_node_is_served_before_a_higher_priority_that_came_late() -> None:

@@ -105,7 +105,7 @@ def test_all_members_name_the_quota_that_is_short() -> None:
     b.member("g", "g0", 3)
     b.member("g", "g1", 3)
     b.run()
-    expected = [QueueQuota("root.a", {"vcore": 1}), Gang(True, {"w": (2, 2)}, False, None, ())]
+    expected = [QueueQuota("root.a", {"vcore": 1}, never=True), Gang(True, {"w": (2, 2)}, False, None, ())]
     assert b.why("g0") == b.why("g1") == expected
 
 

@@ -111,7 +111,7 @@ def test_redirects(world: World, path: str, target: str) -> None:
 
 
 PLAIN = [
-    ("GET", "/", 404, "404 page not found\n"),
+    ("GET", "/nothing", 404, "404 page not found\n"),
     ("GET", "/ws/v1/none", 404, "404 page not found\n"),
     ("GET", "/ws/v1/partition/default", 404, "404 page not found\n"),
     ("HEAD", "/ws/v1/clusters", 405, ""),

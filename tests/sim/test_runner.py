@@ -99,7 +99,7 @@ def test_asks_that_were_never_placed_have_reasons() -> None:
     assert facts(result, "asks", "placed", "never_placed", "applications_rejected") == (6, 1, 5, 1)
     assert sum(row.asks for row in result.reasons) == 5
     words = {row.example: row.reason for row in result.reasons}
-    assert words["big"] == "max of queue root reached (vcore)"
+    assert words["big"].startswith("larger than the whole cluster (vcore): it never runs as things are")
     assert words["c1"].startswith("max of queue root.b reached (vcore)")
     assert words["lost"] == "rejected: failed to place application …: application rejected: no placement rule matched"
     assert words["orphan"] == "rejected: failed to find application …"

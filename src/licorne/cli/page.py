@@ -46,7 +46,7 @@ def _section(name: str, one: App) -> str:
         for part in (
             f"## {name}",
             one.help,
-            f"```\n{name}{usage[1] if usage else ''}\n```",
+            f"```text\n{name}{usage[1] if usage else ''}\n```",
             _options(told[told.index("\n**") :] if "\n**" in told else ""),
             one.help_epilogue,
         )
