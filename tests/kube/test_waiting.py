@@ -11,6 +11,8 @@ import pytest
 
 from kube import schedules
 from kube.virtual import run
+from licorne.core.inspection import explain
+from licorne.kube.manager import waiting
 from licorne.kube.objects import ConfigMap, Pod
 from licorne.kube.runner import Runner
 
@@ -215,5 +217,60 @@ def test_a_thousand_pods_that_wait_are_told_little_by_little() -> None:
         assert cluster.server.writes["status"] == 1000
         await schedules.stop(task)
         return runner
+
+    run(play(Cluster()))
+
+
+def test_pods_of_many_sizes_are_all_told_though_few_can_be_looked_at_in_one_review(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "NODES_MAX", 6)  # two sizes in a cluster of three nodes
+
+    async def play(cluster: Cluster) -> None:
+        for number in range(30):
+            cluster.pod(f"{5000 + number}m", app=f"app{number % 3}")
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(60.0)
+        late = cluster.pod("9", app="late")
+        await asyncio.sleep(20.0)
+        assert cluster.told() == {"Unschedulable": 31}, late.metadata.name
+        await schedules.stop(task)
+
+    run(play(Cluster()))
+
+
+def test_a_pod_whose_reasons_cannot_be_found_out_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    found_out = explain.reasons
+
+    def failing(partition: Any, app: Any, ask: Any, counted: Any) -> Any:
+        if app.id == "odd":
+            raise AssertionError("planted")
+        return found_out(partition, app, ask, counted)
+
+    monkeypatch.setattr(explain, "reasons", failing)
+
+    async def play(cluster: Cluster) -> None:
+        cluster.pod("5", app="odd")
+        cluster.pod("5", app="other")
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(10.0)
+        assert cluster.told() == {"SchedulerError": 1, "Unschedulable": 1}
+        await schedules.stop(task)
+
+    run(play(Cluster()))
+
+
+def test_a_pod_that_is_gone_is_forgotten_without_a_review() -> None:
+    async def play(cluster: Cluster) -> None:
+        runner, task = schedules.start(cluster)
+        await asyncio.sleep(5.0)
+        assert runner.manager is not None
+        pod = cluster.pod("5")
+        await asyncio.sleep(0.5)
+        assert len(runner.manager.waiting) == 1
+        cluster.server.remove("pods", pod.metadata.namespace, pod.metadata.name)
+        await asyncio.sleep(0.2)
+        assert len(runner.manager.waiting) == 0
+        await schedules.stop(task)
 
     run(play(Cluster()))

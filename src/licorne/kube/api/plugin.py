@@ -75,7 +75,7 @@ class TokenPlugin:
     async def _renew(self) -> None:
         said = await self._run()
         ends = said.expiration_timestamp
-        self._token = said.token
+        self._token = said.token.strip()
         self._until = time.time() + TOKEN_S if ends is None else ends.timestamp() - EARLY_S
         self._made += 1
 

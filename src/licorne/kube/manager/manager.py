@@ -204,6 +204,7 @@ class Manager:
         """Forget a pod that has ended, or is no longer there."""
         uid = pod.metadata.uid
         self.demands.repulsion.gone(uid)
+        self.waiting.forget(uid)
         foreign = self.foreign.pop(uid, None)
         if foreign is not None:
             self._homed(uid, foreign.pod.spec.node_name)

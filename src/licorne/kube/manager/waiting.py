@@ -26,6 +26,9 @@ from .commands import SetCondition
 from .records import GangStage, PodRecord, Stage
 
 if TYPE_CHECKING:
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+
     from .manager import Manager
 
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -68,6 +71,21 @@ class Verdict:
         self.key = f"{reason}: {key or message}"
 
 
+class _Budget:
+    """How many times a review may still look at all nodes. `counted`: what the nodes say of shapes that it has looked at."""
+
+    def __init__(self, looks: int) -> None:
+        self._looks = looks
+        self.counted: explain.Counted = {}
+
+    def take(self, ask: Ask) -> bool:
+        """Return whether the nodes may be looked at for an ask; a shape that is known costs nothing."""
+        if ask.reserved is None and ask.shape in self.counted:
+            return True
+        self._looks -= 1
+        return self._looks >= 0
+
+
 class Waiting:
     """The pods that wait, in the order in which they are looked at."""
 
@@ -88,24 +106,36 @@ class Waiting:
         if record is not None:
             record.told = ""
 
+    def forget(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self._since.pop(uid, None)
+
     def review(self) -> None:
-        """Tell pods that have waited for some time why they do; to be called about once a second."""
+        """Tell pods that have waited for some time why they do; to be called about once a second.
+
+        Pods that were looked at go to the end, and those for which there was no time come first in the next review, so
+        that each has its turn however many wait.
+        """
         manager, now = self._manager, self._manager.now_s()
-        counted: explain.Counted = {}
-        shapes = max(1, NODES_MAX // max(1, len(manager.nodes)))
+        budget = _Budget(max(1, NODES_MAX // max(1, len(manager.nodes))))
         told = 0
+        first, last = dict[str, float](), dict[str, float]()
         for uid in list(islice(self._since, LOOKED_AT_MAX)):
             since = self._since.pop(uid)
             record = manager.pods.get(uid)
             if record is None or record.stage not in WAITS or record.leaving is not None:
                 continue
-            self._since[uid] = since
             early = now < since + FIRST_S or now < record.told_s + AGAIN_S
-            if early or told >= TOLD_MAX or record.pod.metadata.deletion_timestamp:
-                continue
-            verdict = self._verdict(record, counted, shapes)
-            if verdict is not None and verdict.key != record.told:
-                told += self._tell(record, verdict, now)
+            if early or record.pod.metadata.deletion_timestamp:
+                last[uid] = since
+            elif told >= TOLD_MAX or not self._affordable(record, budget):
+                first[uid] = since
+            else:
+                last[uid] = since
+                verdict = self._safe_verdict(record, budget)
+                if verdict is not None and verdict.key != record.told:
+                    told += self._tell(record, verdict, now)
+        self._since = {**first, **self._since, **last}
 
     def _tell(self, record: PodRecord, verdict: Verdict, now: float) -> bool:
         """Have a condition written, and an event posted; return False if the pod has the condition already."""
@@ -129,7 +159,29 @@ class Waiting:
 
     # -- verdicts -----------------------------------------------------------------------------------------------
 
-    def _verdict(self, record: PodRecord, counted: explain.Counted, shapes: int) -> Verdict | None:
+    def _ask_of(self, record: PodRecord) -> tuple[Application, Ask] | None:
+        manager = self._manager
+        application = manager.api.cluster.partition(manager.rm_id).applications.get(record.application.id)
+        ask = None if application is None else application.asks.get(record.uid)
+        return None if application is None or ask is None else (application, ask)
+
+    def _affordable(self, record: PodRecord, budget: _Budget) -> bool:
+        """Return whether there is time in this review for what it takes to find out why the pod waits."""
+        found = self._ask_of(record) if record.stage is Stage.ASKED else None
+        if found is None:
+            return True
+        application, ask = found
+        looks_at_nodes = not ask.required and application.atomic is None
+        return not looks_at_nodes or budget.take(ask)
+
+    def _safe_verdict(self, record: PodRecord, budget: _Budget) -> Verdict | None:
+        """Return why a pod waits; an error in finding out is told to that pod, and harms no other."""
+        try:
+            return self._verdict(record, budget.counted)
+        except Exception as error:  # noqa: BLE001  whatever it is, the scheduler goes on
+            return Verdict(ERROR, f"Why the pod waits could not be found out: {error!r}", "fault")
+
+    def _verdict(self, record: PodRecord, counted: explain.Counted) -> Verdict | None:
         """Return why a pod waits; None if that is not known now, or is told by others."""
         work = record.work
         if work.gates:
@@ -141,18 +193,17 @@ class Waiting:
         if work.later:
             return Verdict(SKIPPED, work.later)
         if record.stage is Stage.ASKED:
-            return self._of_asked(record, counted, shapes)
+            return self._of_asked(record, counted)
         if record.application.gang_stage is GangStage.RESERVING:
             return Verdict(SKIPPED, f"The pod waits until all placeholders of application {record.application.id} run.")
         return None
 
-    def _of_asked(self, record: PodRecord, counted: explain.Counted, shapes: int) -> Verdict | None:
-        manager = self._manager
-        partition = manager.api.cluster.partition(manager.rm_id)
-        application = partition.applications.get(record.application.id)
-        ask = None if application is None else application.asks.get(record.uid)
-        if application is None or ask is None or (len(counted) >= shapes and ask.shape not in counted):
+    def _of_asked(self, record: PodRecord, counted: explain.Counted) -> Verdict | None:
+        found = self._ask_of(record)
+        if found is None:
             return None
+        application, ask = found
+        partition = self._manager.api.cluster.partition(self._manager.rm_id)
         reasons: list[explain.Reason] = []
         for reason in explain.reasons(partition, application, ask, counted):
             if isinstance(reason, QUOTAS + ROOM):
