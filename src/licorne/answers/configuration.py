@@ -16,7 +16,7 @@ _USER_KEYS: Final = ("Extra", "Properties", "ResourceWeights", "Guaranteed", "Ma
 
 
 def as_yaml(config: Mapping[str, Any]) -> str:
-    """Return the YAML form: keys in lower case, empty values left out."""
+    """Return a running configuration, given in its JSON form, as YAML: keys in lower case, empty values left out."""
     out = io.StringIO()
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from ruamel.yaml import YAML
 
 from licorne.answers.configuration import as_yaml
 from licorne.answers.dump import Dump, DumpError
-from licorne.config import ConfigError, load
+from licorne.config import load
 from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.core.partition import Partition
 from licorne.si import rest_objects as objects
@@ -31,6 +30,7 @@ from licorne.si.callback import ResourceManagerCallback
 from licorne.si.constants import (
     FOREIGN_DEFAULT,
     FOREIGN_STATIC,
+    NODE_PARTITION,
     TAG_CREATE_FORCE,
     TAG_FOREIGN,
     TAG_REQUIRED_NODE,
@@ -195,7 +195,7 @@ class _Restoring:
                 v19.NodeInfo(
                     node_id=node.node_id,
                     action=v19.ActionFromRM.CREATE if schedulable else v19.ActionFromRM.CREATE_DRAIN,
-                    attributes={**node.attributes, "si/node-partition": partition},
+                    attributes={**node.attributes, NODE_PARTITION: partition},
                     schedulable_resource=node.capacity,
                 )
             )
@@ -416,16 +416,4 @@ def _open(queue: dict[str, Any]) -> None:
         _open(child)
 
 
-def counts(restored: Restored) -> dict[str, int]:
-    """Return how many objects a restored scheduler has, by kind."""
-    found: Counter[str] = Counter()
-    for partition in restored.partitions:
-        found["nodes"] += len(partition.nodes)
-        found["queues"] += sum(1 for _ in partition.tree.queues())
-        found["applications"] += len(partition.applications)
-        found["allocations"] += sum(len(app.allocations) for app in partition.applications.values())
-        found["pending asks"] += sum(len(app.asks) for app in partition.applications.values())
-    return dict(found)
-
-
-__all__ = ["ConfigError", "Note", "Restored", "counts", "restore"]
+__all__ = ["Note", "Restored", "restore"]

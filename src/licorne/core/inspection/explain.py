@@ -188,7 +188,7 @@ Reason = (
 )
 
 HOST_PORT = "hostPort"
-"""How a reason begins that passes with the pod which has taken a port of the node."""
+"""The beginning of the reason that a host port is taken. It passes when the allocation that holds the port ends."""
 Counted = dict["Shape", Nodes | None]
 """Why the nodes do not take a shape; a cache for the reasons of many asks at one moment."""
 

@@ -36,17 +36,17 @@ SKIPPED: Final = "SchedulingSkipped"
 ERROR: Final = "SchedulerError"
 SCHEDULED: Final = "PodScheduled"
 FIRST_S: Final = 2.0
-"""A pod is told nothing before it has waited so long."""
+"""Seconds that a pod waits before it is told why."""
 AGAIN_S: Final = 10.0
-"""A pod is told another reason at the earliest after so long."""
+"""Seconds from one reason that a pod is told to the next, at least."""
 EVENT_AGAIN_S: Final = 600.0
-"""A reason that a pod was told of before is posted as an event again at the earliest after so long."""
+"""Seconds until an event with a reason that the pod was told before may be posted again."""
 LOOKED_AT_MAX: Final = 1000
-"""Pods that are looked at in one review."""
+"""The most waiting pods that one review goes through."""
 TOLD_MAX: Final = 100
-"""Pods that are told something in one review."""
+"""The most pods whose condition one review has written."""
 NODES_MAX: Final = 50_000
-"""Nodes that are looked at in one review."""
+"""The most comparisons of a pod with a node that one review makes, to find out why nodes do not take it."""
 WAITS: Final = (Stage.HELD, Stage.ASKED, Stage.UNBOUND)
 QUOTAS: Final = (
     explain.QueueQuota,
