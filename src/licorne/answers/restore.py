@@ -24,6 +24,7 @@ from licorne.answers.dump import Dump, DumpError
 from licorne.config import load
 from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.core.partition import Partition
+from licorne.core.placement.rules import RECOVERY_QUEUE
 from licorne.si import rest_objects as objects
 from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
@@ -40,7 +41,7 @@ from licorne.si.constants import (
 )
 
 ENDED: Final = frozenset({"Completed", "Failed", "Rejected", "Expired", "Killed"})
-RECOVERY_QUEUE: Final = "root.@recovery@"
+RECOVERY_PATH: Final = f"root.{RECOVERY_QUEUE}"
 SHOWN: Final = 5
 """How many objects a note names."""
 
@@ -220,7 +221,7 @@ class _Restoring:
         quotas = dict(self._quotas_of_dynamic_queues())
         requests = []
         for app in self.applications:
-            recovered = app.queue_name == RECOVERY_QUEUE
+            recovered = app.queue_name == RECOVERY_PATH
             requests.append(
                 v19.AddApplicationRequest(
                     application_id=app.application_id,

@@ -7,8 +7,9 @@ among its labels, and the ask of a pod that they mean the condition that the mar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from licorne.kube.objects import Node
 from licorne.kube.pods import constraints_text, node_info
@@ -60,9 +61,9 @@ class Demands:
         marks = self.repulsion.marks_against(record.pod, self._labels_of(record.pod.metadata.namespace))
         if not marks:
             return record.work.ask
-        ask = copy(record.work.ask)
-        ask.allocation_tags = {**ask.allocation_tags, TAG_NODE_CONSTRAINTS: constraints_text(record.pod, marks)}
-        return ask
+        ask = record.work.ask
+        tags = {**ask.allocation_tags, TAG_NODE_CONSTRAINTS: constraints_text(record.pod, marks)}
+        return msgspec.structs.replace(ask, allocation_tags=tags)
 
     def node_info(self, node: Node, action: v19.ActionFromRM) -> v19.NodeInfo:
         """Return the message about a node, with its marks, which counts as told."""

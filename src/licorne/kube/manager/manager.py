@@ -367,20 +367,7 @@ class Manager:
         if not self._announce(record):
             return
         record.stage = Stage.BOUND if record.pod.spec.node_name else Stage.ASSUMED
-        ask = record.work.ask
-        self._asks[record.uid] = v19.Allocation(
-            allocation_key=ask.allocation_key,
-            allocation_tags=ask.allocation_tags,
-            resource_per_alloc=ask.resource_per_alloc,
-            priority=ask.priority,
-            node_id=node,
-            application_id=ask.application_id,
-            partition_name=ask.partition_name,
-            task_group_name=ask.task_group_name,
-            placeholder=ask.placeholder,
-            originator=ask.originator,
-            preemption_policy=ask.preemption_policy,
-        )
+        self._asks[record.uid] = msgspec.structs.replace(record.work.ask, node_id=node)
         self.gangs.placed(record)
 
     def _changed(self, record: PodRecord, pod: Pod) -> None:
