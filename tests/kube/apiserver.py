@@ -60,6 +60,10 @@ class Server:
         self.forgotten = 0
         """Versions up to this one are no longer known."""
         self.on_bind: Callable[[Pod, str], None] = lambda _pod, _node: None
+        self.on_write: Callable[[str], None] = lambda _what: None
+        """Called when a request that writes is sent, before it arrives."""
+        self.read_at: dict[str, float] = {}
+        """When the first object of a list was last read, by the plural of its kind."""
         self.writes: dict[str, int] = {}
         self.events: list[dict[str, Any]] = []
         self._news = asyncio.Event()
@@ -145,7 +149,9 @@ class FakeClient:
         await server.trouble_before()
         objects = sorted(self._selected(kind), key=lambda one: (one.metadata.namespace, one.metadata.name))
         start, version = 0, server.version
-        if next_page:
+        if not next_page:
+            server.read_at[kind.plural] = asyncio.get_running_loop().time()
+        else:
             start, version = (int(part) for part in next_page.split("-"))
             if version != server.version:
                 raise ExpiredError(410, "Expired", "the continue token is too old")
@@ -153,11 +159,6 @@ class FakeClient:
         await server.trouble_after()
         following = f"{end}-{version}" if end < len(objects) else ""
         return Page(objects[start:end], str(version), following, [])
-
-    async def newest_version(self, kind: Kind[Any]) -> int:
-        """Return the present version."""
-        await self.server.trouble_before()
-        return self.server.version
 
     async def watch(
         self, kind: Kind[T], version: str = "", *, initial: bool = False, timeout_s: float = 300.0
@@ -172,6 +173,7 @@ class FakeClient:
                 raise ApiError(422, "Invalid", "sendInitialEvents is forbidden for watch")
             objects = self._selected(kind)
             at = server.version
+            server.read_at[kind.plural] = asyncio.get_running_loop().time()
             server.dice.shuffle(objects)
             cut = server.dice.randrange(len(objects) + 1)
             yield [WatchEvent("ADDED", one, one.metadata.resource_version) for one in objects[:cut]]
@@ -232,6 +234,7 @@ class FakeClient:
     # -- writing
 
     def _count(self, what: str) -> None:
+        self.server.on_write(what)
         self.server.writes[what] = self.server.writes.get(what, 0) + 1
 
     def _pod(self, namespace: str, name: str) -> Pod:

@@ -13,6 +13,8 @@ from unittest.mock import patch
 from kube import schedules
 from licorne.kube.binding import Binder
 from licorne.kube.manager import Manager
+from licorne.kube.manager.gangs import Gangs
+from licorne.kube.pauses import PauseGuard
 from licorne.kube.reflector import Reflector
 
 ENOUGH = 400
@@ -45,11 +47,23 @@ def _published_without_comparing(_sound: Any) -> Any:
     return publish
 
 
+def _read_whatever_happened(_sound: Any) -> Any:
+    def was_read(self: PauseGuard, _pauses: int) -> None:
+        self._paused.clear()
+        self._recent.set()
+
+    return was_read
+
+
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a binding whose answer was lost gives its place back": (Binder, "_bind", _given_back_without_looking),
     "pods that are gone keep their places": (Manager, "pod_gone", _nothing),
     "a list read anew removes nothing": (Reflector, "_publish", _published_without_comparing),
     "a pod that could not be bound is forgotten": (Manager, "ask_again", _nothing),
+    "a pause goes unnoticed": (PauseGuard, "check", lambda _sound: lambda _self: True),
+    "a pause while the cluster is read again goes unnoticed": (PauseGuard, "was_read", _read_whatever_happened),
+    "placeholders that were never seen are not missed": (Gangs, "look_again", _nothing),
+    "a decision of before a pause is forgotten": (Manager, "outdated", _nothing),
 }
 
 

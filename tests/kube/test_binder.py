@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +13,7 @@ from licorne.kube.api import ApiError, Kind, UnansweredError
 from licorne.kube.binding import Binder
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import Pod
+from licorne.kube.pauses import PAUSE_S, PauseGuard
 
 BUSY = ApiError(429, "TooManyRequests", "busy", 9.0)
 CONFLICT = ApiError(409, "Conflict", "the object has been modified")
@@ -92,7 +91,10 @@ def play(answers: Answers, count: int = 1, at_once: int = 32) -> Binder:
             if len(binder) == 0:
                 done.set()
 
-        binder = Binder(answers, told, told, at_once=at_once, dice=random.Random(1), sleep=answers.sleep)
+        guard = Clocks().guard
+        binder = Binder(
+            answers, told, told, told, guard=guard, at_once=at_once, dice=random.Random(1), sleep=answers.sleep
+        )
         for number in range(1, count + 1):
             binder.bind(Bind("n", f"p{number}", f"u{number}", f"n{number}"))
         task = asyncio.create_task(binder.run())
@@ -157,19 +159,53 @@ def test_in_the_order_of_decisions_and_never_too_many_at_once(at_once: int) -> N
     assert binder.sent == 100
 
 
-def test_held_bindings_are_not_sent() -> None:
+class Clocks:
+    """Two clocks that are set by hand."""
+
+    def __init__(self) -> None:
+        self.steady_s = self.wall_s = 0.0
+        self.guard = PauseGuard(lambda: int(self.steady_s * 1e9), lambda: self.wall_s)
+
+
+@pytest.mark.parametrize("clock", ["steady_s", "wall_s"])
+def test_what_was_decided_before_a_pause_is_not_sent(clock: str) -> None:
+    """It is not sent even if nothing but the sending itself notices the pause, and what is decided later is."""
+
     async def main() -> None:
+        clocks = Clocks()
         answers = Answers([None], [])
-        nothing: Callable[..., Any] = lambda *_: None  # noqa: E731  it stands for two callbacks
-        binder = Binder(answers, nothing, nothing)
-        binder.hold()
+        outdated: list[str] = []
+        binder = Binder(answers, lambda _: None, lambda *_: None, outdated.append, guard=clocks.guard)
+        binder.bind(Bind("n", "p1", "u1", "n1"))
+        setattr(clocks, clock, PAUSE_S + 0.1)
+        task = asyncio.create_task(binder.run())
+        await asyncio.sleep(0.01)
+        assert (answers.calls, outdated) == ([], ["u1"])
+        clocks.guard.was_read(clocks.guard.pauses)
+        binder.bind(Bind("n", "p2", "u2", "n1"))
+        await asyncio.sleep(0.01)
+        assert (answers.calls, outdated) == (["bind n1"], ["u1"])
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+def test_a_binding_is_not_repeated_after_a_pause() -> None:
+    async def main() -> None:
+        clocks = Clocks()
+        answers = Answers([ApiError(429, "TooManyRequests", "busy"), None], [])
+        outdated: list[str] = []
+
+        async def sleep(_: float) -> None:
+            clocks.steady_s += 60.0
+
+        binder = Binder(answers, lambda _: None, lambda *_: None, outdated.append, guard=clocks.guard, sleep=sleep)
         binder.bind(Bind("n", "p1", "u1", "n1"))
         task = asyncio.create_task(binder.run())
         await asyncio.sleep(0.01)
-        assert answers.calls == []
-        binder.go_on()
-        await asyncio.sleep(0.01)
-        assert answers.calls == ["bind n1"]
+        assert (answers.calls, outdated) == (["bind n1"], ["u1"])
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task

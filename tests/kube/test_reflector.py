@@ -241,3 +241,30 @@ def test_it_says_how_far_it_is() -> None:
             await task
 
     asyncio.run(main())
+
+
+def test_a_list_is_read_again_when_that_is_wanted() -> None:
+    """The watch that is open is given up; the handler hears the difference when the new list is complete."""
+
+    class Open(Script):
+        async def watch(self, *arguments: Any, **more: Any) -> AsyncGenerator[list[WatchEvent[Any]]]:
+            async for batch in super().watch(*arguments, **more):
+                yield batch
+            if len(self.streams) == 1:
+                await asyncio.Event().wait()
+
+    async def main() -> None:
+        script = Open(STREAM, [[changed("b", 21)], [bookmark(30, end=True)]])
+        script.ended = asyncio.Event()
+        reflector = Reflector(script, NAMESPACES, script)
+        task = asyncio.create_task(reflector.run())
+        async with asyncio.timeout(5.0):
+            await reflector.synced.wait()
+            await reflector.read_again()
+        assert script.asked[:2] == ["stream", "stream"]
+        assert script.told == ["+b5", "+a2", "-a2", "b5>21"]
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())

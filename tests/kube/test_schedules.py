@@ -10,8 +10,9 @@ import pytest
 
 import seeds
 from kube import faults, schedules
-from kube.apiserver import Trouble
+from kube.apiserver import FakeClient, Trouble
 from kube.virtual import VirtualLoop, run
+from licorne.kube.binding.binder import AT_ONCE
 
 
 def first() -> int:
@@ -60,24 +61,64 @@ def test_a_planted_fault_is_noticed(name: str) -> None:
 
 
 def test_a_paused_process_writes_nothing_before_it_has_read_the_present() -> None:
-    """What was decided before a pause is not bound when the pod is gone, and the watch had no time to say so."""
+    """Bindings that were decided before a pause, and not sent, are decided anew; no request is made for pods that are gone."""
 
-    async def play() -> dict[str, int]:
+    class SlowToAnswer(FakeClient):
+        async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
+            await super().bind(namespace, name, uid, node)
+            await asyncio.sleep(5.0)
+
+    async def play() -> None:
         world = schedules.World(3)
-        runner, task = schedules.start(world)
+        runner, task = schedules.start(world, SlowToAnswer(world.server))
         await asyncio.sleep(3.0)
-        runner.binder.hold()  # as if stopped between decision and binding
-        pod = world.add_pod()
-        await asyncio.sleep(0.5)
-        assert len(runner.binder) > 0
-        world.server.remove("pods", "default", pod.metadata.name)
+        for number in range(20):
+            world.add_node(f"more{number}")
+        await asyncio.sleep(3.0)
+        pods = [world.add_pod() for _ in range(70)]
+        await asyncio.sleep(1.0)
+        begun = world.server.writes["bind"]
+        assert begun == AT_ONCE
+        assert len(runner.binder) > AT_ONCE + 20
+        gone = {
+            pod.metadata.uid for pod in pods if pod.metadata.uid not in world.bound and pod.metadata.name[-1] in "13579"
+        }
+        assert gone
+        for pod in pods:
+            if pod.metadata.uid in gone:
+                world.server.remove("pods", "default", pod.metadata.name)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         loop.pass_over(300.0)
-        await asyncio.sleep(30.0)
+        await asyncio.sleep(60.0)
         await schedules.stop(task)
-        assert pod.metadata.uid not in world.bound
-        return world.server.writes
+        assert not gone & set(world.bound)
+        assert len(world.bound) == len(pods) - len(gone)
+        assert world.server.writes["bind"] == len(world.bound), (
+            "one request for each pod, and none for those that are gone"
+        )
+        reasons = {event["reason"] for event in world.server.events}
+        assert "PodBindFailure" not in reasons, "that a decision is taken back is no failure"
+
+    run(play())
+
+
+def test_a_pause_while_the_cluster_is_read_again_makes_it_read_once_more() -> None:
+    async def play() -> None:
+        world = schedules.World(3)
+        _, task = schedules.start(world)
+        await asyncio.sleep(3.0)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        world.server.trouble = Trouble(late_s=3.0)
+        for _ in range(10):
+            world.add_pod()
+            loop.pass_over(20.0)
+            await asyncio.sleep(1.0)  # `World.check_writing` checks each request
+        world.server.trouble = Trouble()
+        await asyncio.sleep(60.0)
+        await schedules.stop(task)
+        assert len(world.bound) >= 5
 
     run(play())
 

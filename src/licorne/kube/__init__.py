@@ -5,7 +5,9 @@
 - `pods`: what a pod, a node or a namespace means to the scheduler; `predicates`: whether a node takes a pod, in the words of
   kube-scheduler, and which nodes running pods keep others off.
 - `manager`: what follows from each change and each decision, as commands; it does nothing itself.
+- `pauses`: notices that the process was paused, so that nothing is sent before the cluster has been read again.
 - `binding`: carries the bindings out; `shadow`: compares them with those of another scheduler instead.
+- `writing`: carries the other commands out.
 
 What decides is free of input and output, and what reads and writes decides nothing. The scheduler is used in process.
 """

@@ -11,8 +11,8 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -31,6 +31,7 @@ from licorne.kube.configmaps import Configuration, ConfigurationError, read_conf
 from licorne.kube.manager import Manager, pods_by_age
 from licorne.kube.manager.commands import AskAgain, Bind, PostEvent
 from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
+from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import is_managed
 from licorne.kube.reflector import Reflector, Source
 from licorne.kube.shadow import Difference, Shadow
@@ -46,25 +47,18 @@ CONFIG_MAP_NAMES: Final = ("yunikorn-defaults", "yunikorn-configs")
 SLICE: Final = 500
 """Decisions that are made before others have their turn."""
 LONGEST_SLEEP_S: Final = 60.0
-PAUSE_S: Final = 10.0
-"""A loop that was not awake for so long does not know what has happened since: it reads the present state first."""
-HEARTBEAT_S: Final = 1.0
+SEEN_S: Final = 30.0
+"""A placeholder that was created is seen within so long, or has been deleted before anybody saw it."""
+PODS_A_BEAT: Final = 1000
+"""Of so many pods the scheduler is told before the process says that it is awake."""
 REVIEW_S: Final = 1.0
 """How often pods that wait are looked at, to tell why they do."""
-
-
-class ReadingClient(Source, Protocol):
-    """What the runner needs of the client that reads."""
-
-    async def newest_version(self, kind: Kind[Any]) -> int:
-        """Return the version that a collection has now."""
-        ...
 
 
 class Clients(msgspec.Struct, frozen=True):
     """Connections to the API server, apart, so that none of these uses can delay another."""
 
-    reading: ReadingClient
+    reading: Source
     binding: BindingClient
     writing: WritingClient
 
@@ -119,12 +113,15 @@ class Runner:
         self.api = SchedulerAPI(clock=self._clock, other_settings=True, on_incident=self._passed_over)
         self._reading = clients.reading
         self.manager: Manager | None = None
-        self.binder = Binder(clients.binding, self._bound, self._not_bound, dice=dice)
+        self.guard = PauseGuard(self._clock, wall)
+        self.binder = Binder(clients.binding, self._bound, self._not_bound, self._outdated, guard=self.guard, dice=dice)
         self.writer = Writer(
             clients.writing,
             self._not_created,
+            created=self._created,
             not_told=self._not_told,
             complain=named(log, "shim.cache").warning,
+            guard=self.guard,
             clock=wall,
             dice=dice,
         )
@@ -209,6 +206,8 @@ class Runner:
             async with asyncio.TaskGroup() as group:
                 for reflector in self.reflectors.values():
                     group.create_task(reflector.run())
+                group.create_task(self.guard.watch())
+                group.create_task(self._read_after_pauses())
                 await self._read_all()
                 self._begin()
                 await self._serve()
@@ -216,7 +215,6 @@ class Runner:
                     group.create_task(self.binder.run())
                     group.create_task(self.writer.run())
                     group.create_task(self._tell_reasons())
-                group.create_task(self._watch_clock())
                 await self._work()
         except* (ConfigurationError, SecurityError) as errors:
             raise errors.exceptions[0] from None
@@ -269,8 +267,12 @@ class Runner:
             manager.class_seen(known)
         for node in self._nodes.store.values():
             manager.node_seen(node)
-        for pod in pods_by_age(self._pods.store.values(), lambda pod: is_managed(pod, manager.around.settings)):
+        pods = pods_by_age(self._pods.store.values(), lambda pod: is_managed(pod, manager.around.settings))
+        for number, pod in enumerate(pods):
+            if number % PODS_A_BEAT == 0:
+                self.guard.beat()
             manager.pod_seen(pod)
+        self.guard.beat()
         self.manager = manager
 
     async def _serve(self) -> None:
@@ -296,6 +298,7 @@ class Runner:
         assert manager is not None
         while True:
             self._wake.clear()
+            await self.guard.recent()
             self._carry_out(manager)
             began = time.perf_counter()
             made = self.api.schedule(limit=SLICE)
@@ -338,9 +341,22 @@ class Runner:
         self.manager.not_bound(uid, reason)
         self.changed()
 
+    def _outdated(self, uid: str) -> None:
+        assert self.manager is not None
+        self.manager.outdated(uid)
+        self.changed()
+
     def _ask_again(self, uid: str) -> None:
         assert self.manager is not None
         self.manager.ask_again(uid)
+        self.changed()
+
+    def _created(self, application_id: str) -> None:
+        asyncio.get_running_loop().call_later(SEEN_S, self._look_at_gang, application_id)
+
+    def _look_at_gang(self, application_id: str) -> None:
+        assert self.manager is not None
+        self.manager.gangs.look_again(application_id)
         self.changed()
 
     def _not_created(self, application_id: str, reason: str) -> None:
@@ -364,40 +380,18 @@ class Runner:
 
     # -- a process that was paused ------------------------------------------------------------------------------
 
-    async def _watch_clock(self) -> None:
-        """Stop all writes after a pause of the process, until the present state of nodes and pods has been read.
-
-        Wall-clock time goes on while a machine is suspended, and monotonic time while a process is stopped; either may
-        tell of a pause that the other does not.
-        """
-        last, last_wall = self._clock(), self._wall()
+    async def _read_after_pauses(self) -> None:
+        """Read everything again after each pause; until then nothing is decided and nothing is sent."""
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
-            passed_s = max((self._clock() - last) / 1e9, self._wall() - last_wall)
-            if passed_s > HEARTBEAT_S + PAUSE_S:
-                self.log.warning("the process was paused; nothing is written before the cluster has been read again")
-                self.binder.hold()
-                self.writer.hold()
-                await self._read_again()
-                self.binder.go_on()
-                self.writer.go_on()
-            last, last_wall = self._clock(), self._wall()
-
-    async def _read_again(self) -> None:
-        for reflector, kind in self._followed():
-            while True:
-                try:
-                    newest = await self._reading.newest_version(kind)
-                    async with asyncio.timeout(60.0):
-                        await reflector.reached(newest)
-                    break
-                except Exception as error:  # noqa: BLE001  whatever it is, nothing may be written before this has worked
-                    self._complain(f"{kind.plural} cannot be read: {error}")
-                    await asyncio.sleep(1.0)
-
-    def _followed(self) -> Iterator[tuple[Reflector[Any], Kind[Any]]]:
-        yield self._pods, PODS
-        yield self._nodes, NODES
+            await self.guard.paused()
+            pauses = self.guard.pauses
+            self.log.warning("the process was paused; nothing is written before the cluster has been read again")
+            began = time.monotonic()
+            async with asyncio.TaskGroup() as group:
+                for reflector in self.reflectors.values():
+                    group.create_task(reflector.read_again())
+            self.guard.was_read(pauses)
+            self.log.info("the cluster has been read again", seconds=round(time.monotonic() - began, 2))
 
     # -- configuration ------------------------------------------------------------------------------------------
 

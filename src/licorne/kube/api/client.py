@@ -137,10 +137,6 @@ class Client:
                 faults.append(_fault(kind, raw, error))
         return Page(items, listed.metadata.resource_version, listed.metadata.continue_, faults)
 
-    async def newest_version(self, kind: Kind[Any]) -> int:
-        """Return the version that the server has of a collection now, as stored."""
-        return int((await self.list_page(kind, limit=1, newest=True)).version)
-
     async def watch(
         self, kind: Kind[T], version: str = "", *, initial: bool = False, timeout_s: float = 300.0
     ) -> AsyncGenerator[list[WatchEvent[T]]]:

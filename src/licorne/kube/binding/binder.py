@@ -5,6 +5,9 @@ known not to be bound gives its place back. While the API server does not answer
 
 A binding is sent to the same node again until it is answered, so it cannot put a pod on two nodes: the API server
 refuses a second one for a pod that has a node.
+
+After a pause of the process nothing is sent that was decided before it: those pods are decided about again, when the
+cluster has been read. Only requests that the client had already taken, `at_once` at most, may still arrive.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS, Kind
 from licorne.kube.manager.commands import Bind
 from licorne.kube.objects import Pod
+from licorne.kube.pauses import PauseGuard
 
 AT_ONCE: Final = 32
 FIRST_WAIT_S: Final = 0.1
@@ -26,6 +30,10 @@ LONGEST_WAIT_S: Final = 20.0
 ATTEMPTS: Final = 12
 """After as many refusals that may pass, a pod that is known not to be bound gives its place back."""
 CONFLICT, TOO_MANY, NOT_FOUND, SERVER_ERROR = 409, 429, 404, 500
+
+
+class OutdatedError(Exception):
+    """A binding was decided before a pause of the process."""
 
 
 class BindingClient(Protocol):
@@ -46,10 +54,12 @@ class Binder:
         client: sends the calls; nothing else should use its connections.
         bound: told the UID of a pod that is bound.
         not_bound: told the UID of a pod that is not bound and will not be, and why.
+        outdated: told the UID of a pod that is not bound because its binding was decided before a pause.
+        guard: notices pauses of the process.
         at_once: how many bindings are under way at most.
         dice, sleep: draw and spend the waiting times; given, tests can repeat them in no time.
 
-    `bind` may be called before `run`. `hold` stops sending until `go_on`; what was sent may still arrive.
+    `bind` may be called before `run`.
     """
 
     def __init__(
@@ -57,7 +67,9 @@ class Binder:
         client: BindingClient,
         bound: Callable[[str], None],
         not_bound: Callable[[str, str], None],
+        outdated: Callable[[str], None],
         *,
+        guard: PauseGuard,
         at_once: int = AT_ONCE,
         dice: random.Random | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
@@ -65,13 +77,13 @@ class Binder:
         self._client = client
         self._bound = bound
         self._not_bound = not_bound
+        self._outdated = outdated
+        self._guard = guard
         self._at_once = at_once
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
         self._sleep = sleep
-        self._waiting: deque[Bind] = deque()
+        self._waiting: deque[tuple[Bind, int]] = deque()  # with the number of pauses when it was decided
         self._more = asyncio.Event()
-        self._may_send = asyncio.Event()
-        self._may_send.set()
         self.under_way = 0
         """Bindings that have been sent, or are about to be sent again."""
         self.sent = 0
@@ -79,25 +91,12 @@ class Binder:
 
     def bind(self, command: Bind) -> None:
         """Have a pod bound, after those that were given before."""
-        self._waiting.append(command)
+        self._waiting.append((command, self._guard.pauses))
         self._more.set()
 
     def __len__(self) -> int:
         """Return how many bindings are not done."""
         return len(self._waiting) + self.under_way
-
-    def hold(self) -> None:
-        """Send nothing from now on. At most `at_once` requests that were sent may still arrive."""
-        self._may_send.clear()
-
-    def go_on(self) -> None:
-        """Send again."""
-        self._may_send.set()
-
-    def take_back(self) -> list[Bind]:
-        """Return the bindings that were never sent, and forget them."""
-        waiting, self._waiting = list(self._waiting), deque()
-        return waiting
 
     async def run(self) -> None:
         """Send bindings until cancelled."""
@@ -107,13 +106,16 @@ class Binder:
 
     async def _work(self) -> None:
         while True:
-            while not self._waiting or not self._may_send.is_set():
+            while not self._waiting:
                 self._more.clear()
-                await (self._more.wait() if not self._waiting else self._may_send.wait())
-            command = self._waiting.popleft()
+                await self._more.wait()
+            command, pauses = self._waiting.popleft()
             self.under_way += 1
             try:
-                reason = await self._bind(command)
+                reason = await self._bind(command, pauses)
+            except OutdatedError:
+                self._outdated(command.uid)
+                continue
             finally:
                 self.under_way -= 1
             if reason is None:
@@ -122,11 +124,16 @@ class Binder:
             else:
                 self._not_bound(command.uid, reason)
 
-    async def _bind(self, command: Bind) -> str | None:
-        """Bind one pod. Returns None, or why it is not bound."""
+    async def _bind(self, command: Bind, pauses: int) -> str | None:
+        """Bind one pod. Returns None, or why it is not bound.
+
+        Raises:
+            OutdatedError: it is not bound, and there was a pause since `pauses` were counted.
+        """
         attempt = 0
         while True:
-            await self._may_send.wait()
+            if not self._guard.check() or self._guard.pauses != pauses:
+                raise OutdatedError
             attempt += 1
             wait_s = None
             try:

@@ -159,6 +159,16 @@ class Gangs:
         if application.gang_stage is GangStage.RESERVING and record.work.ask.placeholder and record.leaving is None:
             self._due[application.id] = None
 
+    def look_again(self, application_id: str) -> None:
+        """Create what a gang lacks, some time after placeholders were created.
+
+        One that is deleted while no watch is open, as after a pause or an expired watch, is never seen. Names of
+        placeholders repeat, so one that is only late is not created twice.
+        """
+        application = self._manager.applications.get(application_id)
+        if application is not None and application.gang_stage is GangStage.RESERVING:
+            self._due[application_id] = None
+
     def not_created(self, application_id: str, reason: str) -> None:
         """Go on without a gang, because a placeholder could not be created."""
         application = self._manager.applications.get(application_id)

@@ -418,26 +418,36 @@ class Manager:
         It is asked for again a little later each time. If it is gone, or somebody else has bound it, the API server says
         so before that.
         """
-        record = self.pods.get(uid)
-        if record is None or record.pod.spec.node_name:
-            return
-        if record.stage is Stage.ASSUMED:
-            self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
-            if record.leaving is not None:  # it was to go anyway, and never ran: whoever waits for its place has it now
-                record.stage = Stage.UNBOUND
-                record.node = ""
-                return
-        elif record.stage is Stage.HOMELESS:  # the node has gone between decision and binding
-            self._homed(uid, record.node)
-        else:
+        record = self._take_back(uid)
+        if record is None:
             return
         self.tell(record.pod, Note("PodBindFailure", "PodBindFailure", reason))
         record.failure = reason
-        record.stage = Stage.UNBOUND
         self.waiting.add(uid)
-        record.node = ""
         self.decided.append(AskAgain(uid, min(FIRST_WAIT_S * 2**record.failures, LONGEST_WAIT_S)))
         record.failures = min(record.failures + 1, 20)
+
+    def outdated(self, uid: str) -> None:
+        """Give the place back, and ask at once, because the binding was decided before a pause and is not sent any more."""
+        record = self._take_back(uid)
+        if record is not None:
+            self._hold_or_ask(record)
+
+    def _take_back(self, uid: str) -> PodRecord | None:
+        """Give back the place of a pod that was not bound. Returns it if it must be asked for again."""
+        record = self.pods.get(uid)
+        if record is None or record.pod.spec.node_name:
+            return None
+        if record.stage is Stage.ASSUMED:
+            self._release(record.application.id, uid, record.leaving or v19.TerminationType.STOPPED_BY_RM)
+        elif record.stage is Stage.HOMELESS:  # the node has gone between decision and binding
+            self._homed(uid, record.node)
+        else:
+            return None
+        record.stage = Stage.UNBOUND
+        record.node = ""
+        # One that was to go anyway, and never ran, is not asked for: whoever waits for its place has it now.
+        return record if record.leaving is None else None
 
     def ask_again(self, uid: str) -> None:
         """Ask for a pod again that could not be bound."""

@@ -87,6 +87,10 @@ class Reflector(Generic[T]):
         self.relists = 0
         """How often the list was read anew after the first time."""
         self._moved = asyncio.Event()
+        self._interrupt: asyncio.Timeout | None = None
+        self._lists_wanted = 0
+        self._lists_begun = 0  # how many were wanted when the present one was begun
+        self._lists_read = 0
         self._streams = True
         self._listed = False
         self._failures = 0
@@ -99,22 +103,40 @@ class Reflector(Generic[T]):
             self._moved.clear()
             await self._moved.wait()
 
+    async def read_again(self) -> None:
+        """Read the list anew, as the server has it now, and wait until the handler has been told what is different."""
+        self._lists_wanted += 1
+        wanted = self._lists_wanted
+        self._listed = False
+        if self._interrupt is not None and not self._interrupt.expired():
+            self._interrupt.reschedule(asyncio.get_running_loop().time())
+        while self._lists_read < wanted:
+            self._moved.clear()
+            await self._moved.wait()
+
     # -- the loop -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Follow the objects until cancelled."""
         while True:
-            try:
-                if not (self._listed or self._streams):
-                    await self._list()
-                await self._watch()
-            except ExpiredError:
-                self._listed = False
-                self.relists += 1
-            except ApiError as error:
-                await self._refused(error)
-            except UnansweredError as error:
-                await self._wait(str(error))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None) as self._interrupt:
+                    await self._follow()
+
+    async def _follow(self) -> None:
+        """Read the list if need be, and follow the changes until the watch ends."""
+        self._lists_begun = self._lists_wanted
+        try:
+            if not (self._listed or self._streams):
+                await self._list()
+            await self._watch()
+        except ExpiredError:
+            self._listed = False
+            self.relists += 1
+        except ApiError as error:
+            await self._refused(error)
+        except UnansweredError as error:
+            await self._wait(str(error))
 
     async def _refused(self, error: ApiError) -> None:
         if error.status in INVALID and self._streams and not self._listed:
@@ -125,7 +147,7 @@ class Reflector(Generic[T]):
                 self.absent = True
                 self._complain(f"{self._kind.plural} cannot be read, so it is done without them: {error}")
             if not self._listed:
-                self.synced.set()
+                self._list_is_read()
             await self._sleep(ABSENT_WAIT_S * self._dice.uniform(0.8, 1.2))
             return
         await self._wait(str(error), error.retry_after_s)
@@ -166,7 +188,7 @@ class Reflector(Generic[T]):
         heard = False
         stream = self._source.watch(
             self._kind,
-            str(self.version) if self.version else "",
+            str(self.version) if self._listed else "",  # without a version: what there is now, not what a cache has
             initial=fresh is not None,
             timeout_s=self._dice.uniform(*WATCH_S),
         )
@@ -205,8 +227,13 @@ class Reflector(Generic[T]):
         for new in fresh.values():
             self._put(new)
         self._advance(version)
-        self._listed = True
+        self._listed = self._lists_begun == self._lists_wanted
+        self._list_is_read()
+
+    def _list_is_read(self) -> None:
+        self._lists_read = self._lists_begun
         self.synced.set()
+        self._moved.set()
 
     def _take(self, event: WatchEvent[T]) -> None:
         if event.fault:

@@ -2,6 +2,8 @@
 
 Evictions, failures and placeholders are never dropped. Conditions and events share what is left of a bounded queue:
 above the bound, and when the API server is too busy, they are left out and counted.
+
+After a pause of the process nothing is sent until the cluster has been read again.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, Final, Protocol
 from licorne.kube.api import ApiError, UnansweredError
 from licorne.kube.api.kinds import PODS
 from licorne.kube.manager.commands import CreatePod, Evict, Fail, PostEvent, SetCondition
+from licorne.kube.pauses import PauseGuard
 
 AT_ONCE: Final = 8
 TOLD_MAX: Final = 5000
@@ -50,9 +53,11 @@ class Writer:
 
     Parameters:
         client: sends the calls.
-        not_created: told the application, the group and the reason when a placeholder is refused for good.
+        not_created: told the application and the reason when a placeholder is refused for good.
+        created: told the application when a placeholder is there.
         not_told: told the UID of a pod whose condition was not written.
         complain: told in a sentence what could not be written.
+        guard: notices pauses of the process.
         clock: returns the time in seconds since 1970, for conditions and events.
     """
 
@@ -61,24 +66,26 @@ class Writer:
         client: WritingClient,
         not_created: Callable[[str, str], None],
         *,
+        created: Callable[[str], None] = lambda _: None,
         not_told: Callable[[str], None] = lambda _: None,
         complain: Callable[[str], None] = lambda _: None,
+        guard: PauseGuard,
         clock: Callable[[], float],
         dice: random.Random | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         self._client = client
         self._not_created = not_created
+        self._created = created
         self._not_told = not_told
         self._complain = complain
+        self._guard = guard
         self._clock = clock
         self._dice = dice or random.Random()  # noqa: S311  spreads load, guards nothing
         self._sleep = sleep
         self._done_first: deque[Evict | Fail | CreatePod] = deque()
         self._told: deque[SetCondition | PostEvent] = deque()
         self._more = asyncio.Event()
-        self._may_send = asyncio.Event()
-        self._may_send.set()
         self.written = 0
         """Requests that the API server has confirmed."""
         self.left_out = 0
@@ -98,14 +105,6 @@ class Writer:
         """Return how many commands wait."""
         return len(self._done_first) + len(self._told)
 
-    def hold(self) -> None:
-        """Send nothing from now on."""
-        self._may_send.clear()
-
-    def go_on(self) -> None:
-        """Send again."""
-        self._may_send.set()
-
     async def run(self) -> None:
         """Carry out commands until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -117,7 +116,6 @@ class Writer:
             while not (self._done_first or self._told):
                 self._more.clear()
                 await self._more.wait()
-            await self._may_send.wait()
             if self._done_first:
                 await self._do(self._done_first.popleft())
             elif self._told:
@@ -128,7 +126,7 @@ class Writer:
     async def _do(self, command: Evict | Fail | CreatePod) -> None:
         attempt = 0
         while True:
-            await self._may_send.wait()
+            await self._guard.recent()
             try:
                 await self._carry_out(command)
             except ApiError as error:
@@ -149,6 +147,7 @@ class Writer:
         client = self._client
         if isinstance(command, CreatePod):
             await client.create(PODS.path(command.namespace), command.body)
+            self._created(command.application_id)
         elif isinstance(command, Fail):
             status = {"phase": "Failed", "reason": command.reason, "message": command.message}
             await client.patch_pod_status(command.namespace, command.name, command.uid, status)
@@ -157,11 +156,14 @@ class Writer:
                 condition = self._condition("DisruptionTarget", "True", command.reason, command.message)
                 await client.patch_pod_status(command.namespace, command.name, command.uid, {"conditions": [condition]})
                 self.written += 1
+                await self._guard.recent()
             await client.delete_pod(command.namespace, command.name, command.uid)
 
     def _refused(self, command: Evict | Fail | CreatePod, error: ApiError) -> None:
         if isinstance(command, CreatePod):
-            if error.status != CONFLICT:  # it is there already: an answer was lost
+            if error.status == CONFLICT:  # it is there already: an answer was lost
+                self._created(command.application_id)
+            else:
                 self._not_created(command.application_id, str(error))
         elif error.status not in (NOT_FOUND, CONFLICT):  # the pod is gone: that is what was wanted
             self._complain(f"pod {command.namespace}/{command.name}: {error}")
@@ -170,7 +172,7 @@ class Writer:
 
     async def _tell(self, command: SetCondition | PostEvent) -> None:
         for attempt in range(TRIES_TO_TELL):
-            await self._may_send.wait()
+            await self._guard.recent()
             try:
                 if isinstance(command, SetCondition):
                     condition = self._condition("PodScheduled", "False", command.reason, command.message)
