@@ -26,12 +26,14 @@ partitions:
 class Places:
     """Objects as the API server would show them; bindings are confirmed at once. `strangers` are scheduled by others."""
 
+    queues = QUEUES
+
     def __init__(self, settings: dict[str, str] | None = None) -> None:
         self.now_ns = 0
         self.api = SchedulerAPI(clock=lambda: self.now_ns, other_settings=True)
         self.manager = Manager(self.api, "rm")
         request = v19.RegisterResourceManagerRequest(
-            rm_id="rm", policy_group="queues", config=QUEUES, extra_config=settings or {}
+            rm_id="rm", policy_group="queues", config=self.queues, extra_config=settings or {}
         )
         self.api.register_resource_manager(request, self.manager.decisions)
         self.nodes: dict[str, dict[str, Any]] = {}

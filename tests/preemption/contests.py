@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import seeds
+from licorne.core.preemption.disruption_budgets import DisruptionBudgets, nothing_left
 from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
 from licorne.core.preemption.node_search import NodeSearch
 from licorne.core.preemption.planned_usage import PlannedUsage
+from licorne.core.preemption.victim_search import VictimSearch
 from reference import preempting
 from reference.compare import DisagreementError, run
 from reference.contests import Contest
@@ -37,6 +39,10 @@ def compare(count: int, first: int = SEED) -> tuple[Counter[str], str]:
             node, victims = found
             met[f"{min(len(victims), 3)} victims"] += 1
             met["somebody bad"] += any(a.originator or not a.allow_self for a in victims)
+            met["a budget broken"] += preempting.breaks(self.partition, victims)
+            met["a budget kept"] += any(
+                budget.members & {a.id for a in victims} for budget in self.partition.budgets.values()
+            ) and not preempting.breaks(self.partition, victims)
             met["elsewhere"] += any(a.node is not node for a in victims)
             met["inside a fence or under a quota"] += self.top.parent is not None
             met["nested queues"] += any(len(a.app.queue.lineage()) > 2 for a in victims)
@@ -82,6 +88,17 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
         lambda sound: lambda s, leaf, _highest, *more: sound(s, leaf, None, *more),
     ),
     "outside the fence": (PlannedUsage, "fence_root", _leaves_the_fence),
+    "disruption budgets do not count": (DisruptionBudgets, "of", lambda _: lambda _self, _alloc: ()),
+    "what was evicted does not count for its budget": (
+        DisruptionBudgets,
+        "evicted",
+        lambda _: lambda _self, _alloc: None,
+    ),
+    "a set may take more of a budget than is left": (
+        VictimSearch,
+        "within_budgets",
+        lambda _: lambda _self, c: not nothing_left(c.disruption_budgets),
+    ),
     "no second try": (GuaranteePreemption, "_something_changed", lambda _: lambda self: self._failed.clear()),
 }
 

@@ -17,8 +17,8 @@ def _no_guarantees(_sound: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_victim_more(sound: Callable[..., Any]) -> Callable[..., Any]:
-    def choose(candidates: Any, room: Any, steps: int) -> Any:
-        return [*(found := sound(candidates, room, steps)), *[a for a in candidates if a not in found][:1]]
+    def choose(candidates: Any, *more: Any) -> Any:
+        return [*(found := sound(candidates, *more)), *[a for a in candidates if a not in found][:1]]
 
     return choose
 

@@ -12,7 +12,15 @@ from typing import Any, get_args
 
 from licorne.config import ConfigError, Configuration
 from licorne.config.model import NodePolicy
-from licorne.si.messages import AddApplication, Allocation, Input, NodeAction, NodeUpdate, Termination
+from licorne.si.messages import (
+    AddApplication,
+    Allocation,
+    DisruptionBudgetUpdate,
+    Input,
+    NodeAction,
+    NodeUpdate,
+    Termination,
+)
 from reference.cluster import ReferenceCluster
 from reference.clusters import START_NS, Manager, Scenario, Step
 from reference.model import SECOND_NS, Partition
@@ -34,6 +42,7 @@ class Contest(Scenario):
         self.steps_left = rng.randint(12, 20)
         self.now_ns = START_NS + rng.randrange(SECOND_NS)
         self.gone: list[Allocation] = []
+        self.budgets = random.Random(f"budgets {seed}")  # apart, so that the other draws are the same without them
 
     def beginning(self) -> list[Step]:
         """Nodes, an application in each leaf, and what runs already."""
@@ -57,12 +66,34 @@ class Contest(Scenario):
             if all(free[name] >= amount for name, amount in amounts.items()):
                 sizes[node_id] = {name: amount - amounts.get(name, 0) for name, amount in free.items()}
                 messages.append(self._pod(f"x {rng.choice(crowded)}", amounts, node_id))
+        pods = [one.key for one in messages if isinstance(one, Allocation)]
+        if self.budgets.random() < 0.7:
+            messages += [self._budget(f"b{number}", pods) for number in range(self.budgets.choice([1, 2]))]
         return [("submit", "one", messages)]
+
+    def _budget(self, name: str, running: list[str], left: tuple[str, ...] = ()) -> DisruptionBudgetUpdate:
+        rng = self.budgets
+        share = rng.choice([0.4, 0.6])
+        joined = tuple(key for key in running if rng.random() < share)
+        return DisruptionBudgetUpdate(name=name, allowed=rng.choice([0, 1, 1, 1, 2]), joined=joined, left=left)
+
+    def do_budget(self, partition: Partition) -> list[Input]:
+        """A budget is new, has changed, or is gone."""
+        rng = self.budgets
+        name = rng.choice(["b0", "b1"])
+        if rng.random() < 0.2:
+            return [DisruptionBudgetUpdate(name=name, allowed=None)]
+        running = [alloc.id for alloc in partition.allocations()]
+        known = partition.budgets.get(name)
+        gone = sorted(known.members - set(running)) if known is not None else []
+        return [self._budget(name, running, tuple(key for key in gone if rng.random() < 0.8))]
 
     def step(self) -> Step:
         """The next one."""
         rng = self.rng
         (partition,) = self.reference.managers["one"].values()
+        if self.budgets.random() < 0.05:
+            return ("submit", "one", self.do_budget(partition))
         chosen = rng.choices(
             ["asks", "schedule", "advance", "confirm", "again", "release", "daemon", "reload", "deadlines", "node"],
             [5, 4, 4, 4, 2, 1, 0.6, 0.5, 1.5, 0.7],

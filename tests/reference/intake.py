@@ -24,6 +24,7 @@ from licorne.si.messages import (
     AcceptedNode,
     AddApplication,
     Allocation,
+    DisruptionBudgetUpdate,
     Input,
     NodeAction,
     NodeUpdate,
@@ -36,7 +37,7 @@ from licorne.si.messages import (
 )
 from reference import atomic, claims, gangs, quotas
 from reference.life import RUN, drop_ask, emptied, end, fire, unreserve, watch_queues
-from reference.model import SECOND_NS, App, Ask, Node, Partition, Queue, next_uuid, pruned
+from reference.model import SECOND_NS, App, Ask, Budget, Node, Partition, Queue, next_uuid, pruned
 from reference.queues import create_dynamic, find
 from reference.scheduler import place
 from reference.sums import choose_group
@@ -68,6 +69,13 @@ def _take(partition: Partition, message: Input) -> None:
             _release(partition, message)
         case NodeUpdate():
             _node(partition, message)
+        case DisruptionBudgetUpdate(allowed=None):
+            partition.budgets.pop(message.name, None)
+        case DisruptionBudgetUpdate():
+            budget = partition.budgets.setdefault(message.name, Budget())
+            budget.allowed = message.allowed or 0
+            budget.members = (budget.members - set(message.left)) | set(message.joined)
+            budget.going -= set(message.left)
 
 
 # -- applications ----------------------------------------------------------------------------------------

@@ -231,6 +231,19 @@ class Deadline:
 
 
 @dataclass(eq=False)
+class Budget:
+    """A disruption budget: ids of its members, and of those that were evicted."""
+
+    allowed: int = 0
+    members: set[str] = field(default_factory=set)
+    going: set[str] = field(default_factory=set)
+
+    def left(self) -> int:
+        """How many more members may be evicted."""
+        return max(0, self.allowed - len(self.going))
+
+
+@dataclass(eq=False)
 class Partition:
     """A partition of a resource manager. `starting`: applications may be Starting."""
 
@@ -258,6 +271,7 @@ class Partition:
     numbers: dict[str, int] = field(default_factory=dict)
     checks: dict[Ask, Any] = field(default_factory=dict)  # searches for victims in vain (`reference.preempting`)
     pauses: dict[Queue, int] = field(default_factory=dict)
+    budgets: dict[str, Budget] = field(default_factory=dict)
 
     def number(self, of: str) -> int:
         """The next number of a kind: of an ask, an application, a deadline."""

@@ -9,7 +9,7 @@ and of members, so that the best is among the first feasible ones. "Law" means t
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ RETRY_NS = 15 * SECOND_NS
 PAUSE_NS = SECOND_NS // 10
 OLD_NS = (120 * 60 + 2) * SECOND_NS
 ATTEMPTS = 10
-Rank = tuple[int, int, int, list[tuple[int, int]]]
+Rank = tuple[bool, int, int, int, list[tuple[int, int]]]
 Reserve = Callable[[Ask, Node], None]
 
 
@@ -99,21 +99,47 @@ def refuses(alloc: Ask) -> bool:
     return alloc.originator or not alloc.allow_self
 
 
-def rank(victims: tuple[Ask, ...], priority: Callable[[Ask], int]) -> Rank:
+def breaks(partition: Partition, victims: Iterable[Ask]) -> bool:
+    """Tell whether a set takes more of a disruption budget than is left."""
+    ids = {a.id for a in victims}
+    return any(len(ids & budget.members) > budget.left() for budget in partition.budgets.values())
+
+
+def goes_last(partition: Partition, alloc: Ask) -> bool:
+    """Tell whether it refuses, or counts for a budget that has nothing left."""
+    return refuses(alloc) or breaks(partition, [alloc])
+
+
+def rank(partition: Partition, victims: tuple[Ask, ...], priority: Callable[[Ask], int]) -> Rank:
     """The smallest is the best."""
-    bad = sum(map(refuses, victims))
+    bad = sum(goes_last(partition, a) for a in victims)
     newest = sorted((-a.created_ns, -a.arrived) for a in victims)
-    return bad, len(victims), sum(map(priority, victims)), newest
+    return breaks(partition, victims), bad, len(victims), sum(map(priority, victims)), newest
 
 
 def best_set(
+    partition: Partition,
+    pool: list[Ask],
+    serves: Callable[[tuple[Ask, ...]], bool],
+    reaches: Callable[[list[Ask]], bool],
+    rank_: Callable[[tuple[Ask, ...]], Rank],
+) -> tuple[Ask, ...] | None:
+    """The best of all sets that serve: one that breaks a disruption budget only if no other does."""
+    found = _best(partition, pool, lambda v: serves(v) and not breaks(partition, v), reaches, rank_)
+    if found is None and breaks(partition, pool):
+        found = _best(partition, pool, serves, reaches, rank_)
+    return found
+
+
+def _best(
+    partition: Partition,
     pool: list[Ask],
     serves: Callable[[tuple[Ask, ...]], bool],
     reaches: Callable[[list[Ask]], bool],
     rank_: Callable[[tuple[Ask, ...]], Rank],
 ) -> tuple[Ask, ...] | None:
     """The best of all sets that serve; one with members that can be left out is not among them."""
-    bad = [a for a in pool if refuses(a)]
+    bad = [a for a in pool if goes_last(partition, a)]
     good = [a for a in pool if a not in bad]
     if not reaches(pool):
         return None
@@ -150,7 +176,7 @@ def make_room(partition: Partition, ask: Ask, node: Node) -> None:
     if serves(()):
         return
     pool = [a for a in partition.allocations() if a.node is node and may_go(a, ask) and a.priority <= ask.priority]
-    found = best_set(pool, serves, serves, lambda victims: rank(victims, lambda a: a.priority))
+    found = best_set(partition, pool, serves, serves, lambda victims: rank(partition, victims, lambda a: a.priority))
     if found is not None:
         evict(partition, found)
         claims.made(partition, ask)
@@ -165,8 +191,15 @@ def may_go(alloc: Ask, ask: Ask) -> bool:
 def evict(partition: Partition, victims: tuple[Ask, ...]) -> None:
     partition.number("evicted")
     for victim in sorted(victims, key=lambda a: (_class(a), a.priority, -a.created_ns, -a.arrived)):
-        victim.preempted = True
+        mark(partition, victim)
         notify_released(partition, victim, Termination.PREEMPTED_BY_SCHEDULER)
+
+
+def mark(partition: Partition, victim: Ask) -> None:
+    """Count an allocation as evicted."""
+    victim.preempted = True
+    for budget in partition.budgets.values():
+        budget.going |= {victim.id} & budget.members
 
 
 def evicted(partition: Partition) -> int:
@@ -359,13 +392,14 @@ class NodeSearch:
             if self._serves(node, ()):
                 return None
             found = best_set(
+                self.partition,
                 self._pool(node),
                 lambda victims, node=node: self._serves(node, victims),  # type: ignore[misc]
                 lambda pool, node=node: self._reaches(node, pool),  # type: ignore[misc]
-                lambda victims: rank(victims, self.effective.__getitem__),
+                lambda victims: rank(self.partition, victims, self.effective.__getitem__),
             )
             if found is not None:
-                mine = rank(found, self.effective.__getitem__)
+                mine = rank(self.partition, found, self.effective.__getitem__)
                 if best is None or mine < best[0]:
                     best = mine, node, found
         return None if best is None else (best[1], best[2])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from licorne.si.messages import Termination
 from reference.life import notify_released
 from reference.model import SECOND_NS, Amounts, Ask, Partition, Queue, minus, plus, rest
-from reference.preempting import refuses
+from reference.preempting import mark, refuses
 from reference.sums import Sums
 
 Known = dict[Queue, tuple[Amounts, int]]
@@ -132,7 +132,7 @@ def _enforce(partition: Partition, queue: Queue) -> None:
         levels = leaf.lineage()[: leaf.lineage().index(queue) + 1]
         mine = _choice(partition, leaf, share, levels)
         for alloc in sorted(mine, key=lambda a: (a.app.arrived, *_age(a))):
-            alloc.preempted = True  # so that it does not count for the next leaf
+            mark(partition, alloc)  # so that it does not count for the next leaf
             victims.append(alloc)
     partition.number("quota: enforced" if victims else "quota: nothing to take")
     if len({alloc.app.queue for alloc in victims}) > 1:
@@ -176,27 +176,41 @@ def _choice(partition: Partition, leaf: Queue, share: Amounts, levels: list[Queu
         if not alloc.required and not alloc.released and not alloc.preempted
         if any(share.get(name, 0) > 0 for name in alloc.amounts) and serve([alloc])
     ]
+    last = _last(partition, candidates)
     # Of those that are alike, the lowest priority and then the newest go first: no set is better that has another.
     alike: dict[object, list[Ask]] = {}
     for alloc in sorted(candidates, key=lambda a: (a.priority, _age(a))):
         sizes = [
             (name, n) for name, n in sorted(alloc.amounts.items()) if any(name in room for room in (share, *spare))
         ]
-        alike.setdefault((refuses(alloc), tuple(sizes)), []).append(alloc)
+        alike.setdefault((alloc in last, tuple(sizes)), []).append(alloc)
     sets: list[list[Ask]] = [[]]
     for first in alike.values():
         sets = [[*some, *first[:n]] for some in sets for n in range(len(first) + 1) if serve([*some, *first[:n]])]
     final = (some for some in sets if not any(serve([*some, more]) for more in candidates if more not in some))
-    return min(final, key=_worth)
+    return min(final, key=lambda victims: _worth(victims, last))
 
 
-def _worth(victims: list[Ask]) -> tuple[int, int, int, list[tuple[int, int, int]]]:
+def _worth(victims: list[Ask], last: list[Ask]) -> tuple[int, int, int, list[tuple[int, int, int]]]:
     return (
-        sum(map(refuses, victims)),
+        sum(a in last for a in victims),
         len(victims),
         sum(a.priority for a in victims),
         sorted(map(_age, victims)),
     )
+
+
+def _last(partition: Partition, candidates: list[Ask]) -> list[Ask]:
+    """Those who refuse, and those whose disruption budgets have nothing left when the better ones have gone."""
+    left = {name: budget.left() for name, budget in partition.budgets.items()}
+    found = [a for a in candidates if refuses(a)]
+    for alloc in sorted(candidates, key=lambda a: (refuses(a), a.priority, -a.created_ns, -a.arrived)):
+        mine = [name for name, budget in partition.budgets.items() if alloc.id in budget.members]
+        if any(left[name] <= 0 for name in mine):
+            found.append(alloc)
+        else:
+            left.update({name: left[name] - 1 for name in mine})
+    return found
 
 
 def _age(alloc: Ask) -> tuple[int, int, int]:

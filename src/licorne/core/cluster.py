@@ -25,6 +25,7 @@ from licorne.si.events import Event
 from licorne.si.messages import (
     AddApplication,
     Allocation,
+    DisruptionBudgetUpdate,
     Input,
     NodeAction,
     NodeUpdate,
@@ -384,6 +385,7 @@ _HANDLERS: dict[type, Callable[[Partition, Any], object]] = {
     AddApplication: add_application,
     RemoveApplication: remove_application,
     NodeUpdate: change_node,
+    DisruptionBudgetUpdate: lambda partition, message: partition.disruption_budgets.update(message),
 }
 
 

@@ -15,6 +15,7 @@ that hold the rules:
 | preemption below a guarantee | `preemption/guarantee_preemption`, `preemption/node_search`, `preemption/victim_search` |
 | preemption on a required node | `preemption/required_node` |
 | evictions, and what they are for | `preemption/evictions`, `preemption/claims` |
+| disruption budgets | `preemption/disruption_budgets` |
 | lowered quotas | `preemption/quota_start`, `preemption/quota_cut`, `preemption/leaf_victims` |
 | numbers of resource types | `inputs/numbering` |
 | sums; users and groups | `waiting/accounting`; `queues/limits` |
@@ -44,6 +45,7 @@ from licorne.core.inputs.numbering import Numbering
 from licorne.core.nodes.node import Node
 from licorne.core.placement.placer import PlacementConfigError, Placer
 from licorne.core.preemption.claims import Claims
+from licorne.core.preemption.disruption_budgets import DisruptionBudgets
 from licorne.core.preemption.evictions import EVICTIONS_MAX, Eviction, Outcome
 from licorne.core.preemption.guarantee_preemption import GuaranteePreemption
 from licorne.core.preemption.quota_start import QuotaChanges
@@ -97,6 +99,7 @@ class Partition(PartitionContents):
     releases: Releases
     reservations: Reservations
     quotas: QuotaChanges
+    disruption_budgets: DisruptionBudgets
     guarantee_preemption: GuaranteePreemption
     claims: Claims
     evictions: deque[Eviction]
@@ -123,6 +126,7 @@ class Partition(PartitionContents):
         self.reservations = Reservations(self)
         self.quotas = QuotaChanges(self)
         self.cleaner = Cleaner(self)
+        self.disruption_budgets = DisruptionBudgets()
         self.guarantee_preemption = GuaranteePreemption(self)
         self.claims = Claims(self)
         self.atomic = AtomicGangs(self)

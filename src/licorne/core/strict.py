@@ -18,10 +18,12 @@ from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import (
     AddApplication,
     Allocation,
+    DisruptionBudgetUpdate,
     Input,
     NodeAction,
     NodeUpdate,
     Release,
+    RemoveApplication,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def refuse_unknown(manager: RegisteredManager, inputs: Sequence[Input]) -> None:
     found: list[str] = []
     begun: _Begun | None = None
     for message in inputs:
-        if isinstance(message, AddApplication | Allocation):
+        if isinstance(message, AddApplication | Allocation | DisruptionBudgetUpdate):
             continue
         begun = _Begun(inputs) if begun is None else begun  # not made for a request that only adds
         why = _unknown(manager, message, begun)
@@ -84,7 +86,7 @@ def refuse_unknown(manager: RegisteredManager, inputs: Sequence[Input]) -> None:
         raise NoEffectError(f"{found[0]}{more}; nothing of the request was taken in")
 
 
-def _unknown(manager: RegisteredManager, message: Input, begun: _Begun) -> str:
+def _unknown(manager: RegisteredManager, message: NodeUpdate | Release | RemoveApplication, begun: _Begun) -> str:
     """Return why a message would have no effect; an empty text if the object that it names exists."""
     name = message.partition
     if isinstance(message, NodeUpdate):

@@ -25,7 +25,7 @@ from licorne.daemon.log import Log, named
 from licorne.daemon.memory import Memory
 from licorne.daemon.security import Security, SecurityError
 from licorne.kube.api import Kind
-from licorne.kube.api.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from licorne.kube.api.kinds import CONFIG_MAPS, DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, read_configuration
 from licorne.kube.manager import Manager, pods_by_age
@@ -119,6 +119,7 @@ class Runner:
             clients.writing,
             self._not_created,
             created=self._created,
+            is_gone=self._is_gone,
             not_told=self._not_told,
             complain=named(log, "shim.cache").warning,
             guard=self.guard,
@@ -136,6 +137,7 @@ class Runner:
         self._nodes = self._reflector(NODES, lambda m: m.node_seen, lambda m: m.node_gone)
         self._namespaces = self._reflector(NAMESPACES, lambda m: m.namespace_seen, lambda m: m.namespace_gone)
         self._classes = self._reflector(PRIORITY_CLASSES, lambda m: m.class_seen, lambda m: m.class_gone)
+        self._budgets = self._reflector(DISRUPTION_BUDGETS, lambda m: m.budgets.seen, lambda m: m.budgets.gone)
         self._maps: dict[str, ConfigMap] = {}
         for name in CONFIG_MAP_NAMES:
             kind = msgspec.structs.replace(CONFIG_MAPS, namespace=settings.namespace, fields=f"metadata.name={name}")
@@ -265,6 +267,8 @@ class Runner:
             manager.namespace_seen(namespace)
         for known in self._classes.store.values():
             manager.class_seen(known)
+        for budget in self._budgets.store.values():
+            manager.budgets.seen(budget)
         for node in self._nodes.store.values():
             manager.node_seen(node)
         pods = pods_by_age(self._pods.store.values(), lambda pod: is_managed(pod, manager.around.settings))
@@ -363,6 +367,10 @@ class Runner:
         assert self.manager is not None
         self.manager.gangs.not_created(application_id, reason)
         self.changed()
+
+    def _is_gone(self, uid: str) -> bool:
+        assert self.manager is not None
+        return uid not in self.manager.pods
 
     def _not_told(self, uid: str) -> None:
         assert self.manager is not None

@@ -80,7 +80,22 @@ class NodeUpdate(msgspec.Struct, kw_only=True):
     strict: bool = False
 
 
-Input = AddApplication | RemoveApplication | Allocation | Release | NodeUpdate
+class DisruptionBudgetUpdate(msgspec.Struct, kw_only=True):
+    """A disruption budget that is new, has changed or is gone (docs/understand/preemption.md, "Disruption budgets").
+
+    `allowed` is how many of its members may be evicted; those that the scheduler has evicted count as evicted until they
+    leave. None: there is no such budget any more. `joined` and `left` are the ids of allocations (keys, in the 1.9
+    interface) that are members from now on, and that no longer are; one that has ended must leave, too.
+    """
+
+    name: str
+    partition: str = "default"
+    allowed: int | None
+    joined: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+Input = AddApplication | RemoveApplication | Allocation | Release | NodeUpdate | DisruptionBudgetUpdate
 
 
 # -- outputs ---------------------------------------------------------------------------------------------

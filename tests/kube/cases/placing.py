@@ -400,8 +400,9 @@ def _(k: Place) -> None:
     condition = k.condition("DisruptionTarget", name)
     assert condition
     assert (condition["status"], condition["reason"]) == ("True", "PreemptionByScheduler")
-    assert condition["message"]
-    k.event("Preempted", name=name)
+    queue = "root.shares.owner, which is below its guarantee"
+    assert condition["message"] == f"Evicted for pod {k.name}/owner of queue {queue}."
+    assert k.event("Preempted", name=name).note == condition["message"]
     assert not k.node_of("owner")
     k.change(name, {"metadata": {"finalizers": None}})
     k.bound("owner")
@@ -415,6 +416,27 @@ def _(k: Place) -> None:
     for name, said in (("first", "true"), ("second", "false")):
         given = {"yunikorn.apache.org/allow-preemption": said}
         k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", annotations=given, **k.there)
+        k.bound(name)
+    k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
+    k.bound("owner")
+    assert sorted(k.pods()) == ["owner", "second"]
+
+
+@CASES(
+    "1", "two victims, of which one is under a budget that allows no disruption", "room is needed", "the other one goes"
+)
+def _(k: Place) -> None:
+    k.alone({})
+    k.node(amounts={"cpu": "4"})
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "guarded"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"guarded": "yes"}}},
+    }
+    k.plane.create(f"/apis/policy/v1/namespaces/{k.name}/poddisruptionbudgets", budget)
+    for name, labels in (("first", {}), ("second", {"guarded": "yes"})):
+        k.pod(name, app=f"{k.name}-lent", queue="root.shares.lender", cpu="2", labels=labels, **k.there)
         k.bound(name)
     k.pod("owner", app=f"{k.name}-owner", queue="root.shares.owner", cpu="2", **k.there)
     k.bound("owner")

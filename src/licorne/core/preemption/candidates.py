@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 else:
     from licorne._plain import cython
 
+from .disruption_budgets import nothing_left
 from .ranking import victim_order
 
 if cython.compiled:
@@ -131,7 +132,8 @@ class LeafCandidates:
 class Candidate:
     """An allocation that may be evicted.
 
-    `priority` is its priority as the root of the search sees it; for a required node, its own.
+    `priority` is its priority as the root of the search sees it; for a required node, its own. `disruption_budgets` are
+    those that it counts for (`licorne.core.preemption.disruption_budgets`); it is reluctant if one has nothing left.
     """
 
     alloc: Ask
@@ -140,14 +142,23 @@ class Candidate:
     amounts: Vec
     reluctant: cython.bint
     priority: cython.longlong
+    disruption_budgets: tuple[Any, ...]
 
-    def __init__(self, alloc: Ask, leaf_group: LeafCandidates, node_group: NodeCandidates, priority: int) -> None:
+    def __init__(
+        self,
+        alloc: Ask,
+        leaf_group: LeafCandidates,
+        node_group: NodeCandidates,
+        priority: int,
+        disruption_budgets: tuple[Any, ...] = (),
+    ) -> None:
         self.alloc = alloc
         self.leaf_group = leaf_group
         self.node_group = node_group
         self.amounts = alloc.shape.amounts
-        self.reluctant = is_reluctant(alloc)
+        self.reluctant = is_reluctant(alloc) or (bool(disruption_budgets) and nothing_left(disruption_budgets))
         self.priority = priority
+        self.disruption_budgets = disruption_budgets
 
     @cython.ccall
     @cython.exceptval(check=False)

@@ -66,6 +66,7 @@ def evict(partition: Partition, victim: Ask, record: Eviction, message: str) -> 
     partition.accounting.preempting(victim.app, victim)
     partition.notify_released(victim, Termination.PREEMPTED_BY_SCHEDULER, message)
     partition.evictions.append(record)
+    partition.disruption_budgets.evicted(victim)
     # An ask that requires a node may need fewer victims there now, and claims may leave more to other asks.
     partition.wakeups.claims_changed()
     if partition.events is not None:

@@ -349,7 +349,12 @@ class GuaranteePreemption:
         The other kinds of preemption change no generation, but the preempting amounts of the root queue.
         """
         partition = self._partition
-        return partition.index.generation, partition.claims.generation, tuple(partition.tree.root.preempting.values())
+        return (
+            partition.index.generation,
+            partition.claims.generation,
+            partition.disruption_budgets.generation,
+            tuple(partition.tree.root.preempting.values()),
+        )
 
     def _forget(self) -> None:
         self._planned_usage = None
@@ -364,7 +369,9 @@ class GuaranteePreemption:
         if node_search is None:
             if len(self._node_searches) >= NODE_SEARCHES_MAX:
                 del self._node_searches[next(iter(self._node_searches))]
-            node_search = NodeSearch(planned_usage, ask, top, seen, self._partition.index.ordered())
+            partition = self._partition
+            nodes = partition.index.ordered()
+            node_search = NodeSearch(planned_usage, ask, top, seen, nodes, partition.disruption_budgets)
         self._node_searches[key] = node_search
         return node_search
 
@@ -383,6 +390,7 @@ class GuaranteePreemption:
         names = partition.types.names
         victims = [c.alloc for c in chosen]
         lacking = dict(sorted((names[d], amount) for d, amount in missing.items()))
+        budgets = partition.disruption_budgets.generation
         rule = (
             f"queue {leaf.path} is below its guarantee, and others are above theirs"
             " (docs/spec/preemption.md, section 2)"
@@ -407,6 +415,8 @@ class GuaranteePreemption:
         changed = self._planned_usage.record_eviction(ask, victims)
         for node_search in self._node_searches.values():
             node_search.apply_eviction(changed, victims, node_group.node)
+        if partition.disruption_budgets.generation != budgets:
+            self._node_searches.clear()  # others may be reluctant now
         self._snapshot_key = self._current_key()
         if (
             ask.app.state is ApplicationState.ACCEPTED

@@ -14,7 +14,7 @@ groups, and nearly so on others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .ranking import VictimRank, is_reluctant, newest_first, set_rank, victim_order
@@ -30,19 +30,26 @@ Age = tuple[int, int, int]
 """A sort key that puts the newest first: `newest_first` of the allocation, and its index among the candidates."""
 
 
-def choose(candidates: Sequence[Ask], budget: Mapping[int, int], steps: int) -> list[Ask]:
+def choose(
+    candidates: Sequence[Ask],
+    budget: Mapping[int, int],
+    steps: int,
+    refusing: Callable[[Sequence[Ask]], Container[Ask]] = lambda _: (),
+) -> list[Ask]:
     """The best feasible victim set among the candidates, found in about `steps` steps; empty if none fits the budget.
 
     `budget[d]` is how much of the type with index d may be given back; a type of which any amount may is absent. Of
-    allocations of one ask, which are equally old, those that come first among the candidates count as newer.
+    allocations of one ask, which are equally old, those that come first among the candidates count as newer. `refusing`
+    returns those of the candidates given to it that are reluctant for a reason outside of them.
     """
     fitting = [a for a in candidates if all(a.shape.amounts.at(d) <= max(0, left) for d, left in budget.items())]
     if not fitting:
         return []
     types = [d for d in sorted(budget) if any(a.shape.amounts.at(d) for a in fitting)]
     groups: dict[tuple[bool, Size], VictimGroup] = {}
+    refused = refusing(fitting)
     for alloc in fitting:
-        kind = (is_reluctant(alloc), tuple(alloc.shape.amounts.at(d) for d in types))
+        kind = (is_reluctant(alloc) or alloc in refused, tuple(alloc.shape.amounts.at(d) for d in types))
         if kind not in groups:
             groups[kind] = VictimGroup(*kind)
         groups[kind].members.append(alloc)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import cython
 
     from licorne.core.nodes.node import Node
+
+    from .disruption_budgets import DisruptionBudgets
 else:
     from licorne._plain import cython
 
@@ -104,14 +106,24 @@ class NodeSearch:
     best_node: NodeCandidates | None
     best_victims: list[Candidate] | None
     searched: cython.longlong  # counted work: nodes searched
+    disruption_budgets: Any
+    has_budgets: cython.bint  # a candidate counts for a disruption budget
 
     def __init__(
-        self, planned_usage: PlannedUsage, ask: Ask, top: Queue, seen: dict[Queue, int], nodes: list[Node]
+        self,
+        planned_usage: PlannedUsage,
+        ask: Ask,
+        top: Queue,
+        seen: dict[Queue, int],
+        nodes: list[Node],
+        disruption_budgets: DisruptionBudgets,
     ) -> None:
         d: cython.Py_ssize_t
         budget: QueueBudget
         queue: Queue | None
         self.planned_usage = planned_usage
+        self.disruption_budgets = disruption_budgets
+        self.has_budgets = False
         self.leaf = ask.app.queue
         self.top = top
         self.budgets = {}
@@ -220,9 +232,12 @@ class NodeSearch:
                 node_group = self.by_node.get(victim.node)
                 if node_group is None or not self._shares_a_type(victim.shape.amounts):
                     continue
+                limits = self.disruption_budgets.of(victim)
                 found = Candidate(
-                    victim, leaf_group, node_group, victim.priority + carried if frozen is None else frozen
+                    victim, leaf_group, node_group, victim.priority + carried if frozen is None else frozen, limits
                 )
+                if limits:
+                    self.has_budgets = True
                 leaf_group.members.append(found)
                 leaf_group.largest.raise_to(found.amounts)
                 node_group.members.append(found)
@@ -325,8 +340,17 @@ class NodeSearch:
         """The best victim set, and the node that it makes room on; None if no victim set is feasible.
 
         The set is empty if a node has room already, or will have when evicted allocations have ended. `refused` are
-        nodes that the resource manager has refused for this ask.
+        nodes that the resource manager has refused for this ask. A set that breaks a disruption budget is searched only
+        if no other is feasible, on any node.
         """
+        self.search.keeps_budgets = True
+        found = self._find(ask, now, refused)
+        if found is None and self.has_budgets:
+            self.search.keeps_budgets = False
+            found = self._find(ask, now, refused)
+        return found
+
+    def _find(self, ask: Ask, now: int, refused: dict[NodeCandidates, None]) -> tuple[NodeCandidates, list[Any]] | None:
         amounts: Vec = ask.shape.amounts
         over_quota: Vec | None = self._over_quota(amounts)
         self._begin(now)
@@ -447,6 +471,9 @@ class NodeSearch:
             if not c.usable() or not c.amounts.covers(over_quota):
                 late = True
                 continue
+            if self.search.keeps_budgets and not self.search.within_budgets(c):
+                late = True
+                continue
             if with_room is None or (here and c.node_group.order < with_room.order):
                 self._keep_if_better(c.node_group, [c])
             else:
@@ -524,7 +551,8 @@ class NodeSearch:
     def _helpful_elsewhere(self, node_group: NodeCandidates, over_quota: Vec) -> list[Any]:
         """Candidates on other nodes that may help to keep a quota, at most `FAR_MAX`.
 
-        Of candidates alike in leaf, reluctance, priority and amounts the newest are taken, no more than could help.
+        Of candidates alike in leaf, reluctance, priority, amounts and disruption budgets the newest are taken, no more
+        than could help.
         """
         c: Candidate
         d: cython.Py_ssize_t
@@ -535,11 +563,13 @@ class NodeSearch:
             c = each
             if c.node_group is node_group or not c.usable():
                 continue
+            if self.search.keeps_budgets and not self.search.within_budgets(c):
+                continue
             helpful = 0
             for d in range(over_quota.n):
                 if over_quota.v[d] > 0 and c.amounts.at(d) > 0:
                     helpful = max(helpful, (over_quota.v[d] + c.amounts.v[d] - 1) // c.amounts.v[d])
-            key = (c.leaf_group, c.reluctant, c.priority, tuple(c.amounts.values()))
+            key = (c.leaf_group, c.reluctant, c.priority, tuple(c.amounts.values()), c.disruption_budgets)
             if taken.get(key, 0) < helpful:
                 taken[key] = taken.get(key, 0) + 1
                 found.append(c)

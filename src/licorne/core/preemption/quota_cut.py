@@ -17,7 +17,7 @@ can be told from an amount of 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .evictions import Eviction, evict
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
     from licorne.core.queues.queue import Queue
+
+    from .disruption_budgets import DisruptionBudgets
 
 Room = dict[int, int]
 """Amounts by the index of their type."""
@@ -48,7 +50,7 @@ def enforce(partition: Partition, queue: Queue) -> None:
     """Evict what the queue uses above its max, as far as guarantees and the sizes of allocations allow."""
     excess = above_max(queue)
     amount = above_guarantees(queue, excess)
-    victims = select(queue, amount)
+    victims = select(queue, amount, partition.disruption_budgets)
     names = partition.types.names
     missing = {names[d]: value for d, value in sorted(excess.items(), key=lambda item: names[item[0]])}
     for victim in victims:
@@ -123,8 +125,12 @@ def _surplus(queue: Queue) -> Room:
     }
 
 
-def select(queue: Queue, amount: Room) -> list[Ask]:
+def select(queue: Queue, amount: Room, disruption_budgets: DisruptionBudgets) -> list[Ask]:
     """The victims in all leaves below the queue: leaf by leaf, application by application, the newest first."""
+
+    def refusing(candidates: Sequence[Ask]) -> set[Ask]:
+        return disruption_budgets.refusing(candidates, found)
+
     found: list[Ask] = []
     # What each queue may still give without falling below its guarantee. Leaves share it, as they share ancestors.
     spare: dict[Queue, Room] = {}
@@ -137,7 +143,7 @@ def select(queue: Queue, amount: Room) -> list[Ask]:
             for d, left in spare.setdefault(level, _spare(level)).items():
                 room[d] = min(left, room.get(d, left))
         candidates = _candidates(leaf, share)
-        chosen = dict.fromkeys(choose(candidates, room, max(STEPS_OF_A_LEAF, STEPS // len(leaves))))
+        chosen = dict.fromkeys(choose(candidates, room, max(STEPS_OF_A_LEAF, STEPS // len(leaves)), refusing))
         victims = [alloc for alloc in candidates if alloc in chosen]
         for victim in victims:
             for d, value in enumerate(victim.shape.amounts.values()):

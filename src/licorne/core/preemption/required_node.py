@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
 
+    from .disruption_budgets import DisruptionBudgets
+
 
 def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bool:
     """Evict what is needed on the node for this ask, which gets a claim.
@@ -38,7 +40,12 @@ def make_room_on_required_node(partition: Partition, ask: Ask, node: Node) -> bo
     lacking = _lacking(ask, node)
     if not any(amount > 0 for amount in lacking.values()):
         return False
-    chosen = VictimSearch().find(_candidates(ask, node), [], lacking, lacking.clone(), None)
+    search = VictimSearch()
+    candidates = _candidates(ask, node, partition.disruption_budgets)
+    chosen = search.find(candidates, [], lacking, lacking.clone(), None)
+    if chosen is None and any(c.disruption_budgets for c in candidates):
+        search.keeps_budgets = False
+        chosen = search.find(candidates, [], lacking, lacking.clone(), None)
     if chosen is None:
         if partition.events is not None:
             partition.events.request_events.no_victims(ask)
@@ -104,13 +111,13 @@ def _lacking(ask: Ask, node: Node) -> Vec:
     return wanted_part(lacking, ask.shape.amounts)
 
 
-def _candidates(ask: Ask, node: Node) -> list[Candidate]:
+def _candidates(ask: Ask, node: Node, disruption_budgets: DisruptionBudgets) -> list[Candidate]:
     """The allocations on the node that may be evicted for the ask."""
     wanted = {d for d, amount in enumerate(ask.shape.amounts.values()) if amount}
     leaf_group = LeafCandidates(QueueBudget(ask.app.queue, None, Vec()), [])
     node_group = NodeCandidates(node, 0)
     return [
-        Candidate(a, leaf_group, node_group, a.priority)
+        Candidate(a, leaf_group, node_group, a.priority, disruption_budgets.of(a))
         for a in node.allocations
         if a.may_go
         and a.priority <= ask.priority

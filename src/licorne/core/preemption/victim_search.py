@@ -3,7 +3,8 @@
 Source: docs/understand/preemption.md, "The choice of victims"; docs/spec/preemption.md, sections 2 and 3.
 
 A victim set is feasible if its members on the node give back at least what is lacking there (`short_on_node`), all of
-its members together at least what is over a quota (`short_of_quota`), and no queue falls below its guarantee. The best
+its members together at least what is over a quota (`short_of_quota`), and no queue falls below its guarantee. While
+`keeps_budgets` is set, no disruption budget may be broken either. The best
 feasible set is the one of the lowest rank (`licorne.core.preemption.ranking`).
 
 The search is exact. For each number of reluctant members and of members it tries the combinations, the newest first,
@@ -59,6 +60,7 @@ class VictimSearch:
     best_sum: cython.longlong
     steps_left: cython.longlong  # of the search that is running
     steps: cython.longlong  # counted work: steps of all searches
+    keeps_budgets: cython.bint
 
     def __init__(self) -> None:
         self.pool = []
@@ -74,6 +76,7 @@ class VictimSearch:
         self.best_sum = 0
         self.steps_left = 0
         self.steps = 0
+        self.keeps_budgets = True
 
     def find(
         self,
@@ -264,12 +267,20 @@ class VictimSearch:
 
     @cython.cfunc
     def _add(self, c: Candidate, near: Vec) -> cython.bint:
-        """Add a candidate to the set; False, and nothing changed, if a queue would fall below its guarantee."""
+        """Add a candidate to the set.
+
+        False, and nothing changed, if a queue would fall below its guarantee, or a disruption budget be broken.
+        """
         budget: QueueBudget
         for each in c.leaf_group.budgets:
             budget = each
             if not budget.allows(c.amounts):
                 return False
+        if c.disruption_budgets:
+            if self.keeps_budgets and not self.within_budgets(c):
+                return False
+            for each in c.disruption_budgets:
+                each.taken += 1
         for each in c.leaf_group.budgets:
             budget = each
             budget.taken.plus(c.amounts)
@@ -280,11 +291,22 @@ class VictimSearch:
     @cython.cfunc
     def _remove(self, c: Candidate, near: Vec) -> cython.void:
         budget: QueueBudget
+        for each in c.disruption_budgets:
+            each.taken -= 1
         for each in c.leaf_group.budgets:
             budget = each
             budget.taken.minus(c.amounts)
         self.short_on_node.plus(near)
         self.short_of_quota.plus(c.amounts)
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def within_budgets(self, c: Candidate) -> cython.bint:
+        """May the candidate be added without breaking a disruption budget?"""
+        for each in c.disruption_budgets:
+            if each.taken >= each.left:
+                return False
+        return True
 
     # -- greedy ----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from licorne.core.api import SchedulerAPI
+from licorne.core.preemption.evictions import Eviction
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
 from licorne.kube.pods import (
     Note,
@@ -32,6 +33,7 @@ from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
 from licorne.si.constants import DEFAULT_PARTITION, TAG_NODE_CONSTRAINTS, TAG_REQUIRED_NODE
 
+from .budgets import Budgets
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .demands import Demands
 from .gangs import Gangs
@@ -77,6 +79,7 @@ class Manager:
         self.homeless: dict[str, dict[str, None]] = {}
         """UIDs of pods by the node that the scheduler does not know."""
         self.demands = Demands(self)
+        self.budgets = Budgets(self)
         self.decisions = Decisions(self)
         self.gangs = Gangs(self)
         self.waiting = Waiting(self)
@@ -101,6 +104,7 @@ class Manager:
     def flush(self) -> None:
         """Tell the scheduler which pods are new, changed and gone, and which nodes these keep pods off."""
         self.demands.heed()
+        self.budgets.tell()
         while self._releases or self._asks:
             releases, self._releases = self._releases, []
             asks: dict[str, v19.Allocation] = {}
@@ -114,11 +118,22 @@ class Manager:
                 )
             )
 
-    def tell(self, pod: Pod, note: Note) -> None:
-        """Post an event about a pod."""
+    def tell(self, pod: Pod, note: Note, related: Pod | None = None) -> None:
+        """Post an event about a pod; `related` is another pod that has to do with it."""
         meta = pod.metadata
+        other = None if related is None else related.metadata
         self.decided.append(
-            PostEvent("Pod", meta.namespace, meta.name, meta.uid, note.reason, note.action, note.text, note.warning)
+            PostEvent(
+                "Pod",
+                meta.namespace,
+                meta.name,
+                meta.uid,
+                note.reason,
+                note.action,
+                note.text,
+                note.warning,
+                None if other is None else (other.namespace, other.name, other.uid),
+            )
         )
 
     # -- namespaces and priority classes ------------------------------------------------------------------------
@@ -204,6 +219,7 @@ class Manager:
         """Forget a pod that has ended, or is no longer there."""
         uid = pod.metadata.uid
         self.demands.repulsion.gone(uid)
+        self.budgets.pod_gone(uid)
         self.waiting.forget(uid)
         foreign = self.foreign.pop(uid, None)
         if foreign is not None:
@@ -291,6 +307,7 @@ class Manager:
             self.applications[application_id] = application
         record = PodRecord(pod, work, application)
         self.pods[record.uid] = application.pods[record.uid] = record
+        self.budgets.pod_seen(pod)
         for note in work.notes:
             self.tell(pod, note)
         self._place(record)
@@ -375,6 +392,7 @@ class Manager:
         work = record.work if known else read_pod(pod, self.around)
         grown = work.ask.resource_per_alloc != record.work.ask.resource_per_alloc
         was = record.work
+        self.budgets.pod_seen(pod, record.pod)
         record.pod, record.work = pod, work
         node = pod.spec.node_name
         if node and record.stage in (Stage.HELD, Stage.ASKED, Stage.UNBOUND):
@@ -476,10 +494,16 @@ class Manager:
         record.leaving = kind
         meta = record.pod.metadata
         victim = kind is v19.TerminationType.PREEMPTED_BY_SCHEDULER
-        reason = PREEMPTED if victim else kind.name
-        self.decided.append(Evict(meta.namespace, meta.name, meta.uid, reason, released.message, disruption=victim))
-        if victim:
-            self.tell(record.pod, Note("Preempted", "Preempting", released.message))
+        if not victim:
+            text = released.message
+            self.decided.append(Evict(meta.namespace, meta.name, meta.uid, kind.name, text, disruption=False))
+            return
+        partition = self.api.cluster.partition(self.rm_id)
+        eviction = next(one for one in reversed(partition.evictions) if one.victim == meta.uid)
+        asking = self.pods.get(eviction.ask)
+        text = _why_evicted(eviction, None if asking is None else asking.pod)
+        self.decided.append(Evict(meta.namespace, meta.name, meta.uid, PREEMPTED, text))
+        self.tell(record.pod, Note("Preempted", "Preempting", text), None if asking is None else asking.pod)
 
 
 class Decisions(ResourceManagerCallback):
@@ -538,6 +562,17 @@ class Decisions(ResourceManagerCallback):
                 application.state = updated.state
                 manager.gangs.state_changed(application, updated.message)
                 manager.ended(application)
+
+
+def _why_evicted(eviction: Eviction, asking: Pod | None) -> str:
+    """Return for whom a pod is evicted, and why, as a sentence."""
+    queue = eviction.queue
+    if eviction.kind == "quota-change":
+        return f"Evicted because queue {queue} has more than its maximum, which was lowered."
+    name = eviction.ask if asking is None else f"{asking.metadata.namespace}/{asking.metadata.name}"
+    if eviction.kind == "required-node":
+        return f"Evicted for pod {name} of queue {queue}, which runs on this node only."
+    return f"Evicted for pod {name} of queue {queue}, which is below its guarantee."
 
 
 def pods_by_age(pods: Iterable[Pod], managed: Callable[[Pod], bool]) -> list[Pod]:

@@ -33,9 +33,10 @@ class PodDisruptionBudgetSpec(Object):
 
 
 class PodDisruptionBudgetStatus(Object):
-    """`status` of a disruption budget: how many more of its pods may be disrupted now."""
+    """`status` of a disruption budget: how many more of its pods may be disrupted now, as of which generation."""
 
     disruptions_allowed: int = 0
+    observed_generation: int = 0
 
 
 class PodDisruptionBudget(KubernetesObject):

@@ -87,7 +87,7 @@ class Affinity(Object):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class Toleration(Object, frozen=True):
+class Toleration(Object, frozen=True):  # type: ignore[misc]  # what holds for dataclasses does not for structs
     """A taint that the pod bears."""
 
     key: str = ""

@@ -15,7 +15,8 @@ whole cluster at one moment and nothing of how that came about.
 from __future__ import annotations
 
 from .repulsion import Repulsion
+from .selectors import selects
 from .snapshot import NodeState, Snapshot
 from .verdicts import Code, Refusal, refused_at_once, verdict
 
-__all__ = ["Code", "NodeState", "Refusal", "Repulsion", "Snapshot", "refused_at_once", "verdict"]
+__all__ = ["Code", "NodeState", "Refusal", "Repulsion", "Snapshot", "refused_at_once", "selects", "verdict"]

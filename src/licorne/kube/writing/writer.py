@@ -55,6 +55,7 @@ class Writer:
         client: sends the calls.
         not_created: told the application and the reason when a placeholder is refused for good.
         created: told the application when a placeholder is there.
+        is_gone: returns whether the API server has said that the pod of this UID is gone.
         not_told: told the UID of a pod whose condition was not written.
         complain: told in a sentence what could not be written.
         guard: notices pauses of the process.
@@ -67,6 +68,7 @@ class Writer:
         not_created: Callable[[str, str], None],
         *,
         created: Callable[[str], None] = lambda _: None,
+        is_gone: Callable[[str], bool] = lambda _: False,
         not_told: Callable[[str], None] = lambda _: None,
         complain: Callable[[str], None] = lambda _: None,
         guard: PauseGuard,
@@ -77,6 +79,7 @@ class Writer:
         self._client = client
         self._not_created = not_created
         self._created = created
+        self._is_gone = is_gone
         self._not_told = not_told
         self._complain = complain
         self._guard = guard
@@ -130,7 +133,7 @@ class Writer:
             try:
                 await self._carry_out(command)
             except ApiError as error:
-                if not (error.status == TOO_MANY or error.status >= SERVER_ERROR):
+                if not self._may_pass(command, error):
                     self._refused(command, error)
                     return
                 wait_s = error.retry_after_s
@@ -158,6 +161,16 @@ class Writer:
                 self.written += 1
                 await self._guard.recent()
             await client.delete_pod(command.namespace, command.name, command.uid)
+
+    def _may_pass(self, command: Evict | Fail | CreatePod, error: ApiError) -> bool:
+        """Return whether a command that was refused may be accepted later.
+
+        A conflict about an existing pod means that somebody else is changing it, or that it is gone and another has its
+        name. The watch tells the two apart.
+        """
+        if error.status == CONFLICT and not isinstance(command, CreatePod):
+            return not self._is_gone(command.uid)
+        return error.status == TOO_MANY or error.status >= SERVER_ERROR
 
     def _refused(self, command: Evict | Fail | CreatePod, error: ApiError) -> None:
         if isinstance(command, CreatePod):
