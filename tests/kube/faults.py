@@ -13,7 +13,6 @@ from unittest.mock import patch
 from kube import schedules
 from licorne.kube.binding import Binder
 from licorne.kube.manager import Manager
-from licorne.kube.manager.gangs import Gangs
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.reflector import Reflector
 
@@ -62,7 +61,6 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
     "a pod that could not be bound is forgotten": (Manager, "ask_again", _nothing),
     "a pause goes unnoticed": (PauseGuard, "check", lambda _sound: lambda _self: True),
     "a pause while the cluster is read again goes unnoticed": (PauseGuard, "was_read", _read_whatever_happened),
-    "placeholders that were never seen are not missed": (Gangs, "look_again", _nothing),
     "a decision of before a pause is forgotten": (Manager, "outdated", _nothing),
 }
 

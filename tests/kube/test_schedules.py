@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
 import msgspec
 import pytest
 
 import seeds
 from kube import faults, schedules
-from kube.apiserver import FakeClient, Trouble
+from kube.apiserver import FakeClient, Server, Trouble
 from kube.virtual import VirtualLoop, run
 from licorne.kube.binding.binder import AT_ONCE
 
@@ -119,6 +120,36 @@ def test_a_pause_while_the_cluster_is_read_again_makes_it_read_once_more() -> No
         await asyncio.sleep(60.0)
         await schedules.stop(task)
         assert len(world.bound) >= 5
+
+    run(play())
+
+
+def test_a_placeholder_that_nobody_saw_is_made_again() -> None:
+    """It is deleted while no watch is open, so no watch tells of it, neither that it came nor that it went."""
+
+    class LosesTheFirst(FakeClient):
+        def __init__(self, server: Server) -> None:
+            super().__init__(server)
+            self.names: list[str] = []
+
+        async def create(self, path: str, body: dict[str, Any]) -> None:
+            await super().create(path, body)
+            if path.endswith("/events"):
+                return
+            self.names.append(body["metadata"]["name"])
+            if len(self.names) == 1:
+                self.server.remove("pods", body["metadata"]["namespace"], body["metadata"]["name"])
+                del self.server.history[-2:]
+
+    async def play() -> None:
+        world = schedules.World(5)
+        client = LosesTheFirst(world.server)
+        _, task = schedules.start(world, client)
+        await asyncio.sleep(1.0)
+        world.add_gang()
+        await asyncio.sleep(60.0)
+        await schedules.stop(task)
+        assert client.names.count(client.names[0]) == 2
 
     run(play())
 

@@ -205,6 +205,27 @@ def test_a_pod_that_then_waits_for_its_quota_asks_for_no_node_any_more() -> None
     run(play(Cluster()))
 
 
+def test_a_pod_behind_others_asks_for_no_node_any_more() -> None:
+    """One core is left of a quota; whoever is first would use it on another node, and only that pod asks for one."""
+
+    async def play() -> None:
+        cluster = Cluster()
+        _, task = schedules.start(cluster)
+        await asyncio.sleep(1.0)
+        for _ in range(3):
+            cluster.pod("4", "root.roomy")
+        await asyncio.sleep(1.0)
+        cluster.pod("1", "root.roomy", priority=0)
+        await asyncio.sleep(30.0)
+        assert cluster.told() == {"Unschedulable": 1}
+        cluster.pod("1", "root.roomy", priority=100)
+        await asyncio.sleep(30.0)
+        assert cluster.told() == {"Unschedulable": 1, "SchedulingSkipped": 1}
+        await schedules.stop(task)
+
+    run(play())
+
+
 def test_a_thousand_pods_that_wait_are_told_little_by_little() -> None:
     async def play(cluster: Cluster) -> Runner:
         for number in range(1000):

@@ -106,6 +106,7 @@ class Partition(PartitionContents):
     preemption_predicates: PreemptionPredicate | None
     atomic: AtomicGangs
     cleaner: Cleaner
+    inspections: cython.longlong  # how often asks were looked for that wait for nodes and nothing else
     _inspection_ns: cython.longlong  # time of the next inspection of pending asks, if anything has changed
 
     def __init__(
@@ -130,6 +131,7 @@ class Partition(PartitionContents):
         self.guarantee_preemption = GuaranteePreemption(self)
         self.claims = Claims(self)
         self.atomic = AtomicGangs(self)
+        self.inspections = 0
         self._inspection_ns = now + outstanding.INTERVAL_NS
         self.numbering.configure(config)
         self.limits.configure(config.root, ())
@@ -243,9 +245,11 @@ class Partition(PartitionContents):
             self._inspection_ns = self.now + outstanding.INTERVAL_NS
             self.dirty = self.events is not None and not self.events.look()
             if self.settings.outstanding_inspection:
-                for app, ask in outstanding.unreported(self):
-                    ask.reported = True
-                    self.out.append(WaitingForResources(ask.key, app.id))
+                self.inspections += 1
+                for app, ask in outstanding.outstanding_asks(self):
+                    if not ask.reported:
+                        self.out.append(WaitingForResources(ask.key, app.id))
+                    ask.outstanding = self.inspections
         return made
 
     def on_idle(self, limit: int) -> int:

@@ -100,7 +100,7 @@ class Ask:
     expired_node: Node | None  # the node on which its last reservation grew too old
     replaced_ns: cython.longlong
     deadline: Timer | None  # pending: when it may reserve a node; allocated: its execution timeout
-    reported: cython.bint  # reported to the resource manager as waiting for resources
+    outstanding: cython.longlong  # the last inspection in which it waited for nodes and nothing else; 0: it never did
     triggered: cython.bint  # it has started a preemption
     preempted: cython.bint
     released: cython.bint
@@ -181,15 +181,20 @@ class Ask:
         return self.block is not None
 
     @property
+    def reported(self) -> bool:
+        """Whether the resource manager was told that it waits for resources."""
+        return self.outstanding != 0
+
+    @property
     def may_go(self) -> bool:
         """Whether preemption of any kind may evict it (docs/spec/preemption.md, sections 2.4, 3 and 4.5)."""
         return not (self.required or self.preempted or self.released)
 
 
 if not cython.compiled:  # defaults of fields that few asks change, or none before it is placed: `initialise` skips them
-    Ask.reserved_ns = Ask.bound_ns = Ask.replaced_ns = 0
+    Ask.reserved_ns = Ask.bound_ns = Ask.replaced_ns = Ask.outstanding = 0
     Ask.expired_node = Ask.deadline = None
-    Ask.attempted = Ask.reported = Ask.triggered = Ask.preempted = Ask.released = False
+    Ask.attempted = Ask.triggered = Ask.preempted = Ask.released = False
 
 
 def request_order(ask: Ask) -> tuple[int, int, int]:

@@ -26,8 +26,8 @@ INTERVAL_NS = SECOND_NS
 """How often pending asks are inspected (ns)."""
 
 
-def unreported(partition: PartitionContents) -> Iterator[tuple[Application, Ask]]:
-    """Yield the asks that were tried, fit their quotas together with the asks before them, and were not reported yet.
+def outstanding_asks(partition: PartitionContents) -> Iterator[tuple[Application, Ask]]:
+    """Yield the asks that were tried and fit their quotas together with the asks before them.
 
     The max of the root queue, which is the size of the cluster, does not count: the cluster may grow.
     """
@@ -51,7 +51,7 @@ def _walk(
                 continue
             for level, _, _ in _bounds(app):
                 used.setdefault(level, Vec()).plus(ask.shape.amounts)
-            if not ask.reported and not ask.required:
+            if not ask.required:
                 yield app, ask
 
 

@@ -219,7 +219,7 @@ class Waiting:
         gang = next((reason for reason in reasons if isinstance(reason, explain.Gang)), None)
         if gang is not None and not (gang.ready and gang.fits_quota):
             return _said(SKIPPED, [gang])
-        if ask.reported or ask.required or gang is not None:
+        if ask.outstanding == partition.inspections > 0 or ask.required or gang is not None:
             return _said(UNSCHEDULABLE, reasons)
         if not (ask.attempted or ask.seq <= application.visited_seq):
             return None  # it has not had its turn
