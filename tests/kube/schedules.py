@@ -17,7 +17,7 @@ import msgspec
 
 from kube.apiserver import FakeClient, Server, Trouble, calm
 from kube.virtual import VirtualLoop, run
-from licorne.daemon.log import no_log
+from licorne.daemon.log import Levels, no_log
 from licorne.kube.manager.records import GangStage, Stage
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
 from licorne.kube.pods import is_over, read_resources
@@ -233,7 +233,10 @@ def random_trouble(dice: random.Random) -> Trouble:
 
 
 def start(
-    world: World, client: FakeClient | None = None, settings: RunSettings | None = None
+    world: World,
+    client: FakeClient | None = None,
+    settings: RunSettings | None = None,
+    levels: Levels | None = None,
 ) -> tuple[Runner, asyncio.Task[None]]:
     """Start licorne."""
     client = client or FakeClient(world.server)
@@ -242,6 +245,7 @@ def start(
         Clients(client, client, client),
         settings or RunSettings(),
         log=no_log(),
+        levels=levels,
         clock=lambda: int((loop.time() + EPOCH_S) * 1e9),
         wall=world.now_s,
         dice=random.Random(1),

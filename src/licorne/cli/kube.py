@@ -7,35 +7,50 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 
 from licorne._extras import require
-from licorne.cli.common import CommandError, read_text
+from licorne.cli.common import CommandError, print_json, read_text
 
 require("kube")
 
+from licorne.config.manifest import OVERLAID
+from licorne.core.base.setting_table import unknown_settings
 from licorne.daemon.log import Format, Levels, Log
 from licorne.daemon.process_log import process_log
 from licorne.daemon.secrets import pem_in, tokens_in
 from licorne.daemon.security import Security, SecurityError
-from licorne.kube.api import Access, Client, KubeconfigError
-from licorne.kube.configmaps import ConfigurationError
+from licorne.daemon.shown_settings import Shown, table
+from licorne.kube.api import Access, ApiError, Client, KubeconfigError, UnansweredError
+from licorne.kube.api.kinds import config_map_kind
+from licorne.kube.configmaps import ConfigurationError, read_configuration
+from licorne.kube.objects import ConfigMap
 from licorne.kube.runner import Clients, Runner, RunSettings
+from licorne.kube.settings import RESTART, TABLE, shown
 from licorne.web.rest import Access as RestAccess
 from licorne.web.server import Web
+
+REST: Final = "127.0.0.1:9080"
 
 
 def kube(
     *,
     kubeconfig: Annotated[Path | None, Parameter(help="File that says where the cluster is, and who we are.")] = None,
-    context: Annotated[str, Parameter(help="Context of the kubeconfig; not given: the current one.")] = "",
-    namespace: Annotated[str, Parameter(help="Where the ConfigMaps yunikorn-defaults and yunikorn-configs are.")] = "",
+    context: Annotated[
+        str | None, Parameter(help="Context of the kubeconfig; not given: the current one.", show_default=False)
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        Parameter(help="Where the ConfigMaps yunikorn-defaults and yunikorn-configs are. [default: default]"),
+    ] = None,
     scheduler_name: Annotated[
-        tuple[str, ...], Parameter(help="Schedule pods that name this scheduler. May be repeated.")
-    ] = ("yunikorn",),
+        tuple[str, ...] | None,
+        Parameter(help="Schedule pods that name this scheduler. May be repeated. [default: yunikorn]", negative=""),
+    ] = None,
     config: Annotated[
         Path | None, Parameter(help="Queue configuration (queues.yaml) in place of that of the ConfigMaps.")
     ] = None,
@@ -46,9 +61,12 @@ def kube(
             help="Write nothing; follow what another scheduler decides, and tell what licorne would have done otherwise.",
         ),
     ] = False,
-    rest: Annotated[tuple[str, ...], Parameter(help="Where to listen for REST: HOST:PORT. May be repeated.")] = (
-        "127.0.0.1:9080",
-    ),
+    rest: Annotated[
+        tuple[str, ...] | None,
+        Parameter(
+            help="Where to listen for REST: HOST:PORT. May be repeated. [default: 127.0.0.1:9080]", negative="--no-rest"
+        ),
+    ] = None,
     tls_cert: Annotated[Path | None, Parameter(help="Certificate of REST, PEM.")] = None,
     tls_key: Annotated[Path | None, Parameter(help="Its private key, PEM.")] = None,
     tls_client_ca: Annotated[
@@ -61,7 +79,14 @@ def kube(
         Path | None, Parameter(help="File with tokens, one a line, with which all may be read by REST.")
     ] = None,
     insecure: Annotated[bool, Parameter(negative=(), help="Listen beyond loopback without protection.")] = False,
-    log_format: Annotated[Format, Parameter(help="One line of text, or one JSON object, for each event.")] = "text",
+    log_format: Annotated[
+        Format | None, Parameter(help="One line of text, or one JSON object, for each event. [default: text]")
+    ] = None,
+    print_config: Annotated[
+        bool,
+        Parameter(negative="", help="Print all settings, with values and where these come from, and start nothing."),
+    ] = False,
+    json: Annotated[bool, Parameter(negative="", help="With --print-config: as JSON.")] = False,
 ) -> int:
     """Schedule the pods of a Kubernetes cluster that ask for it, until SIGTERM or SIGINT.
 
@@ -69,13 +94,18 @@ def kube(
     namespace of the ConfigMaps is that of the variable NAMESPACE, else `default`. Beyond loopback REST wants TLS and either
     tokens or certificates of clients, or --insecure.
     """
+    given = {name: value for name, value in locals().items() if name not in ("print_config", "json")}
+    options = {one.key: one for one in _options(given, os.environ)}
     settings = RunSettings(
-        namespace=namespace or os.environ.get("NAMESPACE", "") or "default",
-        scheduler_names=scheduler_name,
+        namespace=options["--namespace"].value,
+        scheduler_names=scheduler_name or ("yunikorn",),
         queues=read_text(config, "a queue configuration") if config is not None else "",
         dry_run=dry_run,
     )
     try:
+        access = Access.load(str(kubeconfig) if kubeconfig is not None else None, context or None)
+        if print_config:
+            return asyncio.run(_show(access, settings, list(options.values()), as_json=json))
         security = Security(
             certificate=_pem(tls_cert, "a certificate"),
             key=_pem(tls_key, "a private key"),
@@ -83,12 +113,55 @@ def kube(
             insecure=insecure,
         )
         tokens = RestAccess(read_tokens=_tokens(rest_read_token_file), admin_tokens=_tokens(rest_token_file))
-        web = Web(addresses=rest, access=tokens) if rest else None
-        access = Access.load(str(kubeconfig) if kubeconfig is not None else None, context or None)
-        with process_log(sys.stderr, form=log_format, levels=Levels()) as log:
-            return asyncio.run(_run(access, settings, web, security, log))
+        web = Web(addresses=rest or (REST,), access=tokens) if rest != () else None
+        levels = Levels()
+        with process_log(sys.stderr, form=log_format or "text", levels=levels) as log:
+            return asyncio.run(_run(access, settings, web, security, log, levels))
     except (KubeconfigError, ConfigurationError, SecurityError) as error:
         raise CommandError(str(error)) from None
+
+
+def _options(given: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[Shown]:
+    """Yield the options of the command line as they are printed, with the variables and defaults that take their place."""
+    variables = {"kubeconfig": "KUBECONFIG", "namespace": "NAMESPACE"}
+    defaults = {"namespace": "default", "scheduler_name": "yunikorn", "rest": REST, "log_format": "text"}
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        variable = variables.get(name, "")
+        if value is not None and value is not False:
+            text = ",".join(value) if isinstance(value, tuple) else str(value).lower() if value is True else str(value)
+            yield Shown(option, text, f"option {option}", RESTART)
+        elif environment.get(variable):
+            yield Shown(option, environment[variable], f"environment {variable}", RESTART)
+        else:
+            yield Shown(option, "false" if value is False else defaults.get(name, ""), "default", RESTART)
+
+
+async def _show(access: Access, settings: RunSettings, options: list[Shown], *, as_json: bool) -> int:
+    """Print all options and settings. Returns the exit status."""
+    maps: dict[str, ConfigMap] = {}
+    async with Client(access) as client:
+        for name in OVERLAID:
+            try:
+                page = await client.list_page(config_map_kind(settings.namespace, name))
+            except (ApiError, UnansweredError) as error:
+                raise CommandError(f"ConfigMap {settings.namespace}/{name}: {error}") from None
+            maps |= {found.metadata.name: found for found in page.items}
+    configuration = read_configuration(maps)
+    rows = [*options, *shown(configuration.texts, configuration.origins)]
+    if as_json:
+        print_json(rows)
+        return 0
+    print("\n".join(table(rows)))
+    print()
+    for key in unknown_settings({key: "" for key in configuration.texts if TABLE.find(key) is None}):
+        print(f"ignored: {key}")
+    for name in OVERLAID:
+        print(f"ConfigMap {settings.namespace}/{name}: {'read' if name in maps else 'not there'}")
+    group = f"{configuration.settings.policy_group}.yaml"
+    origin = "option --config" if settings.queues else configuration.origins.get(group, "built-in")
+    print(f"queue configuration: {origin}{f', key {group}' if origin.startswith('ConfigMap') else ''}")
+    return 0
 
 
 def _pem(path: Path | None, what: str) -> bytes:
@@ -99,10 +172,14 @@ def _tokens(path: Path | None) -> tuple[str, ...]:
     return tokens_in(read_text(path, "tokens"), str(path)) if path is not None else ()
 
 
-async def _run(access: Access, settings: RunSettings, web: Web | None, security: Security, log: Log) -> int:
+async def _run(
+    access: Access, settings: RunSettings, web: Web | None, security: Security, log: Log, levels: Levels
+) -> int:
     async with Client(access) as reading, Client(access, connections=64) as binding, Client(access) as writing:
         await access.headers()  # what cannot say who we are ends at once
-        runner = Runner(Clients(reading, binding, writing), settings, web=web, security=security, log=log)
+        runner = Runner(
+            Clients(reading, binding, writing), settings, web=web, security=security, log=log, levels=levels
+        )
         with runner.memory.running():
             await _run_until_signal(runner)
         figures = {"bindings": runner.binder.sent, "other_writes": runner.writer.written}

@@ -7,23 +7,15 @@ other key that does not end in `.yaml` is a setting (docs/spec/k8shim.md, sectio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 import msgspec
 
-from licorne.config.manifest import DEFAULT_POLICY_GROUP, OVERLAID, POLICY_GROUP, read_entries
+from licorne.config.manifest import OVERLAID, read_entries
 from licorne.config.problems import ConfigError
-from licorne.core.base.setting_kinds import parse_flag
-from licorne.kube.manager.gangs import DEFAULT_IMAGE, PlaceholderSettings
+from licorne.core.base.setting_table import SettingsError
 from licorne.kube.objects import ConfigMap
 from licorne.kube.pods import WorkSettings
-
-DISABLE_GANGS: Final = "service.disableGangScheduling"
-GENERATE_IDS: Final = "admissionController.filtering.generateUniqueAppId"
-IMAGE: Final = "service.placeholderImage"
-RUN_AS: Final = ("service.placeholderRunAsUser", "service.placeholderRunAsGroup", "service.placeholderFsGroup")
-CLUSTER_ID: Final = "service.clusterId"
-DEFAULT_CLUSTER_ID: Final = "mycluster"
+from licorne.kube.settings import Settings, read_settings
 
 
 class ConfigurationError(Exception):
@@ -31,73 +23,50 @@ class ConfigurationError(Exception):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """What both ConfigMaps say together: the queue configuration ("" if there is none), and the settings."""
+    """What both ConfigMaps say together.
+
+    `queues` is the queue configuration, "" if there is none. `texts` are all other entries by key, `origins` the ConfigMap
+    that each comes from, and `settings` the values of those that are read here.
+    """
 
     queues: str = ""
-    settings: dict[str, str] = {}
-
-    @property
-    def cluster_id(self) -> str:
-        """The id under which REST shows the cluster."""
-        return self.settings.get(CLUSTER_ID) or DEFAULT_CLUSTER_ID
-
-    @property
-    def policy_group(self) -> str:
-        """The name of the queue configuration."""
-        return self.settings.get(POLICY_GROUP) or DEFAULT_POLICY_GROUP
+    texts: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    settings: Settings = Settings()
 
     def work_settings(self, scheduler_names: Iterable[str]) -> WorkSettings:
-        """Return what changes the meaning of pods. Raises ConfigurationError."""
+        """Return what changes the meaning of pods."""
         return WorkSettings(
             scheduler_names=frozenset(scheduler_names),
-            gangs=not self._flag(DISABLE_GANGS),
-            generate_unique_app_id=self._flag(GENERATE_IDS),
+            gangs=not self.settings.no_gangs,
+            generate_unique_app_id=self.settings.generate_unique_app_id,
         )
 
-    def placeholder_settings(self) -> PlaceholderSettings:
-        """Return how placeholder pods look. Raises ConfigurationError."""
-        user, group, files = (self._number(key) for key in RUN_AS)
-        return PlaceholderSettings(
-            self.settings.get(IMAGE) or DEFAULT_IMAGE, run_as_user=user, run_as_group=group, fs_group=files
-        )
 
-    def _flag(self, key: str) -> bool:
-        text = self.settings.get(key, "")
-        value = parse_flag(text) if text else False
-        if value is None:
-            raise ConfigurationError(f"{key}: {text!r}: must be true or false")
-        return value
-
-    def _number(self, key: str) -> int:
-        text = self.settings.get(key, "") or "0"
-        if not (text.isascii() and text.isdigit() and len(text) < 11):
-            raise ConfigurationError(f"{key}: {text!r}: must be a number, 0 or more")
-        return int(text)
-
-
-def read_configuration(maps: Mapping[str, ConfigMap]) -> Configuration:
+def read_configuration(maps: Mapping[str, ConfigMap], policy_group: str = "") -> Configuration:
     """Return what the ConfigMaps say, by their names; without any, everything has its default.
 
+    `policy_group` is the policy group that counts; "": the one that they name.
+
     Raises:
-        ConfigurationError: a value under `binaryData` cannot be read.
+        ConfigurationError: a value under `binaryData` cannot be read, or a setting cannot be used.
     """
-    items = [
-        {
-            "kind": "ConfigMap",
-            "metadata": {"name": name},
-            "data": found.data or {},
-            "binaryData": found.binary_data or {},
-        }
-        for name in OVERLAID
-        if (found := maps.get(name)) is not None
-    ]
-    if not items:
-        return Configuration()
+    texts: dict[str, str] = {}
+    origins: dict[str, str] = {}
+    for name in OVERLAID:
+        found = maps.get(name)
+        if found is None:
+            continue
+        item = {"kind": "ConfigMap", "data": found.data or {}, "binaryData": found.binary_data or {}}
+        try:
+            entries = read_entries(msgspec.json.encode(item).decode(), name)
+        except ConfigError as error:
+            raise ConfigurationError(str(error)) from None
+        texts |= {entry.key: entry.text for entry in entries}
+        origins |= {entry.key: f"ConfigMap {name}" for entry in entries}
+    given = {key: text for key, text in texts.items() if not key.endswith(".yaml")}
     try:
-        entries = read_entries(msgspec.json.encode({"kind": "List", "items": items}).decode(), "ConfigMap")
-    except ConfigError as error:
+        settings = read_settings(given)
+    except SettingsError as error:
         raise ConfigurationError(str(error)) from None
-    texts = {entry.key: entry.text for entry in entries}
-    settings = {key: text for key, text in texts.items() if not key.endswith(".yaml")}
-    group = settings.get(POLICY_GROUP) or DEFAULT_POLICY_GROUP
-    return Configuration(texts.get(f"{group}.yaml", ""), settings)
+    return Configuration(texts.get(f"{policy_group or settings.policy_group}.yaml", ""), given, origins, settings)

@@ -21,11 +21,11 @@ from licorne.core.api import ConfigurationError as QueuesError
 from licorne.core.api import Incident, RegistrationError, SchedulerAPI
 from licorne.core.base.setting_table import SettingsError
 from licorne.daemon.guesses import Guesses
-from licorne.daemon.log import Log, named
+from licorne.daemon.log import Levels, Log, named
 from licorne.daemon.memory import Memory
 from licorne.daemon.security import Security, SecurityError
 from licorne.kube.api import Kind
-from licorne.kube.api.kinds import CONFIG_MAPS, DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from licorne.kube.api.kinds import DISRUPTION_BUDGETS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, config_map_kind
 from licorne.kube.binding import Binder, BindingClient
 from licorne.kube.configmaps import Configuration, ConfigurationError, read_configuration
 from licorne.kube.manager import Manager, pods_by_age
@@ -34,6 +34,7 @@ from licorne.kube.objects import ConfigMap, KubernetesObject, Pod
 from licorne.kube.pauses import PauseGuard
 from licorne.kube.pods import is_managed
 from licorne.kube.reflector import Reflector, Source
+from licorne.kube.settings import set_levels, wait_for_restart
 from licorne.kube.shadow import Difference, Shadow
 from licorne.kube.writing import Writer, WritingClient
 from licorne.si import v19
@@ -88,6 +89,7 @@ class Runner:
         web: addresses and access of REST; None: no REST.
         security: TLS of REST, and whether it may be open to others.
         log: the log.
+        levels: the levels of its loggers, which the ConfigMaps set.
         clock: returns the time in nanoseconds since 1970, and never goes back; given, tests need no time.
         wall: returns the time in seconds as the machine's clock has it.
         dice: draws waiting times.
@@ -101,12 +103,14 @@ class Runner:
         web: Web | None = None,
         security: Security | None = None,
         log: Log,
+        levels: Levels | None = None,
         clock: Callable[[], int] | None = None,
         wall: Callable[[], float] = time.time,
         dice: random.Random | None = None,
     ) -> None:
         self.settings = settings
         self.log = log
+        self._levels = levels or Levels()
         self._clock = clock or _steady_clock()
         self._wall = wall
         self._dice = dice
@@ -140,7 +144,7 @@ class Runner:
         self._budgets = self._reflector(DISRUPTION_BUDGETS, lambda m: m.budgets.seen, lambda m: m.budgets.gone)
         self._maps: dict[str, ConfigMap] = {}
         for name in CONFIG_MAP_NAMES:
-            kind = msgspec.structs.replace(CONFIG_MAPS, namespace=settings.namespace, fields=f"metadata.name={name}")
+            kind = config_map_kind(settings.namespace, name)
             self.reflectors[name] = Reflector(self._reading, kind, _Maps(self), complain=self._complain, dice=dice)
         self._configuration = Configuration()
         self._web = web
@@ -242,22 +246,24 @@ class Runner:
             for found in self.reflectors[name].store.values():
                 self._maps[name] = found
         configuration = self._configuration = read_configuration(self._maps)
+        set_levels(self._levels, configuration.settings)
         manager = Manager(
             self.api,
-            configuration.cluster_id,
+            configuration.settings.cluster_id,
             configuration.work_settings(self.settings.scheduler_names),
             now_s=self._wall,
         )
         if self.shadow is not None:
             manager.decisions.diagnostics["shadow"] = self.shadow.report
-        manager.gangs.settings = configuration.placeholder_settings()
+        manager.gangs.settings = configuration.settings
+        manager.yunikorn_events.wanted = configuration.settings.yunikorn_events
         request = v19.RegisterResourceManagerRequest(
-            rm_id=configuration.cluster_id,
+            rm_id=configuration.settings.cluster_id,
             version=__version__,
-            policy_group=configuration.policy_group,
+            policy_group=configuration.settings.policy_group,
             build_info={"buildVersion": __version__, "shimSHA": "", "coreSHA": ""},
             config=self.settings.queues or configuration.queues,
-            extra_config=configuration.settings,
+            extra_config=configuration.texts,
         )
         try:
             self.api.register_resource_manager(request, manager.decisions)
@@ -289,7 +295,7 @@ class Runner:
             shadow=self._compared,
             changed=self.changed,
         )
-        self.monitor = Monitor(backend, self._configuration.cluster_id, log=self.log)
+        self.monitor = Monitor(backend, self._configuration.settings.cluster_id, log=self.log)
         log = named(self.log, "core.rest")
         self._server = WebServer(self._web, self.monitor, self._security, {}, log, Guesses(self.log))
         await self._server.start()
@@ -412,21 +418,29 @@ class Runner:
             self._maps.pop(name, None)
         else:
             self._maps[name] = found
-        if self._configuration.settings.get("service.enableConfigHotRefresh") == "false":
+        known = self._configuration
+        if not known.settings.hot_refresh:
             return
         try:
-            configuration = read_configuration(self._maps)
-            work = configuration.work_settings(self.settings.scheduler_names)
-            placeholders = configuration.placeholder_settings()
+            configuration = read_configuration(self._maps, known.settings.policy_group)
             self._reload(configuration)
         except (ConfigurationError, QueuesError, SettingsError) as error:
             self._maps = before
             self._refuse(found, str(error))
             return
         self._configuration = configuration
+        settings = configuration.settings
+        work = configuration.work_settings(self.settings.scheduler_names)
         self.manager.around = msgspec.structs.replace(self.manager.around, settings=work)
-        self.manager.gangs.settings = placeholders
+        self.manager.gangs.settings = settings
+        self.manager.yunikorn_events.wanted = settings.yunikorn_events
+        set_levels(self._levels, settings)
         self.log.info("the configuration has been changed", config_map=name)
+        waiting = wait_for_restart(known.texts, configuration.texts)
+        if waiting:
+            text = f"takes effect when licorne is started again: {', '.join(waiting)}"
+            self.log.warning(text)
+            self._tell_map(found, "RestartNeeded", text)
         self.changed()
 
     def _reload(self, configuration: Configuration) -> None:
@@ -435,28 +449,25 @@ class Runner:
         self.api.update_configuration(
             v19.UpdateConfigurationRequest(
                 rm_id=self.manager.rm_id,
-                policy_group=configuration.policy_group,
+                policy_group=configuration.settings.policy_group,
                 config=self.settings.queues or configuration.queues,
-                extra_config=configuration.settings,
+                extra_config=configuration.texts,
             )
         )
 
     def _refuse(self, found: ConfigMap | None, reason: str) -> None:
         self.log.error("a configuration was refused; the one before counts", reason=reason)
+        text = f"the configuration is refused, and the one before counts: {reason}"
+        self._tell_map(found, "ConfigurationRefused", text)
+
+    def _tell_map(self, found: ConfigMap | None, reason: str, text: str) -> None:
+        """Post an event about a ConfigMap."""
         if found is not None and self.shadow is None:
             meta = found.metadata
-            text = f"the configuration is refused, and the one before counts: {reason}"
-            event = PostEvent(
-                "ConfigMap",
-                meta.namespace,
-                meta.name,
-                meta.uid,
-                "ConfigurationRefused",
-                "Configuring",
-                text,
-                warning=True,
+            kind = "ConfigMap"
+            self.writer.write(
+                PostEvent(kind, meta.namespace, meta.name, meta.uid, reason, "Configuring", text, warning=True)
             )
-            self.writer.write(event)
 
 
 _Method = Callable[[Manager], Callable[[T], None]]

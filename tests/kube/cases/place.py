@@ -95,6 +95,16 @@ class Place:
             self.licorne.started()
         return self.licorne
 
+    def licorne_prints(self, *options: str) -> str:
+        """Return what `licorne kube` prints with these options, with the rights of the manifests."""
+        licorne = Licorne(self.plane, f"{self.name}-printed", namespace=self.name)
+        self._allow_configuration()
+        licorne.start(list(options))
+        assert licorne.process is not None
+        assert licorne.process.wait(60) == 0, licorne.log()
+        licorne.close()
+        return licorne.log()
+
     def configure(self, name: str = "yunikorn-configs", /, **data: str) -> None:
         """Set the content of a ConfigMap of the own licorne."""
         self.plane.configure(data, namespace=self.name, name=name)

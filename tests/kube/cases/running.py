@@ -219,6 +219,64 @@ def _(k: Place) -> None:
     k.bound("p")
 
 
+@CASES("11", "a licorne that runs", "a setting changes that counts at a restart", "an event names it")
+def _(k: Place) -> None:
+    k.alone({})
+    k.configure(**{"queues.yaml": QUEUES, "service.clusterId": "other"})
+    event = k.event("RestartNeeded", "service.clusterId", name="yunikorn-configs")
+    assert event.type == "Warning"
+    assert cluster_id(k) == "mycluster"
+
+
+@CASES("11", "a licorne that runs", "log.level becomes ERROR", "warnings are logged no more")
+def _(k: Place) -> None:
+    k.alone({})
+    k.configure(**{"queues.yaml": QUEUES, "service.clusterId": "other"})
+    comes(lambda: "service.clusterId" in k.licorne.log(), told=k.told)
+    k.configure(**{"queues.yaml": QUEUES, "log.level": "ERROR", "service.policyGroup": "queues2"})
+    k.event("RestartNeeded", "service.policyGroup", name="yunikorn-configs")
+    assert k.licorne.log().count("is started again") == 1
+
+
+@CASES("11", "two ConfigMaps", "licorne kube --print-config", "all settings are printed, with their origins")
+def _(k: Place) -> None:
+    k.configure("yunikorn-defaults", **{"service.placeholderImage": "a", "queues.yaml": QUEUES})
+    k.configure(**{"service.clusterId": "own-id", "no.such": "1"})
+    printed = k.licorne_prints("--print-config")
+    rows = {line.split()[0]: " ".join(line.split()[1:]) for line in printed.splitlines() if line}
+    assert rows["service.placeholderImage"] == "a ConfigMap yunikorn-defaults at once"
+    assert rows["service.clusterId"] == "own-id ConfigMap yunikorn-configs at restart"
+    assert rows["--namespace"] == f"{k.name} environment NAMESPACE at restart"
+    assert "queue configuration: ConfigMap yunikorn-defaults, key queues.yaml" in printed
+    assert "ignored: 'no.such'" in printed
+
+
+@CASES("6", "licorne.yunikorn-events is true", "a pod, and a gang, run", "the events are those that YuniKorn posts")
+def _(k: Place) -> None:
+    k.alone({"licorne.yunikorn-events": "true"})
+    node = k.node()
+    k.pod("p", app=k.name, queue="root.open", **k.there)
+    k.bound("p")
+    name = f"{k.name}/p"
+    notes = {
+        "Scheduling": f"{name} is queued and waiting for allocation",
+        "Scheduled": f"Successfully assigned {name} to node {node}",
+        "PodBindSuccessful": f"Pod {name} is successfully bound to node {node}",
+    }
+    for reason, note in notes.items():
+        assert k.event(reason, name="p").note == note
+    k.pod(
+        "q",
+        app=f"{k.name}-gang",
+        queue="root.open",
+        annotations=gang(group(1, nodeSelector=k.there["nodeSelector"], tolerations=k.there["tolerations"])),
+        **k.there,
+    )
+    k.bound("q")
+    actions = {event.action for event in k.events("GangScheduling")}
+    assert actions == {"CreatingPlaceholders", "TaskGroupMatch", "PlaceholderAllocated", "GangReservationComplete"}
+
+
 @CASES("11", "a licorne that runs", "the queues of the ConfigMap are none", "an event says so, and the old ones count")
 def _(k: Place) -> None:
     k.alone({})

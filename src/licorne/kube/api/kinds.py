@@ -45,3 +45,8 @@ PRIORITY_CLASSES: Final = Kind(
 )
 CONFIG_MAPS: Final = Kind("ConfigMap", ConfigMap, CORE, "configmaps")
 DISRUPTION_BUDGETS: Final = Kind("PodDisruptionBudget", PodDisruptionBudget, "/apis/policy/v1", "poddisruptionbudgets")
+
+
+def config_map_kind(namespace: str, name: str) -> Kind[ConfigMap]:
+    """Return the kind that one ConfigMap is alone."""
+    return msgspec.structs.replace(CONFIG_MAPS, namespace=namespace, fields=f"metadata.name={name}")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from licorne.core.gangs.atomic import BY_QUEUE
 from licorne.kube.objects import Pod
 from licorne.kube.pods import Gang, Note, Work, is_placeholder, keys, placeholder_ask, unix_seconds
+from licorne.kube.settings import Settings
 
 from .commands import CreatePod, Fail
 from .records import ApplicationRecord, GangStage, PodRecord, Stage
@@ -30,19 +31,6 @@ TIMEOUT_REASON: Final = "ResourceReservationTimeout"
 TIMEOUT_MESSAGE: Final = "Scheduling has timed out due to insufficient resources"
 DEFAULT_TIMEOUT_S: Final = 900
 """How long placeholders wait where the application does not say: the scheduler's own default."""
-DEFAULT_IMAGE: Final = "registry.k8s.io/pause:3.7"
-
-
-class PlaceholderSettings:
-    """The image of placeholder pods, and as whom it runs; 0: as the image says."""
-
-    def __init__(
-        self, image: str = DEFAULT_IMAGE, *, run_as_user: int = 0, run_as_group: int = 0, fs_group: int = 0
-    ) -> None:
-        self.image = image
-        self.run_as_user = run_as_user
-        self.run_as_group = run_as_group
-        self.fs_group = fs_group
 
 
 class Gangs:
@@ -50,7 +38,7 @@ class Gangs:
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self.settings = PlaceholderSettings()
+        self.settings = Settings()
         self._due: dict[str, None] = {}  # ids of applications that may lack placeholders
 
     # -- the beginning ------------------------------------------------------------------------------------------
@@ -147,6 +135,7 @@ class Gangs:
             if record.stage in PLACED and record.work.ask.task_group_name
         )
         if all(placed[group.name] >= group.members for group in application.gang.groups):
+            self._manager.yunikorn_events.reserved(application)
             self._run(application)
 
     def _run(self, application: ApplicationRecord) -> None:
@@ -186,11 +175,13 @@ class Gangs:
         if application.state == "Resuming" and application.gang_stage is GangStage.RESERVING:
             text = f"Application {application.id} resuming as non-gang application (SOFT)"
             self._tell_originator(application, Note("GangScheduling", "GangSchedulingFailed", text))
+            self._manager.yunikorn_events.timed_out(application)
             self._run(application)
         elif application.state in ("Completed", "Expired"):
             application.gang_stage = GangStage.NONE
         elif application.state in ("Failing", "Failed"):
             timed_out = TIMEOUT_REASON in message
+            self._manager.yunikorn_events.failed(application, message)
             application.gang_stage = GangStage.NONE
             for record in application.pods.values():
                 if record.stage in (Stage.HELD, Stage.ASKED) and not record.work.ask.placeholder:
@@ -283,7 +274,7 @@ class Gangs:
             "containers": [
                 {
                     "name": "pause",
-                    "image": settings.image,
+                    "image": settings.placeholder_image,
                     "imagePullPolicy": "IfNotPresent",
                     "resources": {"requests": requests, "limits": requests},
                     "securityContext": {

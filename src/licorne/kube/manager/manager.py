@@ -39,6 +39,7 @@ from .demands import Demands
 from .gangs import Gangs
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
 from .waiting import Waiting
+from .yunikorn_events import YuniKornEvents
 
 UNKNOWN = frozenset({"", "Completed", "Failed", "Expired", "Rejected"})
 """States of an application that the scheduler does not know, or that takes no asks any more."""
@@ -83,6 +84,7 @@ class Manager:
         self.decisions = Decisions(self)
         self.gangs = Gangs(self)
         self.waiting = Waiting(self)
+        self.yunikorn_events = YuniKornEvents(self)
         self.decided: list[AnyCommand] = []
         self._ended: dict[ApplicationRecord, None] = {}
         self._asks: dict[str, v19.Allocation] = {}  # by key, so that one whose pod is gone can be taken back
@@ -174,6 +176,7 @@ class Manager:
         self.nodes[name] = node
         if before is not None:
             return
+        self.yunikorn_events.node_accepted(node)
         for uid in self.homeless.pop(name, ()):
             if uid in self.foreign:
                 self._place_foreign(self.foreign[uid])
@@ -186,6 +189,7 @@ class Manager:
         if self.nodes.pop(name, None) is None:
             return
         self.flush()
+        self.yunikorn_events.node_deleted(node)
         self.demands.node_gone(name)
         homeless = self.homeless.setdefault(name, {})
         for record in self.pods.values():
@@ -311,6 +315,7 @@ class Manager:
         for note in work.notes:
             self.tell(pod, note)
         self._place(record)
+        self.yunikorn_events.grouped(record)
 
     def _place(self, record: PodRecord) -> None:
         if record.pod.spec.node_name:
@@ -347,6 +352,8 @@ class Manager:
         ):
             if asked:
                 self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
+            if work.gates:
+                self.yunikorn_events.gated(record)
             return
         if not self._announce(record):
             return
@@ -354,6 +361,8 @@ class Manager:
             return
         if asked:
             record.stage = Stage.ASKED
+        else:
+            self.yunikorn_events.queued(record)
         self.ask(record)
 
     def ask(self, record: PodRecord) -> None:
@@ -429,6 +438,9 @@ class Manager:
 
     def bound(self, uid: str) -> None:
         """Note that the API server took a binding. The pod stays assumed until it is seen with its node."""
+        record = self.pods.get(uid)
+        if record is not None:
+            self.yunikorn_events.bound(record)
 
     def not_bound(self, uid: str, reason: str) -> None:
         """Give the place back, because the pod was not bound and will not be; it waits anew.
@@ -529,6 +541,7 @@ class Decisions(ResourceManagerCallback):
             record.node = new.node_id
             meta = record.pod.metadata
             manager.decided.append(Bind(meta.namespace, meta.name, meta.uid, new.node_id))
+            manager.yunikorn_events.decided(record)
             manager.gangs.placed(record)
         for released in response.released:
             if released.termination_type is not v19.TerminationType.STOPPED_BY_RM:

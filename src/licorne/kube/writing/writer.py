@@ -24,6 +24,10 @@ from licorne.kube.pauses import PauseGuard
 AT_ONCE: Final = 8
 TOLD_MAX: Final = 5000
 """Conditions and events that wait to be written at most."""
+REPEAT_S: Final = 600.0
+"""Seconds until an event is posted again that says the same about the same object."""
+LATELY_MAX: Final = 10_000
+"""Events that are remembered for this; the oldest are forgotten first."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 TRIES_TO_TELL: Final = 3
 NOTE_MAX: Final = 1024
@@ -93,11 +97,16 @@ class Writer:
         """Requests that the API server has confirmed."""
         self.left_out = 0
         """Conditions and events that were not written."""
+        self.repeated = 0
+        """Events that were not written because an equal one was, not long ago."""
+        self._lately: dict[tuple[str, str, str], float] = {}  # when which event was posted, the oldest first
 
     def write(self, command: Evict | Fail | CreatePod | SetCondition | PostEvent) -> None:
-        """Have a command carried out."""
+        """Have a command carried out; an event that says the same as one not long ago is left out."""
         if isinstance(command, Evict | Fail | CreatePod):
             self._done_first.append(command)
+        elif isinstance(command, PostEvent) and self._is_repeated(command):
+            self.repeated += 1
         elif len(self._told) < TOLD_MAX:
             self._told.append(command)
         else:
@@ -123,6 +132,18 @@ class Writer:
                 await self._do(self._done_first.popleft())
             elif self._told:
                 await self._tell(self._told.popleft())
+
+    def _is_repeated(self, event: PostEvent) -> bool:
+        """Return whether an equal event was posted not long ago; if not, this one counts as posted."""
+        now = self._clock()
+        key = event.uid, event.reason, event.note
+        if self._lately.get(key, -REPEAT_S) + REPEAT_S > now >= self._lately.get(key, 0.0):
+            return True
+        self._lately.pop(key, None)
+        if len(self._lately) >= LATELY_MAX:
+            del self._lately[next(iter(self._lately))]
+        self._lately[key] = now
+        return False
 
     # -- what must be done --------------------------------------------------------------------------------------
 

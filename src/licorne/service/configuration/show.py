@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from licorne.daemon.setting_table import SETTINGS
+from licorne.daemon.shown_settings import Shown, table
 
 from .loaded import Loaded
 from .queues import EVERYBODY
 from .values import SettingValue
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """One setting as it is printed; the value of a secret is shown as `set`.
-
-    `source`: `default`, FILE:LINE, `environment NAME` or `option --NAME`.
-    """
-
-    key: str
-    value: str
-    source: str
-    applies: str
 
 
 def shown(loaded: Loaded) -> list[Shown]:
@@ -38,12 +25,7 @@ def _shown(value: SettingValue) -> Shown:
 
 def lines(loaded: Loaded) -> Iterator[str]:
     """Yield the lines of a table of all settings, for people, and below it ignored values and queue configurations."""
-    rows = [Shown("setting", "value", "from", "changes take effect"), *shown(loaded)]
-    texts = [(row.key, row.value or "-", row.source, row.applies) for row in rows]
-    widths = [max(len(row[column]) for row in texts) for column in range(3)]
-    for row in texts:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[3]])
+    yield from table(shown(loaded))
     yield ""
     yield from (f"ignored: {warning}" for warning in loaded.values.warnings)
     if loaded.given.file is not None:

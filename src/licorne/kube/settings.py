@@ -1,0 +1,140 @@
+"""The settings of `licorne kube`: those of YuniKorn's ConfigMaps, with their defaults here, and one of licorne's own.
+
+What the scheduler itself reads (`reservation.delay`, `event.*`, ...) is in `licorne.core.base.setting_table`. It is
+registered once, so those of its settings that take effect at a registration do so at a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from licorne.core.base import setting_kinds as kinds
+from licorne.core.base import setting_table
+from licorne.core.base.setting_kinds import ValueType
+from licorne.core.base.setting_table import OWN, Applies, Setting, SettingTable
+from licorne.daemon.log import Levels
+from licorne.daemon.shown_settings import Shown
+
+RESTART: Final = "at restart"
+
+
+def _row(key: str, kind: ValueType, what: str, default: str = "", applies: Applies = RESTART) -> Setting:
+    return Setting(key=key, kind=kind, what=what, default=default, applies=applies)
+
+
+_ROWS: Final = (
+    _row("service.clusterId", kinds.TEXT, "The id of the cluster in REST.", "mycluster"),
+    _row(
+        "service.policyGroup",
+        kinds.TEXT,
+        "Which key has the queue configuration: the one that ends in .yaml.",
+        "queues",
+    ),
+    _row("service.enableConfigHotRefresh", kinds.FLAG, "Whether changes count before a restart.", "true", "at once"),
+    _row(
+        "service.disableGangScheduling", kinds.FLAG, "Whether task groups of new pods do not count.", "false", "at once"
+    ),
+    _row(
+        "service.placeholderImage",
+        kinds.TEXT,
+        "The image of new placeholders.",
+        "registry.k8s.io/pause:3.7",
+        "at once",
+    ),
+    _row(
+        "service.placeholderRunAsUser",
+        kinds.NATURAL,
+        "The user of new placeholders; 0: as the image has it.",
+        "0",
+        "at once",
+    ),
+    _row("service.placeholderRunAsGroup", kinds.NATURAL, "Their group; 0: as the image has it.", "0", "at once"),
+    _row("service.placeholderFsGroup", kinds.NATURAL, "The group of their volumes; 0: none.", "0", "at once"),
+    _row(
+        "admissionController.filtering.generateUniqueAppId",
+        kinds.FLAG,
+        "Whether a new pod without an application id is an application of its own.",
+        "false",
+        "at once",
+    ),
+    _row(
+        OWN + "yunikorn-events",
+        kinds.FLAG,
+        "Post the events that YuniKorn posts for each pod, too.",
+        "false",
+        "at once",
+    ),
+)
+_SERVE_ALONE: Final = frozenset(("<policyGroup>.yaml",))
+
+
+def _settings() -> Iterator[Setting]:
+    yield from _ROWS
+    here = {setting.key for setting in _ROWS} | _SERVE_ALONE
+    for setting in setting_table.SETTINGS:
+        if setting.key not in here:
+            applies = RESTART if setting.applies == "at registration" else setting.applies
+            yield msgspec.structs.replace(setting, applies=applies, option="")
+
+
+SETTINGS: Final = tuple(_settings())
+TABLE: Final = SettingTable(SETTINGS, "docs/reference/kubernetes.md lists all")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of the settings that the Kubernetes side reads."""
+
+    cluster_id: str = TABLE.field("service.clusterId")
+    policy_group: str = TABLE.field("service.policyGroup")
+    hot_refresh: bool = TABLE.field("service.enableConfigHotRefresh")
+    no_gangs: bool = TABLE.field("service.disableGangScheduling")
+    placeholder_image: str = TABLE.field("service.placeholderImage")
+    run_as_user: int = TABLE.field("service.placeholderRunAsUser")
+    run_as_group: int = TABLE.field("service.placeholderRunAsGroup")
+    fs_group: int = TABLE.field("service.placeholderFsGroup")
+    generate_unique_app_id: bool = TABLE.field("admissionController.filtering.generateUniqueAppId")
+    yunikorn_events: bool = TABLE.field("licorne.yunikorn-events")
+    level: int = TABLE.field("log.level")
+    levels: dict[str, int] = TABLE.field("log.<logger>.level")
+
+
+def read_settings(texts: Mapping[str, str]) -> Settings:
+    """Return the values; an empty text means the default.
+
+    Raises:
+        SettingsError: a text does not parse; the error names key, value and rule.
+    """
+    return TABLE.fill(Settings(), {key: text for key, text in texts.items() if text})
+
+
+def set_levels(levels: Levels, settings: Settings) -> None:
+    """Set the levels of the loggers."""
+    levels.set(settings.level, settings.levels)
+
+
+def wait_for_restart(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the keys whose values have changed, and take effect at a restart alone."""
+    found = []
+    for key in sorted(old.keys() | new.keys()):
+        setting = TABLE.find(key)
+        if setting is None or setting.applies != RESTART:
+            continue
+        if (old.get(key) or setting.default) != (new.get(key) or setting.default):
+            found.append(key)
+    return found
+
+
+def shown(texts: Mapping[str, str], origins: Mapping[str, str]) -> Iterator[Shown]:
+    """Yield all settings as they are printed; those with a pattern for a key only where given."""
+    for setting in SETTINGS:
+        keys = [key for key in sorted(texts) if TABLE.find(key) is setting] if "<" in setting.key else [setting.key]
+        for key in keys:
+            given = bool(texts.get(key))
+            value = texts[key] if given else setting.default
+            yield Shown(key, value, origins[key] if given else "default", setting.applies)
+
+
+__all__ = ["SETTINGS", "TABLE", "Settings", "read_settings", "set_levels", "shown", "wait_for_restart"]

@@ -1,0 +1,127 @@
+"""The settings of `licorne kube`: where each comes from, what changes count at once, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube import schedules
+from kube.virtual import run
+from licorne.cli.kube import _options
+from licorne.daemon.log import Levels
+from licorne.kube.configmaps import ConfigurationError, read_configuration
+from licorne.kube.objects import ConfigMap, ObjectMeta
+from licorne.kube.settings import SETTINGS, shown, wait_for_restart
+
+
+def maps(**data: dict[str, str]) -> dict[str, ConfigMap]:
+    """Return ConfigMaps by name, `defaults` and `configs`."""
+    named = {f"yunikorn-{name}": found for name, found in data.items()}
+    return {name: ConfigMap(metadata=ObjectMeta(name=name), data=found) for name, found in named.items()}
+
+
+def test_the_second_configmap_counts_and_each_value_has_its_origin() -> None:
+    found = read_configuration(
+        maps(
+            defaults={"service.clusterId": "one", "service.placeholderImage": "a", "queues.yaml": "x"},
+            configs={"service.clusterId": "two", "log.core.level": "DEBUG", "service.policyGroup": ""},
+        )
+    )
+    assert found.queues == "x"
+    rows = {row.key: row for row in shown(found.texts, found.origins)}
+    assert (rows["service.clusterId"].value, rows["service.clusterId"].source) == ("two", "ConfigMap yunikorn-configs")
+    assert rows["service.placeholderImage"].source == "ConfigMap yunikorn-defaults"
+    assert (rows["service.policyGroup"].value, rows["service.policyGroup"].source) == ("queues", "default")
+    assert rows["log.core.level"].value == "DEBUG"
+    assert found.settings.levels == {"core": logging.DEBUG}
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("service.disableGangScheduling", "maybe"),
+        ("service.placeholderRunAsUser", "-1"),
+        ("service.placeholderFsGroup", "1e3"),
+        ("licorne.yunikorn-events", "2"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_by_name(key: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=key):
+        read_configuration(maps(configs={key: text}))
+
+
+CHANGES: list[tuple[dict[str, str], dict[str, str], list[str]]] = [
+    ({}, {"service.clusterId": "x"}, ["service.clusterId"]),
+    ({"service.clusterId": "x"}, {}, ["service.clusterId"]),
+    ({}, {"service.clusterId": "mycluster"}, []),
+    ({}, {"log.level": "debug", "service.placeholderImage": "x", "unknown.key": "1"}, []),
+    (
+        {"reservation.delay": "1s"},
+        {"reservation.delay": "2s", "service.policyGroup": "p"},
+        ["reservation.delay", "service.policyGroup"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), CHANGES)
+def test_what_waits_for_a_restart(old: dict[str, str], new: dict[str, str], expected: list[str]) -> None:
+    assert wait_for_restart(old, new) == expected
+
+
+def test_options_and_variables_have_their_origins() -> None:
+    given: dict[str, Any] = {
+        "kubeconfig": None,
+        "namespace": None,
+        "rest": ("a:1", "b:2"),
+        "dry_run": True,
+        "insecure": False,
+    }
+    rows = {row.key: (row.value, row.source) for row in _options(given, {"KUBECONFIG": "k"})}
+    assert rows == {
+        "--kubeconfig": ("k", "environment KUBECONFIG"),
+        "--namespace": ("default", "default"),
+        "--rest": ("a:1,b:2", "option --rest"),
+        "--dry-run": ("true", "option --dry-run"),
+        "--insecure": ("false", "default"),
+    }
+
+
+def test_keys_are_there_once() -> None:
+    keys = [setting.key for setting in SETTINGS]
+    assert len(set(keys)) == len(keys)
+
+
+def test_levels_and_events_follow_the_configmap_and_what_needs_a_restart_is_said() -> None:
+    async def play() -> None:
+        world = schedules.World(1)
+        levels = Levels()
+        _, task = schedules.start(world, levels=levels)
+        await asyncio.sleep(1.0)
+        pod = world.add_pod()
+        await asyncio.sleep(5.0)
+        assert world.server.events == []
+        known = world.server.objects["configmaps"]["default", "yunikorn-configs"]
+        assert isinstance(known, ConfigMap)
+        more = {"log.shim.level": "ERROR", "licorne.yunikorn-events": "true", "service.clusterId": "other"}
+        world.server.put("configmaps", msgspec.structs.replace(known, data={**schedules.DATA, **more}))
+        await asyncio.sleep(1.0)
+        assert levels.of("shim.cache") == logging.ERROR
+        (told,) = world.server.events
+        assert (told["reason"], told["note"]) == (
+            "RestartNeeded",
+            "takes effect when licorne is started again: service.clusterId",
+        )
+        second = world.add_pod()
+        await asyncio.sleep(5.0)
+        reasons = [
+            event["reason"] for event in world.server.events if event["regarding"]["name"] == second.metadata.name
+        ]
+        assert reasons == ["Scheduling", "Scheduled", "PodBindSuccessful"]
+        assert not [event for event in world.server.events if event["regarding"]["name"] == pod.metadata.name]
+        await schedules.stop(task)
+
+    run(play())
