@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from licorne.kube.manager.records import Stage
+from licorne.kube.objects import Pod
 from seeds import first_seed
 
 from .places import Places, apart, ports
@@ -234,3 +236,16 @@ def test_a_quiet_cluster_is_as_trying_everything_again_leaves_it(seed: int) -> N
         waited += len(drawn.places.waiting())
         placed += len(bound)
     assert waited > 30 and placed > 20, "the cluster was never full, or always"
+
+
+def test_a_pod_that_somebody_bound_to_an_unknown_node_is_asked_for_no_more() -> None:
+    places = Places()
+    places.pod("p")
+    assert places.run() == {}
+    places.pods["p"]["spec"]["nodeName"] = "gone"
+    places.manager.pod_seen(msgspec.convert(places.pods["p"], Pod))
+    places.no_pod("p")
+    places.node("n1")
+    places.run()
+    node = places.api.cluster.partition("rm").nodes["n1"]
+    assert not node.allocations

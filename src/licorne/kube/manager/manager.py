@@ -387,6 +387,8 @@ class Manager:
         record.node = node
         self.demands.repulsion.runs(record.pod, node)
         if node not in self.nodes:
+            if record.stage is Stage.ASKED:  # somebody else has bound it
+                self._release(record.application.id, record.uid, v19.TerminationType.STOPPED_BY_RM)
             record.stage = Stage.HOMELESS
             self.homeless.setdefault(node, {})[record.uid] = None
             return
