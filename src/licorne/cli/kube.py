@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -37,6 +38,45 @@ from licorne.web.server import Web
 REST: Final = "127.0.0.1:9080"
 
 
+@Parameter(name="*")
+@dataclass(kw_only=True, frozen=True)
+class RestOptions:
+    """Where REST listens, and who may use it."""
+
+    rest: Annotated[
+        tuple[str, ...] | None,
+        Parameter(
+            help="Where to listen for REST: HOST:PORT. May be repeated. [default: 127.0.0.1:9080]", negative="--no-rest"
+        ),
+    ] = None
+    tls_cert: Annotated[Path | None, Parameter(help="Certificate of REST, PEM.")] = None
+    tls_key: Annotated[Path | None, Parameter(help="Its private key, PEM.")] = None
+    tls_client_ca: Annotated[
+        Path | None, Parameter(help="Take only clients with a certificate of this authority, PEM.")
+    ] = None
+    rest_token_file: Annotated[
+        Path | None, Parameter(help="File with tokens, one a line; only who sends one changes anything by REST.")
+    ] = None
+    rest_read_token_file: Annotated[
+        Path | None, Parameter(help="File with tokens, one a line, with which all may be read by REST.")
+    ] = None
+    insecure: Annotated[bool, Parameter(negative=(), help="Listen beyond loopback without protection.")] = False
+
+    def security(self) -> Security:
+        """Return TLS of REST. Raises CommandError, or SecurityError."""
+        return Security(
+            certificate=_pem(self.tls_cert, "a certificate"),
+            key=_pem(self.tls_key, "a private key"),
+            client_ca=_pem(self.tls_client_ca, "the certificate of an authority"),
+            insecure=self.insecure,
+        )
+
+    def web(self) -> Web | None:
+        """Return addresses and tokens; None: no REST."""
+        tokens = RestAccess(read_tokens=_tokens(self.rest_read_token_file), admin_tokens=_tokens(self.rest_token_file))
+        return Web(addresses=self.rest or (REST,), access=tokens) if self.rest != () else None
+
+
 def kube(
     *,
     kubeconfig: Annotated[Path | None, Parameter(help="File that says where the cluster is, and who we are.")] = None,
@@ -61,24 +101,7 @@ def kube(
             help="Write nothing; follow what another scheduler decides, and tell what licorne would have done otherwise.",
         ),
     ] = False,
-    rest: Annotated[
-        tuple[str, ...] | None,
-        Parameter(
-            help="Where to listen for REST: HOST:PORT. May be repeated. [default: 127.0.0.1:9080]", negative="--no-rest"
-        ),
-    ] = None,
-    tls_cert: Annotated[Path | None, Parameter(help="Certificate of REST, PEM.")] = None,
-    tls_key: Annotated[Path | None, Parameter(help="Its private key, PEM.")] = None,
-    tls_client_ca: Annotated[
-        Path | None, Parameter(help="Take only clients with a certificate of this authority, PEM.")
-    ] = None,
-    rest_token_file: Annotated[
-        Path | None, Parameter(help="File with tokens, one a line; only who sends one changes anything by REST.")
-    ] = None,
-    rest_read_token_file: Annotated[
-        Path | None, Parameter(help="File with tokens, one a line, with which all may be read by REST.")
-    ] = None,
-    insecure: Annotated[bool, Parameter(negative=(), help="Listen beyond loopback without protection.")] = False,
+    rest_options: RestOptions | None = None,
     log_format: Annotated[
         Format | None, Parameter(help="One line of text, or one JSON object, for each event. [default: text]")
     ] = None,
@@ -94,7 +117,14 @@ def kube(
     namespace of the ConfigMaps is that of the variable NAMESPACE, else `default`. Beyond loopback REST wants TLS and either
     tokens or certificates of clients, or --insecure.
     """
-    given = {name: value for name, value in locals().items() if name not in ("print_config", "json")}
+    rest_options = rest_options or RestOptions()
+    given: dict[str, Any] = {
+        "kubeconfig": kubeconfig,
+        "context": context,
+        "namespace": namespace,
+        "scheduler_name": scheduler_name,
+    }
+    given |= {"config": config, "dry_run": dry_run, **vars(rest_options), "log_format": log_format}
     options = {one.key: one for one in _options(given, os.environ)}
     settings = RunSettings(
         namespace=options["--namespace"].value,
@@ -106,17 +136,9 @@ def kube(
         access = Access.load(str(kubeconfig) if kubeconfig is not None else None, context or None)
         if print_config:
             return asyncio.run(_show(access, settings, list(options.values()), as_json=json))
-        security = Security(
-            certificate=_pem(tls_cert, "a certificate"),
-            key=_pem(tls_key, "a private key"),
-            client_ca=_pem(tls_client_ca, "the certificate of an authority"),
-            insecure=insecure,
-        )
-        tokens = RestAccess(read_tokens=_tokens(rest_read_token_file), admin_tokens=_tokens(rest_token_file))
-        web = Web(addresses=rest or (REST,), access=tokens) if rest != () else None
         levels = Levels()
         with process_log(sys.stderr, form=log_format or "text", levels=levels) as log:
-            return asyncio.run(_run(access, settings, web, security, log, levels))
+            return asyncio.run(_run(access, settings, rest_options, log, levels))
     except (KubeconfigError, ConfigurationError, SecurityError) as error:
         raise CommandError(str(error)) from None
 
@@ -172,9 +194,8 @@ def _tokens(path: Path | None) -> tuple[str, ...]:
     return tokens_in(read_text(path, "tokens"), str(path)) if path is not None else ()
 
 
-async def _run(
-    access: Access, settings: RunSettings, web: Web | None, security: Security, log: Log, levels: Levels
-) -> int:
+async def _run(access: Access, settings: RunSettings, rest: RestOptions, log: Log, levels: Levels) -> int:
+    web, security = rest.web(), rest.security()
     async with Client(access) as reading, Client(access, connections=64) as binding, Client(access) as writing:
         await access.headers()  # what cannot say who we are ends at once
         runner = Runner(
