@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from licorne.kube.manager.commands import PostEvent
 from licorne.kube.manager.records import Stage
+from licorne.kube.objects import Namespace
 
 from .places import Places, apart
 
@@ -197,3 +199,12 @@ def test_a_demand_that_means_nothing_keeps_nothing_off(selector: Any, more: dict
     places.pod("demands", affinity=demand, node="n")
     places.pod("good", labels={"app": "x"})
     assert places.run() == {"good": "n"}
+
+
+def test_a_namespace_whose_quota_cannot_be_read_is_told_once() -> None:
+    places = Places()
+    for quota in ("{", "{", '{"cpu":"1"}', "["):
+        meta = {"name": "ns", "uid": "n", "annotations": {"yunikorn.apache.org/namespace.quota": quota}}
+        places.manager.namespace_seen(msgspec.convert({"metadata": meta}, Namespace))
+    told = [one for one in places.manager.commands() if isinstance(one, PostEvent)]
+    assert [(one.kind, one.name, one.reason) for one in told] == [("Namespace", "ns", "InvalidAnnotation")] * 2

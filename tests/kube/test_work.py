@@ -9,7 +9,16 @@ import msgspec
 import pytest
 
 from licorne.kube.objects import Namespace, Node, Pod, PriorityClass
-from licorne.kube.pods import Surroundings, Work, WorkSettings, foreign_allocation, node_info, placeholder_ask, read_pod
+from licorne.kube.pods import (
+    Surroundings,
+    Work,
+    WorkSettings,
+    foreign_allocation,
+    node_info,
+    placeholder_ask,
+    read_pod,
+    unread_annotations,
+)
 from licorne.si import v19
 
 Y = "yunikorn.apache.org/"
@@ -87,6 +96,54 @@ def test_keys_that_say_different_things_are_noted() -> None:
 def test_the_user(labels: dict[str, str], annotations: dict[str, str], user: str, groups: list[str]) -> None:
     ugi = work(pod(labels, annotations)).application.ugi
     assert ugi == v19.UserGroupInformation(user=user, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "why"),
+    [
+        ({Y + "user.info": "["}, "its user is nobody"),
+        ({Y + "user.info": "7"}, "its user is nobody"),
+        ({Y + "user.info": '{"user":"u","groups":[1]}'}, "its user is nobody"),
+        ({Y + "user.info": "[" * 100_000}, "its user is nobody"),
+        ({Y + "user.info": "{}"}, "it names no user"),
+        ({Y + "allow-preemption": "maybe"}, "'maybe': must be 'true' or 'false'"),
+        ({Y + "allow-preemption": "x" * (256 << 10)}, "must be 'true' or 'false'"),
+        ({Y + "task-groups": GROUPS, "gang.scheduling": "loose"}, "'loose': must be 'atomic'"),
+        ({Y + "task-groups": GROUPS, Y + "schedulingPolicyParameters": "gangSchedulingStyle=Firm"}, "Soft counts"),
+        ({Y + "task-groups": GROUPS, Y + "schedulingPolicyParameters": "placeholderTimeoutInSeconds=-1"}, "'-1': must"),
+        (
+            {
+                Y + "task-groups": GROUPS,
+                Y + "schedulingPolicyParameters": "placeholderTimeoutInSeconds=" + "9" * 200_000,
+            },
+            "must be a number",
+        ),
+    ],
+)
+def test_an_annotation_that_cannot_be_used_is_told(annotations: dict[str, str], why: str) -> None:
+    [note] = work(pod({}, annotations)).notes
+    assert (note.reason, note.warning) == ("InvalidAnnotation", True)
+    assert why in note.text and len(note.text) < 500
+    placeholder = annotations | {"internal.yunikorn.apache.org/placeholder": "true"}
+    assert work(pod({}, placeholder)).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "unread"),
+    [
+        ({"namespace.quota": "{"}, ["namespace.quota"]),
+        ({"namespace.quota": ""}, ["namespace.quota"]),
+        ({"namespace.quota": '{"cpu":"-1"}', "namespace.max.cpu": "x"}, ["namespace.quota"]),
+        ({"namespace.max.cpu": "x", "namespace.max.memory": "1G"}, ["namespace.max.cpu"]),
+        ({"namespace.guaranteed": "[" * 100_000}, ["namespace.guaranteed"]),
+        ({"namespace.maxApps": "many"}, ["namespace.maxApps"]),
+        ({"namespace.quota": '{"cpu":"1"}', "namespace.guaranteed": "{}", "namespace.maxApps": "0"}, []),
+    ],
+)
+def test_annotations_of_a_namespace_that_cannot_be_read(annotations: dict[str, str], unread: list[str]) -> None:
+    own = {Y + key: value for key, value in annotations.items()}
+    namespace = msgspec.convert({"metadata": {"name": "ns", "annotations": own}}, Namespace)
+    assert unread_annotations(namespace) == [Y + key for key in unread]
 
 
 @pytest.mark.parametrize(

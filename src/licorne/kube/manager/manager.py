@@ -28,6 +28,7 @@ from licorne.kube.pods import (
     is_over,
     node_info,
     read_pod,
+    unread_annotations,
 )
 from licorne.si import v19
 from licorne.si.callback import ResourceManagerCallback
@@ -147,6 +148,13 @@ class Manager:
         self.namespaces[name] = namespace
         if before is None or (before.metadata.labels or {}) != (namespace.metadata.labels or {}):
             self.demands.heed_again(name)
+        unread = unread_annotations(namespace)
+        if unread and (before is None or unread_annotations(before) != unread):
+            text = f"annotations that cannot be read, and do not count: {', '.join(unread)}"
+            uid = namespace.metadata.uid
+            self.decided.append(
+                PostEvent("Namespace", "", name, uid, "InvalidAnnotation", "Scheduling", text, warning=True)
+            )
 
     def namespace_gone(self, namespace: Namespace) -> None:
         """Forget a namespace."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .constraints import allowed_names, constraints_text, host_ports
 from .foreign import foreign_allocation
+from .namespaces import unread_annotations
 from .nodes import node_info, read_allocatable
 from .resources import read_resources
 from .work import (
@@ -47,4 +48,5 @@ __all__ = [
     "read_pod",
     "read_resources",
     "unix_seconds",
+    "unread_annotations",
 ]

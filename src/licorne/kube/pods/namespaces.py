@@ -35,12 +35,36 @@ def namespace_tags(namespace: Namespace) -> dict[str, str]:
     if guaranteed:
         tags[TAG_RESOURCE_GUARANTEED] = _resource(guaranteed)
     most = annotations.get(keys.NAMESPACE_MAX_APPS, "")
-    if most.isascii() and most.isdigit() and len(most) < 10:
+    if _is_count(most):
         tags[TAG_RESOURCE_MAX_APPS] = str(int(most))
     parent = annotations.get(keys.NAMESPACE_PARENT_QUEUE, "")
     if parent:
         tags[TAG_NAMESPACE_PARENT_QUEUE] = parent
     return tags
+
+
+def unread_annotations(namespace: Namespace) -> list[str]:
+    """Return the keys of annotations that say something about the queue and cannot be read."""
+    annotations = namespace.metadata.annotations or {}
+    unread = [
+        key
+        for key in (keys.NAMESPACE_QUOTA, keys.NAMESPACE_GUARANTEED)
+        if key in annotations and _amounts(annotations[key]) is None
+    ]
+    if keys.NAMESPACE_QUOTA not in annotations:
+        old = {"cpu": keys.NAMESPACE_MAX_CPU, "memory": keys.NAMESPACE_MAX_MEMORY}
+        unread += [
+            key
+            for name, key in old.items()
+            if key in annotations and _amounts(json.dumps({name: annotations[key]})) is None
+        ]
+    if keys.NAMESPACE_MAX_APPS in annotations and not _is_count(annotations[keys.NAMESPACE_MAX_APPS]):
+        unread.append(keys.NAMESPACE_MAX_APPS)
+    return unread
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _amounts(text: str) -> dict[str, int] | None:

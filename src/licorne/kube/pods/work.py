@@ -38,6 +38,8 @@ ID_MAX: Final = 63
 GENERATED_NAMESPACE_MAX: Final = 26
 PRIORITY_MIN, PRIORITY_MAX = -(2**31), 2**31 - 1
 ATOMIC: Final = "atomic"
+SHOWN_MAX: Final = 60
+"""Characters of an annotation that an event about it shows."""
 
 
 class Note(msgspec.Struct, frozen=True, gc=False):
@@ -154,7 +156,7 @@ def read_pod(pod: Pod, around: Surroundings) -> Work:
         partition_name=DEFAULT_PARTITION,
         task_group_name=_label(pod, keys.TASK_GROUP_NAME) if around.settings.gangs else "",
         placeholder=is_placeholder(pod),
-        preemption_policy=_preemption_policy(pod, around.classes),
+        preemption_policy=_preemption_policy(pod, around.classes, notes),
     )
     return Work(
         application=_application(pod, application_id, gang, around, notes),
@@ -222,6 +224,18 @@ def _application_id(pod: Pod, settings: WorkSettings, notes: list[Note]) -> str:
     return f"yunikorn-{meta.namespace}-autogen"[:ID_MAX]
 
 
+def _passed_over(pod: Pod, key: str, why: str, notes: list[Note]) -> None:
+    """Note that an annotation has no effect. A placeholder has those of its pod, which is told already."""
+    if not is_placeholder(pod):
+        shown = shown_value(_label(pod, key))
+        notes.append(Note("InvalidAnnotation", "Scheduling", f"annotation {key}: {shown}: {why}"))
+
+
+def shown_value(text: str) -> str:
+    """Return what an event shows of a value: its beginning, without control characters."""
+    return repr(text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "...")
+
+
 def _label(pod: Pod, key: str) -> str:
     return (pod.metadata.annotations or {}).get(key, "")
 
@@ -245,7 +259,7 @@ def _application(
         application_id=application_id,
         queue_name=_first(pod, "queue", sources, notes),
         partition_name=DEFAULT_PARTITION,
-        ugi=_user(pod),
+        ugi=_user(pod, notes),
         tags=tags,
     )
     if gang is not None:
@@ -267,15 +281,17 @@ def placeholder_ask(gang: Gang) -> dict[str, int]:
     return total
 
 
-def _user(pod: Pod) -> v19.UserGroupInformation:
+def _user(pod: Pod, notes: list[Note]) -> v19.UserGroupInformation:
     """Return the user that the annotation names, or the label of before; a pod that names none belongs to nobody."""
     text = _label(pod, keys.USER_INFO)
     if text:
         try:
             info = msgspec.json.decode(text, type=_UserInfo)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, RecursionError) as error:
+            _passed_over(pod, keys.USER_INFO, f"{error}; its user is {NOBODY_USER}", notes)
             return v19.UserGroupInformation(user=NOBODY_USER)
         if not info.user:
+            _passed_over(pod, keys.USER_INFO, f"it names no user; its user is {NOBODY_USER}", notes)
             return v19.UserGroupInformation(user=NOBODY_USER)
         return v19.UserGroupInformation(user=info.user, groups=[group for group in info.groups or () if group])
     return v19.UserGroupInformation(user=(pod.metadata.labels or {}).get(keys.USER_NAME, "") or NOBODY_USER)
@@ -298,19 +314,29 @@ def _read_gang(pod: Pod, settings: WorkSettings, notes: list[Note]) -> Gang | No
     except TaskGroupsError as error:
         notes.append(Note("GangScheduling", "TaskGroupsError", f"unable to get taskGroups for pod, reason: {error}"))
         return None
-    hard, timeout_s = _gang_parameters(_label(pod, keys.GANG_PARAMETERS))
-    return Gang(groups, text, hard, timeout_s, atomic=_label(pod, keys.GANG_KIND) == ATOMIC)
+    hard, timeout_s = _gang_parameters(pod, notes)
+    kind = _label(pod, keys.GANG_KIND)
+    if kind not in ("", ATOMIC):
+        _passed_over(pod, keys.GANG_KIND, f"must be {ATOMIC!r}; the gang has placeholders", notes)
+    return Gang(groups, text, hard, timeout_s, atomic=kind == ATOMIC)
 
 
-def _gang_parameters(text: str) -> tuple[bool, int]:
-    """Return whether the style is Hard, and the timeout in seconds; what is malformed is passed over."""
-    hard, timeout_s = False, 0
-    for item in text.split():
+def _gang_parameters(pod: Pod, notes: list[Note]) -> tuple[bool, int]:
+    """Return whether the style is Hard, and the timeout in seconds; values that cannot be used are passed over."""
+    hard, timeout_s, why = False, 0, ""
+    for item in _label(pod, keys.GANG_PARAMETERS).split():
         name, _, value = item.partition("=")
         if name == "gangSchedulingStyle":
             hard = value == "Hard"
-        elif name == "placeholderTimeoutInSeconds" and value.isascii() and value.isdigit() and len(value) < 10:
-            timeout_s = int(value)
+            if value not in ("Hard", "Soft"):
+                why = f"gangSchedulingStyle: {shown_value(value)}: must be Hard or Soft; Soft counts"
+        elif name == "placeholderTimeoutInSeconds":
+            if value.isascii() and value.isdigit() and len(value) < 10:
+                timeout_s = int(value)
+            else:
+                why = f"placeholderTimeoutInSeconds: {shown_value(value)}: must be a number of seconds below 10**9"
+    if why:
+        _passed_over(pod, keys.GANG_PARAMETERS, why, notes)
     return hard, timeout_s
 
 
@@ -331,9 +357,12 @@ def _ask_tags(pod: Pod) -> dict[str, str]:
     return tags
 
 
-def _preemption_policy(pod: Pod, classes: Mapping[str, PriorityClass]) -> v19.PreemptionPolicy:
+def _preemption_policy(pod: Pod, classes: Mapping[str, PriorityClass], notes: list[Note]) -> v19.PreemptionPolicy:
     """Return whether the pod may be evicted, as it or its priority class says, and whether it may have others evicted."""
     said = _label(pod, keys.ALLOW_PREEMPTION)
+    if said not in ("", "true", "false"):
+        why = "must be 'true' or 'false'; what its priority class says counts"
+        _passed_over(pod, keys.ALLOW_PREEMPTION, why, notes)
     if said not in ("true", "false"):
         known = classes.get(pod.spec.priority_class_name)
         said = (known.metadata.annotations or {}).get(keys.ALLOW_PREEMPTION, "") if known is not None else ""
