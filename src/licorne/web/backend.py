@@ -132,8 +132,9 @@ class Backend:
         self._changed()
 
     def diagnostics(self) -> dict[str, Any]:
-        """Return what the resource managers report about themselves, by id."""
-        return self.api.diagnostics()
+        """Return what the resource manager reports about itself; where several do, by their ids."""
+        found = self.api.diagnostics()
+        return next(iter(found.values())) if len(found) == 1 else found
 
 
 __all__ = ["Backend", "BuildInfo", "Clock", "full_name"]

@@ -37,6 +37,7 @@ from licorne.si.constants import DEFAULT_PARTITION, TAG_NODE_CONSTRAINTS, TAG_RE
 from .budgets import Budgets
 from .commands import AnyCommand, AskAgain, Bind, Evict, Fail, PostEvent
 from .demands import Demands
+from .diagnostics import cache
 from .gangs import Gangs
 from .records import ApplicationRecord, ForeignRecord, GangStage, PodRecord, Stage
 from .waiting import Waiting
@@ -533,7 +534,7 @@ class Decisions(ResourceManagerCallback):
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self.diagnostics: dict[str, Callable[[], Any]] = {}
+        self.diagnostics: dict[str, Callable[[], Any]] = {"cache": lambda: cache(manager)}
         """What a state dump has under `rmDiagnostics`, by name."""
 
     def get_state_dump(self) -> str:

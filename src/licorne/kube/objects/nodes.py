@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from .meta import KubernetesObject, Object, Quantities
@@ -17,18 +19,28 @@ class Taint(Object):
 
 
 class NodeSpec(Object):
-    """`spec` of a node."""
+    """`spec` of a node. The ranges of addresses of its pods decide nothing; diagnostics show them."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] | None = None
+    pod_cidrs: tuple[str, ...] | None = msgspec.field(default=None, name="podCIDRs")
+
+
+class NodeAddress(Object):
+    """An address of a node."""
+
+    type: str = ""
+    address: str = ""
 
 
 class NodeStatus(Object):
-    """`status` of a node."""
+    """`status` of a node. Addresses and `node_info`, versions of its software, decide nothing; diagnostics show them."""
 
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
     conditions: tuple[Condition, ...] | None = None
+    addresses: tuple[NodeAddress, ...] | None = None
+    node_info: dict[str, Any] | None = None
 
 
 class Node(KubernetesObject):

@@ -1,0 +1,97 @@
+"""What a state dump shows of the cluster (docs/spec/k8shim.md, section 15)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from licorne.kube.manager import diagnostics
+from licorne.kube.objects import PriorityClass
+
+from .places import Places
+
+if TYPE_CHECKING:
+    import pytest
+
+SPEC = (Path(__file__).resolve().parents[2] / "docs/spec/k8shim.md").read_text(encoding="utf-8")
+
+
+def shown(places: Places) -> dict[str, Any]:
+    """Return `cache`, on the way that a state dump takes."""
+    [found] = places.api.diagnostics().values()
+    assert list(found) == ["cache"]
+    return found["cache"]  # type: ignore[no-any-return]
+
+
+def small() -> Places:
+    """Return a node with a pod of ours and one of another scheduler; a second one of ours waits."""
+    places = Places()
+    places.node("n", allocatable={"cpu": "1"}, podCIDRs=["10.0.0.0/24"], taints=[{"key": "k", "effect": "NoExecute"}])
+    places.manager.class_seen(msgspec.convert({"metadata": {"name": "high"}, "value": 7}, PriorityClass))
+    places.pod("foreign", node="n")
+    bears = [{"key": "k", "operator": "Exists"}]
+    for name in ("a", "b"):
+        containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+        places.pod(name, containers=containers, labels={"l": "x"}, tolerations=bears)
+    assert places.run() == {"a": "n"}
+    return places
+
+
+def fields(name: str) -> list[str]:
+    """Return the fields of an object, as the specification lists them."""
+    section = SPEC[SPEC.index("## 15. ") :]
+    found = re.search(rf"{name}(?: \(by [^)]*\))?:((?: *\n?`\w+`(?: \([^)]*\))?,?)+)", section)
+    assert found is not None
+    return re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", found[1]))
+
+
+def test_all_fields_are_there_in_the_order_of_the_specification() -> None:
+    cache = shown(small())
+    assert list(cache) == ["statistics", "nodes", "pods", "priorityClasses", "schedulingState"]
+    assert list(cache["statistics"]) == fields("statistics")
+    assert list(cache["nodes"]["n"]) == fields("node")
+    assert list(cache["pods"]["ns/b"]) == fields(r"\bpod")
+    assert list(cache["priorityClasses"]["high"]) == fields("priority class")
+    assert list(cache["schedulingState"]["ns/a"]) == fields("schedulingState")
+    assert len(fields("node")) == 12 and len(fields(r"\bpod")) == 17
+
+
+def test_what_they_say() -> None:
+    cache = shown(small())
+    counts = {"nodes": 1, "pods": 3, "priorityClasses": 1, "assumed": 0, "podsAssigned": 2, "phases": {"": 3}}
+    assert cache["statistics"] == counts
+    node = cache["nodes"]["n"]
+    assert node["allocatable"]["cpu"] == "1" and node["podCIDRs"] == ["10.0.0.0/24"]
+    assert node["taints"] == [{"key": "k", "effect": "NoExecute"}]
+    assert set(cache["pods"]) == set(cache["schedulingState"]) == {"ns/a", "ns/b", "ns/foreign"}
+    pod = cache["pods"]["ns/b"]
+    assert pod["containers"] == [{"name": "c", "resources": {"requests": {"cpu": "1"}}}] and pod["labels"] == {"l": "x"}
+    assert cache["schedulingState"]["ns/b"]["assignedNode"] == ""
+    assert [cache["schedulingState"][name]["assignedNode"] for name in ("ns/a", "ns/foreign")] == ["n", "n"]
+    assert cache["priorityClasses"]["high"]["value"] == 7
+
+
+def test_a_pod_is_assumed_until_its_binding_is_seen() -> None:
+    places = Places()
+    places.node("n")
+    places.pod("a")
+    places.manager.commands()
+    places.api.schedule()
+    cache = shown(places)
+    assert cache["statistics"]["assumed"] == 1
+    state = {"uid": "a", "assignedNode": "n", "assumed": True, "allVolumesBound": True}
+    assert cache["schedulingState"] == {"ns/a": state}
+    assert cache["pods"]["ns/a"]["nodeName"] == ""
+
+
+def test_pods_that_wait_come_first_where_not_all_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnostics, "SHOWN_MAX", 1)
+    places = small()
+    places.pod("b", labels={"l": "x" * 100_000})
+    cache = shown(places)
+    assert list(cache["pods"]) == ["ns/b"] and cache["omitted"] == {"pods": 2}
+    assert cache["statistics"]["pods"] == 3
+    assert len(cache["pods"]["ns/b"]["labels"]["l"]) < 1100
