@@ -1,17 +1,21 @@
-"""Pods of strange content (docs/spec/k8shim.md, sections 1 to 3): an event says what is wrong, and all others go on."""
+"""Pods of strange content (docs/spec/k8shim.md, sections 1 to 3 and 15): an event says what is wrong, and all others go on."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
-from kube.cluster import Y
+from kube.cluster import Y, comes
 
 from . import Case, Cases, Place
 
 CASES = Cases()
-LONG: Final = "x" * (200 << 10)
-"""Nearly as long as the API server takes all annotations of an object together."""
+FAILED: Final = "FailedScheduling"
+INVALID: Final = "InvalidAnnotation"
+GANG: Final = "GangScheduling"
+GROUPS: Final = '[{"name": "g", "minMember": 1, "minResource": {"cpu": "10m"}}]'
+LONG: Final = "x" * ((256 << 10) - 500)
+"""As long as the API server takes all annotations of an object together, less the other annotations."""
 
 
 def resources(**requests: str) -> dict[str, Any]:
@@ -19,31 +23,62 @@ def resources(**requests: str) -> dict[str, Any]:
     return {"containers": [{"name": "c", "image": "none", "resources": {"requests": requests}}]}
 
 
-# What is strange; the annotations; the spec; whether the pod runs all the same.
-STRANGE: Final[list[tuple[str, dict[str, str], dict[str, Any], bool]]] = [
-    ("a CPU count beyond all bounds", {}, resources(cpu="9223372036854775807"), False),
-    ("a memory amount beyond all bounds", {}, resources(memory="8E"), False),
-    ("a hundred containers", {}, {"containers": [{"name": f"c{i}", "image": "none"} for i in range(100)]}, True),
-    ("a user that is no JSON", {Y + "user.info": "["}, {}, True),
-    ("a user that is a number", {Y + "user.info": "7"}, {}, True),
-    ("groups that are numbers", {Y + "user.info": '{"user":"u","groups":[1]}'}, {}, True),
-    ("deep JSON as a user", {Y + "user.info": "[" * 10_000}, {}, True),
-    ("deep JSON as task groups", {Y + "task-groups": "[" * 10_000}, {}, True),
+# What is strange; the annotations; the spec; whether the pod runs all the same; reason of the event, and a part of it.
+STRANGE: Final[list[tuple[str, dict[str, str], dict[str, Any], bool, str, str]]] = [
+    ("a CPU count beyond all bounds", {}, resources(cpu="9223372036854775807"), False, FAILED, "cpu: "),
+    (
+        "a memory amount beyond all bounds",
+        {},
+        resources(memory="8E"),
+        False,
+        "TaskRejected",
+        "a quantity is larger than",
+    ),
+    (
+        "a thousand containers",
+        {},
+        {"containers": [{"name": f"c{i}", "image": "none"} for i in range(1000)]},
+        True,
+        "",
+        "",
+    ),
+    ("a user that is no JSON", {Y + "user.info": "["}, {}, True, INVALID, "user.info: '['"),
+    ("a user that is a number", {Y + "user.info": "7"}, {}, True, INVALID, "user.info: '7'"),
+    ("groups that are numbers", {Y + "user.info": '{"user":"u","groups":[1]}'}, {}, True, INVALID, "$.groups[0]"),
+    ("deep JSON as a user", {Y + "user.info": "[" * 10_000}, {}, True, INVALID, "user.info: '[["),
+    ("deep JSON as task groups", {Y + "task-groups": "[" * 10_000}, {}, True, GANG, "task-groups: '[["),
     (
         "a group of too many members",
         {Y + "task-groups": '[{"name": "g", "minMember": 2147483647, "minResource": {}}]'},
         {},
         True,
+        GANG,
+        "must be an integer from 1 to",
     ),
-    ("annotations of 200 KiB", {Y + "task-groups": LONG}, {}, True),
-    ("a user of 200 KiB", {Y + "user.info": json.dumps({"user": LONG})}, {}, True),
-    ("an id of 200 KiB", {Y + "app-id": LONG}, {}, True),
-    ("allow-preemption: maybe", {Y + "allow-preemption": "maybe"}, {}, True),
-    ("a kind of gang that there is not", {"gang.scheduling": "loose"}, {}, True),
+    ("task groups of 256 KiB", {Y + "task-groups": LONG}, {}, True, GANG, "task-groups"),
+    ("a user of 256 KiB", {Y + "user.info": json.dumps({"user": LONG})}, {}, True, "", ""),
+    ("an id of 256 KiB", {Y + "app-id": LONG}, {}, True, "", ""),
+    ("allow-preemption: maybe", {Y + "allow-preemption": "maybe"}, {}, True, INVALID, "'maybe': must be"),
+    (
+        "a style of gangs that there is not",
+        {Y + "task-groups": GROUPS, Y + "schedulingPolicyParameters": "gangSchedulingStyle=Firm"},
+        {},
+        True,
+        INVALID,
+        "'Firm': must be Hard or Soft",
+    ),
+    (
+        "a kind of gangs that there is not",
+        {Y + "task-groups": GROUPS, "gang.scheduling": "loose"},
+        {},
+        True,
+        INVALID,
+        "'loose': must be",
+    ),
 ]
 
 
-def _case(what: str, annotations: dict[str, str], spec: dict[str, Any], runs: bool) -> Case:
+def _case(what: str, annotations: dict[str, str], spec: dict[str, Any], runs: bool, reason: str, words: str) -> Case:
     def run(k: Place) -> None:
         k.pod("strange", app="" if Y + "app-id" in annotations else k.name, annotations=annotations, **spec)
         k.pod("other", app=f"{k.name}-other")
@@ -52,6 +87,8 @@ def _case(what: str, annotations: dict[str, str], spec: dict[str, Any], runs: bo
             k.bound("strange")
         else:
             k.waits("strange")
+        if reason:
+            assert k.event(reason, words, name="strange").type == "Warning"
         assert k.licorne.answers()
 
     then = "it runs, and others go on" if runs else "it waits, and others go on"
@@ -59,3 +96,17 @@ def _case(what: str, annotations: dict[str, str], spec: dict[str, Any], runs: bo
 
 
 CASES += [_case(*row) for row in STRANGE]
+
+
+@CASES("15", "a pod that runs", "the state is dumped", "it stands there with its node, as YuniKorn's shim shows it")
+def _dump(k: Place) -> None:
+    k.pod()
+    [node] = k.bound("p")
+
+    def assigned() -> bool:
+        cache = k.licorne.ask("/debug/fullstatedump")["rmDiagnostics"]["cache"]
+        state = cache["schedulingState"].get(f"{k.name}/p", {})
+        shown = cache["nodes"].get(node, {})
+        return state.get("assignedNode") == node and not state["assumed"] and "kubeletVersion" in shown["nodeInfo"]
+
+    comes(assigned, told=k.told)
