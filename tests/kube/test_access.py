@@ -164,6 +164,28 @@ def test_a_program_runs_once_for_all_that_wait(tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text() == "x"
 
 
+@pytest.mark.parametrize("fails", [False, True], ids=["is refused", "fails"])
+def test_a_program_that_is_of_no_use_runs_less_and_less_often(fails: bool, tmp_path: Path) -> None:
+    """As many calls as there may be, at once and one after another, it runs less often each time until it is left alone."""
+    now = 0.0
+    code = PRINTS + "sys.exit('no network')" if fails else PRINTS
+
+    async def calls() -> list[int]:
+        nonlocal now
+        plugin = TokenPlugin(program(tmp_path, code), clock=lambda: now)
+        runs = []
+        for at_s in (0.0, 0.5, 1.5, 1.6, 4.0, 8.5, 100.0, 130.0, 159.0, 161.0):
+            now = at_s
+            found = await asyncio.gather(*(plugin.token(renew=True) for _ in range(20)), return_exceptions=True)
+            failed = [one for one in found if isinstance(one, KubeconfigError) and "no network" in str(one)]
+            assert len(failed) == (20 if fails else 0)
+            runs.append(len((tmp_path / "calls").read_text()))
+        return runs
+
+    runs = asyncio.run(calls())
+    assert runs == ([1, 1, 2, 2, 3, 4, 5, 6, 7, 7] if fails else [1, 2, 3, 3, 4, 5, 6, 7, 8, 9])
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
