@@ -10,7 +10,7 @@ takes some. Only the needs that want one of these ports are evaluated again then
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from licorne.core.amounts.vectors import Vec
@@ -97,16 +97,16 @@ class Needs:
         if not kind.nodes:
             del self._kinds[node.labels]
 
-    def take_ports(self, node: Node, ports: Iterable[HostPort]) -> None:
+    def take_ports(self, node: Node, ports: Collection[HostPort]) -> None:
         """Count host ports of the node as taken by one more allocation; the caller updates the index."""
         self._count_ports(node, ports, 1)
 
-    def give_back_ports(self, node: Node, ports: Iterable[HostPort]) -> None:
+    def give_back_ports(self, node: Node, ports: Collection[HostPort]) -> None:
         """Undo `take_ports`. What waits for the ports hears of it as it hears of room that was freed on the node."""
         self._count_ports(node, ports, -1)
 
-    def _count_ports(self, node: Node, ports: Iterable[HostPort], change: int) -> None:
-        if node.block is None:  # removed, so that nothing can be placed there any more
+    def _count_ports(self, node: Node, ports: Collection[HostPort], change: int) -> None:
+        if not ports or node.block is None:  # removed, so that nothing can be placed there any more
             return
         for port in ports:
             count = node.ports.get(port, 0) + change
