@@ -13,6 +13,7 @@ from gangs.gang import REPLACED, Gangs
 from gangs_atomic.helpers import GangBench, task_groups
 from licorne.core.nodes.constraints import ANY_ADDRESS, ConstraintError, NodeLabels, parse_constraints
 from licorne.core.nodes.node import SHARED
+from licorne.si.constants import TAG_FOREIGN
 from licorne.si.messages import Allocation, NodeAction
 from seeds import first_seed
 
@@ -299,3 +300,29 @@ def _conflict(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def test_labels_without_ports_are_read_as_before() -> None:
     assert NodeLabels.from_attributes({"label/a": "b"}).ports == ()
+
+
+@pytest.mark.parametrize("parking", ["true", "false"])
+@pytest.mark.parametrize("foreign", [False, True])
+def test_an_old_ask_reserves_a_node_whose_port_has_become_free(parking: str, foreign: bool) -> None:
+    """It is too large for what is free there, so room that is freed says nothing to it; the port does."""
+    b = Bench(config("a"), settings={"reservation.delay": "1s", "scheduler.parking": parking})
+    b.node("n1", vcore=5, attributes={"label/zone": "here"})
+    b.node("n2", vcore=9, attributes={"label/zone": "other"})
+    b.app("a1", "root.a")
+    b.ask("a1", "large", vcore=3, node="n1")
+    if foreign:
+        tags = tag(80) | {TAG_FOREIGN: "default"}
+        b.send(Allocation(key="other", application_id="", node_id="n1", resource={"vcore": 1}, tags=tags))
+    else:
+        b.ask("a1", "small", vcore=1, tags=tag(80), node="n1")
+    b.run(after=1)
+    b.ask("a1", "wants", vcore=4, tags=tag(80, nodeSelector={"zone": "here"}))
+    b.run(after=5)
+    assert not b.partition.nodes["n1"].reservations
+    if foreign:
+        b.release("", "other")
+    else:
+        b.release("a1", "small")
+    b.run(after=1)
+    assert [ask.key for ask in b.partition.nodes["n1"].reservations] == ["wants"]

@@ -271,9 +271,11 @@ class AtomicGangs:
         partition.parking.gangs.pop(app, None)
         self.backfill.give_up(gang)
         app.atomic = None
+        ports = partition.needs.want_ports
         for ask, node in placing:
             node.free.plus(ask.shape.amounts)  # the trial has taken it, and `allocate` takes it again
-            partition.needs.give_back_ports(node, ask.shape.need.ports)
+            if ports and ask.shape.need.ports:
+                partition.needs.give_back_ports(node, ask.shape.need.ports)
             partition.descent.allocate(app, ask, node)
         for ask in app.requests.in_order():
             if ask.parked == AWAITS_GANG:

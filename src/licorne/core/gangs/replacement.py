@@ -280,6 +280,8 @@ class Replacement:
         if node.block is not None:
             self.index.mend(node)
             self.wakeups.node_freed(node)
+            if real.shape.need.ports:
+                self.wakeups.node_opened(node)
 
     # -- the end of a placeholder, or of an ask in flight ----------------------------------------------
 
@@ -374,7 +376,7 @@ class Replacement:
         if place.shape.need.ports:
             self.partition.needs.give_back_ports(node, place.shape.need.ports)
             self.index.mend(node)
-            self.wakeups.node_freed(node)
+            self.wakeups.node_opened(node)
         del app.allocations[place.id]
         app.allocations[real.id] = real
         app.placeholders.minus(place.shape.amounts)

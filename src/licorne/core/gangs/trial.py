@@ -33,6 +33,7 @@ class Trial:
         self._index = partition.index
         self._opened = [node for node in held if node.schedulable and not node.reservations and not node.open]
         self._predicates = ask_predicates and partition.predicates is not None
+        self._ports = partition.needs.want_ports
         self._looks = 0
         self.refused = False
         for node in self._opened:
@@ -81,12 +82,14 @@ class Trial:
         """Take asks off their nodes again, in reverse order."""
         for ask, node in reversed(placed):
             node.free.plus(ask.shape.amounts)
-            self._partition.needs.give_back_ports(node, ask.shape.need.ports)
+            if self._ports and ask.shape.need.ports:
+                self._partition.needs.give_back_ports(node, ask.shape.need.ports)
             self._index.mend(node)
 
     def _put(self, ask: Ask, node: Node) -> None:
         node.free.minus(ask.shape.amounts)
-        self._partition.needs.take_ports(node, ask.shape.need.ports)
+        if self._ports and ask.shape.need.ports:
+            self._partition.needs.take_ports(node, ask.shape.need.ports)
         self._index.mend(node)
 
     def _in_order(self, asks: list[Ask], *, best: bool) -> list[tuple[Ask, Node]] | None:

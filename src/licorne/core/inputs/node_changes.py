@@ -255,6 +255,8 @@ def remove_foreign(partition: Partition, key: str) -> None:
             partition.events.records.foreign(key, known.node, ChangeType.REMOVE)
         partition.needs.give_back_ports(known.node, known.ports)
         _occupy(partition, known.node, key, None)
+        if known.ports:
+            partition.wakeups.node_opened(known.node)
 
 
 def _occupy(partition: Partition, node: Node, key: str, amounts: Vec | None) -> None:

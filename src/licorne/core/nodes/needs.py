@@ -97,16 +97,21 @@ class Needs:
         if not kind.nodes:
             del self._kinds[node.labels]
 
+    @property
+    def want_ports(self) -> bool:
+        """Whether any need wants host ports; if none does, no ask need be looked at for them."""
+        return bool(self._by_port)
+
     def take_ports(self, node: Node, ports: Collection[HostPort]) -> None:
         """Count host ports of the node as taken by one more allocation; the caller updates the index."""
         self._count_ports(node, ports, 1)
 
     def give_back_ports(self, node: Node, ports: Collection[HostPort]) -> None:
-        """Undo `take_ports`. What waits for the ports hears of it as it hears of room that was freed on the node."""
+        """Undo `take_ports`. The caller also tells `WakeUps.node_opened`: who wants the ports may reserve the node now."""
         self._count_ports(node, ports, -1)
 
     def _count_ports(self, node: Node, ports: Collection[HostPort], change: int) -> None:
-        if not ports or node.block is None:  # removed, so that nothing can be placed there any more
+        if node.block is None:  # removed, so that nothing can be placed there any more
             return
         for port in ports:
             count = node.ports.get(port, 0) + change

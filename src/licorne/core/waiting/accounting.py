@@ -337,6 +337,8 @@ class Accounting:
         if node.block is not None:  # else the node has been removed from the index
             self.index.mend(node)
             self.wakeups.node_freed(node)
+            if alloc.shape.need.ports:
+                self.wakeups.node_opened(node)
 
     @cython.cfunc
     def _return_use(self, app: Application, amounts: Vec) -> cython.void:

@@ -74,7 +74,7 @@ class WakeUps:
         self.reserved_due = True
 
     def node_opened(self, node: Node) -> None:
-        """The node is new, usable again, or has another capacity or other attributes.
+        """The node is new, usable again, or has another capacity, other attributes, or more free host ports.
 
         Unlike a freed node it may also be one that an old ask can reserve now.
         """
