@@ -98,7 +98,7 @@ def test_every_endpoint_has_an_answer() -> None:
             assert [len(next(lines)) > 10 for _ in range(6)] == [True] * 6
         assert running.end() == 0
         assert running.events("stopped")[0]["reason"] == "goodbye"
-        assert running.events("ended")[0]["allocations"] > 50
+        assert running.events("ended")[0]["allocations"] > 0  # how many depends on the load of the machine
         assert not running.events("demonstration")
 
 
