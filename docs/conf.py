@@ -61,6 +61,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": False}
 autodoc_use_type_comments = False
+napoleon_use_ivar = True  # "Attributes:" of a docstring is a list there, not a second description of each member
 python_use_unqualified_type_names = True
 
 html_theme = "furo"

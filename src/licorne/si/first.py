@@ -31,6 +31,7 @@ from licorne.si._common import (
     UpdatedApplication,
     UserGroupInformation,
 )
+from licorne.si._fields import document
 from licorne.si._schema import Amounts, Int32, Int64, Message, field_numbers, oneofs
 
 # -- enums -----------------------------------------------------------------------------------------------
@@ -285,6 +286,8 @@ class EventRecord(Message):
     message: Annotated[str, 5] = ""
     timestamp_nano: Annotated[Int64, 6] = 0
 
+
+document(globals())
 
 # -- tables for the wire ---------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from licorne.si._common import (
     UpdatedApplication,
     UserGroupInformation,
 )
+from licorne.si._fields import document
 from licorne.si._schema import Amounts, Int32, Int64, Message, field_numbers
 
 # -- enums -----------------------------------------------------------------------------------------------
@@ -332,6 +333,8 @@ class EventRecord(Message):
     reference_id: Annotated[str, 9] = ""
     resource: Annotated[Amounts | None, 10] = None
 
+
+document(globals())
 
 # -- tables for the wire ---------------------------------------------------------------------------------
 
