@@ -83,6 +83,7 @@ CHAPTERS = {
 def setup(app: Sphinx) -> None:
     """Connect what is below to the steps of a build."""
     app.connect("source-read", add_contents)
+    app.connect("source-read", number_differences)
     app.connect("doctree-resolved", note_external_links)
     app.connect("build-finished", write_external_links)
     app.connect("build-finished", make_accessible)
@@ -123,6 +124,15 @@ def write_external_links(app: Sphinx, error: Exception | None) -> None:
     if error is None:
         lines = (f"{address}\t{' '.join(sorted(pages))}\n" for address, pages in sorted(external.items()))
         Path(app.outdir).with_name("external-links.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def number_differences(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Give each row of the table of differences an address of its own, and let links of the form `[difference 7](…)` lead there."""
+    if page == "docs/reference/differences":
+        source[0] = re.sub(r"(?m)^\| (\d+) \|", r"| [\1]{#difference-\1} |", source[0])
+    source[0] = re.sub(
+        r"\[difference (\d+)\]\(([^)#]*differences\.md)\)", r"[difference \1](\2#difference-\1)", source[0]
+    )
 
 
 ACCESSIBLE = {

@@ -38,6 +38,10 @@ def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
     api = (tmp_path / "html/docs/reference/python/licorne.html").read_text(encoding="utf-8")
     for name in ("SchedulerAPI.update_allocation", "ResourceManagerCallback.update_node", "simulate"):
         assert f'id="licorne.{name}"' in api, name
+    differences = (tmp_path / "html/docs/reference/differences.html").read_text(encoding="utf-8")
+    assert 'id="difference-1"' in differences
+    spec = (tmp_path / "html/docs/spec/rest-api.html").read_text(encoding="utf-8")
+    assert 'href="../reference/differences.html#difference-105"' in spec
     assert "https://semver.org\tdocs/reference/versions\n" in (tmp_path / "external-links.txt").read_text(
         encoding="utf-8"
     )
