@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from licorne.config.acl import ACL, ACLError
-from licorne.config.lint_amounts import lint_amounts
+from licorne.config.lint_amounts import lint_amounts, meant_resource
 from licorne.config.lint_rules import lint_rules
 from licorne.config.problems import NO_PARTITION, Notes
 from licorne.config.properties import APPLICATION_SORT_POLICY, PROPERTIES, QUOTA_PREEMPTION_DELAY, bad_properties
@@ -57,6 +57,11 @@ def _lint_partition(partition: RawPartition, notes: Notes) -> None:
         assert partition.nodesortpolicy is not None
         message = "all weights are zero, so all nodes have the same score; leave the weights out for the default"
         notes.warn("weights-zero", partition.nodesortpolicy.spot("resourceweights"), message)
+    for name, (_, spot) in (weights or {}).items():
+        meant = meant_resource(name)
+        if meant:
+            message = f"no node has '{name}', so this weight has no effect; the resource is called '{meant}'"
+            notes.warn("resource-name", spot, message)
 
 
 def _lint_queue(queue: RawQueue, below_capitals: bool, quota_preemption: bool, notes: Notes) -> None:
@@ -114,6 +119,12 @@ def _lint_properties(properties: dict[str, Value] | None, quota_preemption: bool
 
 
 def _lint_acls(queue: RawQueue, notes: Notes) -> None:
+    if _lets_everybody_in(queue.adminacl):
+        message = (
+            "everybody may administer this queue and all below it, and so also submit to them; "
+            "name those who may, as in 'ann,ben ops'"
+        )
+        notes.warn("acl-open-admin", queue.spot("adminacl"), message)
     for key in ("adminacl", "submitacl"):
         text = getattr(queue, key)
         try:

@@ -36,11 +36,17 @@ def lint_amounts(queue: RawQueue, notes: Notes) -> None:
 
 def _lint_names(amounts: ResourceMap | None, notes: Notes) -> None:
     for name, value in (amounts or {}).items():
-        lowered = name.lower()
-        meant = _MISNAMED.get(lowered) or (lowered if lowered in _OWN else "")
-        if meant and meant != name:
+        meant = meant_resource(name)
+        if meant:
             message = f"no pod asks for '{name}', so this amount has no effect; the resource is called '{meant}'"
             notes.warn("resource-name", value.spot, message)
+
+
+def meant_resource(name: str) -> str:
+    """Return the resource type that is meant by a name that no pod asks for; "" if the name may be right."""
+    lowered = name.lower()
+    meant = _MISNAMED.get(lowered) or (lowered if lowered in _OWN else "")
+    return "" if meant == name else meant
 
 
 def _lint_maximum(amounts: ResourceMap | None, notes: Notes) -> None:

@@ -124,6 +124,11 @@ _WARNINGS: Final = (
         "Where everybody may submit to a queue, the access control lists below it keep nobody out.",
         "config 8",
     ),
+    (
+        "acl-open-admin",
+        "Where everybody may administer a queue, everybody may submit to it and those below.",
+        "config 8",
+    ),
     ("acl-groups-ignored", "Where the users of an access control list are `*`, its groups say nothing.", "config 8"),
     (
         "limit-capitals",
