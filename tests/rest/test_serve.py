@@ -215,7 +215,11 @@ def test_an_address_that_is_taken() -> None:
 
 BEYOND = [
     (Security(), Access(), "give TLS a certificate and a key, or say insecure"),
-    (Security(certificate=b"x", key=b"x"), Access(), "ask for tokens or certificates of clients, or say insecure"),
+    (
+        Security(certificate=b"x", key=b"x"),
+        Access(),
+        "ask for tokens .rest-token-file. or certificates of clients, or say insecure",
+    ),
 ]
 
 

@@ -19,7 +19,8 @@ from licorne.cli.common import CommandError, print_json, read_text
 
 require("kube")
 
-from licorne.config.manifest import OVERLAID
+from licorne.config.manifest import OVERLAID, queue_source
+from licorne.config.problems import ConfigError
 from licorne.core.base.setting_table import unknown_settings
 from licorne.daemon.log import Format, Levels, Log
 from licorne.daemon.process_log import process_log
@@ -92,7 +93,8 @@ def kube(
         Parameter(help="Schedule pods that name this scheduler. May be repeated. [default: yunikorn]", negative=""),
     ] = None,
     config: Annotated[
-        Path | None, Parameter(help="Queue configuration (queues.yaml) in place of that of the ConfigMaps.")
+        Path | None,
+        Parameter(help="Queue configuration (queues.yaml, or a ConfigMap) in place of that of the ConfigMaps."),
     ] = None,
     dry_run: Annotated[
         bool,
@@ -129,7 +131,7 @@ def kube(
     settings = RunSettings(
         namespace=options["--namespace"].value,
         scheduler_names=scheduler_name or ("yunikorn",),
-        queues=read_text(config, "a queue configuration") if config is not None else "",
+        queues=_queues(config) if config is not None else "",
         dry_run=dry_run,
     )
     try:
@@ -184,6 +186,14 @@ async def _show(access: Access, settings: RunSettings, options: list[Shown], *, 
     origin = "option --config" if settings.queues else configuration.origins.get(group, "built-in")
     print(f"queue configuration: {origin}{f', key {group}' if origin.startswith('ConfigMap') else ''}")
     return 0
+
+
+def _queues(path: Path) -> str:
+    """Return the queue configuration in a file, which is one itself or a ConfigMap."""
+    try:
+        return queue_source(read_text(path, "a queue configuration"), str(path)).text
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
 
 
 def _pem(path: Path | None, what: str) -> bytes:

@@ -64,7 +64,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
         if not security.certificate:
             raise SecurityError(f"{exposed[0]} is beyond loopback: give TLS a certificate and a key, or say insecure")
         raise SecurityError(
-            f"{exposed[0]} is beyond loopback: ask for tokens or certificates of clients, or say insecure"
+            f"{exposed[0]} is beyond loopback: ask for tokens (rest-token-file) or certificates of clients, or say insecure"
         )
 
 
@@ -193,6 +193,9 @@ class WebServer:
         self._log.info("listening for REST", addresses=self.addresses, tls=config.ssl is not None)
         if exposed := self._security.exposed(self.addresses, tokens=self.wants_token):
             self._log.warning("open to everybody, as insecure was said", addresses=exposed)
+        elif self._security.token and not self.wants_token and not self._security.client_ca:
+            text = "gRPC asks for a token and REST for none, so whoever reaches REST may read and change everything"
+            self._log.warning(f"{text}; rest-token-file gives it tokens", addresses=self.addresses)
 
     def retune(self, texts: Mapping[str, str], request_s: float, body_bytes: int) -> None:
         """Apply changed settings at run time; `texts`: those of the scheduler, other keys mean nothing."""
