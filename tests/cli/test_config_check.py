@@ -85,6 +85,8 @@ def test_of_a_list_the_configs_replace_the_defaults_key_by_key(licorne: Command,
     ):
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*others, configs, defaults]}))
         assert licorne("config", "check", path).status == status
+        path.write_text("\n---\n".join(json.dumps(item) for item in [configs, *others, defaults]))
+        assert licorne("config", "check", path).status == status
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": others}))
     outcome = licorne("config", "check", path)
     assert outcome.status == 1

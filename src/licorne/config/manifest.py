@@ -1,7 +1,7 @@
 """Reading settings, and the queue configurations among them, out of the forms that Kubernetes gives them.
 
-These are a ConfigMap, a list of ConfigMaps as `kubectl get -o yaml` prints it, and a plain mapping of keys to texts. Of a
-list, `yunikorn-defaults` and `yunikorn-configs` count, and of a key in both the value of `yunikorn-configs`. Under
+These are a ConfigMap, a list of ConfigMaps as `kubectl get -o yaml` prints it, or as several documents of a file, and a plain
+mapping of keys to texts. Of a list, `yunikorn-defaults` and `yunikorn-configs` count, and of a key in both the value of `yunikorn-configs`. Under
 `binaryData` only keys that end with `.gz` count: the value is gunzipped, the ending is removed from the key, and the value
 replaces one under `data` (docs/spec/config.md, section 12).
 """
@@ -99,7 +99,7 @@ def _settings(text: str, file: str) -> dict[str, Entry] | None:
     """Return the settings in a text by key; None if it is a queue configuration, be it a faulty one."""
     if not _HINT.search(text):
         return None
-    root = compose(text, Notes(file))
+    root = compose(text, Notes(file), manifests=True)
     if root is None or root.kind != "mapping":
         return None  # the reader of queue configurations says what is wrong
     keys = {key.text for key in root.items[::2]}
@@ -121,7 +121,7 @@ def _absent(settings: dict[str, Entry], file: str) -> ConfigError:
 
 def _composed(text: str, file: str) -> YamlNode | None:
     notes = Notes(file)
-    root = compose(text, notes)
+    root = compose(text, notes, manifests=True)
     if notes.fault_count:
         first = notes.report().faults[0]
         raise ConfigError((msgspec.structs.replace(first, message="cannot be read as YAML"),))

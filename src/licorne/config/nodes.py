@@ -77,10 +77,11 @@ class _UnknownAnchorError(Exception):
         self.node = node
 
 
-def compose(text: str, notes: Notes) -> YamlNode | None:
+def compose(text: str, notes: Notes, *, manifests: bool = False) -> YamlNode | None:
     """Return the root node of the first document; None if there is no document, or if a fault was noted.
 
-    A syntax error is the only fault noted for its text, because nothing after it can be trusted.
+    With `manifests`, several documents that begin with an object of Kubernetes are returned as one list of objects, as
+    kubectl takes them. A syntax error is the only fault noted for its text, because nothing after it can be trusted.
     """
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         notes.fault("yaml-size", Spot(1, 1, ""), f"the configuration is larger than {MAX_BYTES} bytes")
@@ -89,7 +90,9 @@ def compose(text: str, notes: Notes) -> YamlNode | None:
     events: Events | None = None
     try:
         events = Events(text)
-        root = _first_document(events)
+        root = _document(events)
+        if manifests and root is not None and "kind" in [key.text for key in root.items[::2]]:
+            root = _as_list(root, events)
     except _TooDeepError as error:
         notes.fault("yaml-depth", error.node.spot(""), f"nested deeper than {MAX_DEPTH} levels")
         return None
@@ -110,7 +113,21 @@ def compose(text: str, notes: Notes) -> YamlNode | None:
             events.close()
 
 
-def _first_document(events: Iterator[Any]) -> YamlNode | None:
+def _as_list(first: YamlNode, events: Iterator[Any]) -> YamlNode:
+    """Return a list of Kubernetes of all documents, of which the first has been read; that one itself if it is the only one."""
+    others = list(iter(lambda: _document(events), None))
+    if not others:
+        return first
+    items = YamlNode("sequence", "", "", False, first.line, first.column)
+    items.items = [first, *others]
+    root = YamlNode("mapping", "", "", False, first.line, first.column)
+    words = (YamlNode("scalar", "", word, True, first.line, first.column) for word in ("kind", "List", "items"))
+    root.items = [*words, items]
+    return root
+
+
+def _document(events: Iterator[Any]) -> YamlNode | None:
+    """Return the root node of the next document; None if there is none."""
     root: YamlNode | None = None
     anchors: dict[str, YamlNode] = {}
     stack: list[YamlNode] = []

@@ -90,7 +90,11 @@ _WARNINGS: Final = (
         "A configuration without a partition has room for nothing; a reload with it is refused.",
         "licorne",
     ),
-    ("document-ignored", "Only the first document of a file counts.", "config 13.7"),
+    (
+        "document-ignored",
+        "Only the first document of a file counts, unless it is an object of Kubernetes.",
+        "config 13.7",
+    ),
     ("key-shown", "What REST shows beside the running configuration is no part of it, and is passed over.", "licorne"),
     ("null-dropped", "An empty element of a list is left out.", "config 13.2"),
     ("number-spelling", "A number in another spelling means what it says: `010` is 8, `1.9` is 1.", "config 13.4"),
