@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -159,3 +160,12 @@ def test_the_scheduler_knows_whose_pods_count(seed: int) -> None:
         assert known.allowed == one.status.disruptions_allowed
     members = {uid for known in told.by_name.values() for uid in known.members}
     assert set(told.by_id) == members
+
+
+def test_a_victim_of_very_many_is_evicted_though_its_record_is_dropped() -> None:
+    cluster = Cluster({}, {}, {}, {})
+    partition = cluster.partition
+    partition.evictions = deque(maxlen=0)
+    commands = cluster.evictions("owner")
+    (evict,) = [c for c in commands if isinstance(c, Evict)]
+    assert "to run ask: owner" in evict.message

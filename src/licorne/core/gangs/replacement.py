@@ -229,10 +229,8 @@ class Replacement:
     def _link(self, app: Application, gang: PlaceholderGang, ask: Ask, place: Ask, node: Node) -> cython.void:
         """Start a replacement: ask for the end of the placeholder, and put the real ask in flight."""
         real: Ask = self.partition.descent.split(ask)
-        real.attempted, real.outstanding = (
-            ask.attempted,
-            ask.outstanding,
-        )  # it is pending again if the replacement fails
+        real.attempted = ask.attempted  # it is pending again if the replacement fails
+        real.outstanding = ask.outstanding
         self.accounting.retain_need(real.shape.need)
         real.node = node
         real.bound_ns = self.parking.now

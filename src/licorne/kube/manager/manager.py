@@ -521,12 +521,14 @@ class Manager:
             text = released.message
             self.decided.append(Evict(meta.namespace, meta.name, meta.uid, kind.name, text, disruption=False))
             return
-        partition = self.api.cluster.partition(self.rm_id)
-        eviction = next(one for one in reversed(partition.evictions) if one.victim == meta.uid)
-        asking = self.pods.get(eviction.ask)
-        text = _why_evicted(eviction, None if asking is None else asking.pod)
+        evictions = self.api.cluster.partition(self.rm_id).evictions
+        eviction = next((one for one in reversed(evictions) if one.victim == meta.uid), None)
+        asking = None if eviction is None else self.pods.get(eviction.ask)
+        pod = None if asking is None else asking.pod
+        # Of very many evictions at once the scheduler keeps the records of the newest alone.
+        text = released.message if eviction is None else _why_evicted(eviction, pod)
         self.decided.append(Evict(meta.namespace, meta.name, meta.uid, PREEMPTED, text))
-        self.tell(record.pod, Note("Preempted", "Preempting", text), None if asking is None else asking.pod)
+        self.tell(record.pod, Note("Preempted", "Preempting", text), pod)
 
 
 class Decisions(ResourceManagerCallback):

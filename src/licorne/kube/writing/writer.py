@@ -230,6 +230,8 @@ class Writer:
         self.left_out += 1
         if isinstance(command, SetCondition):
             self._not_told(command.uid)
+        else:
+            self._lately.pop((command.uid, command.reason, command.note), None)
 
     def _condition(self, kind: str, status: str, reason: str, message: str) -> dict[str, str]:
         return {
