@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 import msgspec
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from common.examples import examples
 from kube import schedules
 from kube.virtual import run
 from licorne.kube.objects import ConfigMap, Namespace, Node, Pod
@@ -185,7 +186,7 @@ def test_the_ordinary_pods_alone() -> None:
     assert play([]).fates() == USUAL
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(HOSTILE)
 @example([("pod", dict.fromkeys(POD_KEYS, LONG), {})])
 @example([("pod", {keys.USER_INFO: "["}, {"containers": [{"resources": {"requests": {"cpu": "9" * 5000}}}]})])
