@@ -38,7 +38,7 @@ LINTS = [
     (queue("resources: {max: {vcore: 0, memory: 0G}}"), "resources-zero"),
     (queue("parent: true, childtemplate: {maxapplications: 1, resources: {max: {a: 0}}}"), "resources-zero"),
     (
-        queue("resources: {guaranteed: {vcore: 1}}, queues: [{name: c, resources: {guaranteed: {memory: 1Gi}}}]"),
+        queue("resources: {guaranteed: {vcore: 1}}, queues: [{name: c, resources: {guaranteed: {memory: 1}}}]"),
         "guaranteed-sum-lost",
     ),
     (queue("childtemplate: {maxapplications: 1}"), "template-on-leaf"),
@@ -57,7 +57,6 @@ LINTS = [
     (queue("limits: [{users: [u], maxresources: {VCore: 1, gpu: 2}}]"), "resource-name resource-name"),
     (queue("parent: true, childtemplate: {resources: {max: {Memory: 1G}}}"), "resource-name"),
     (queue("resources: {max: {memory: 500}}"), "memory-unit"),
-    (queue("resources: {guaranteed: {memory: 500}}"), "memory-unit"),
     ("partitions: [{queues: [{name: Q, limits: [{users: [u], maxapplications: 1}]}]}]", "limit-capitals"),
     (
         "partitions: [{queues: [{name: Q, queues: [{name: c, limits: [{users: [u], maxapplications: 1}]}]}]}]",

@@ -28,10 +28,10 @@ def lint_amounts(queue: RawQueue, notes: Notes) -> None:
     template = queue.childtemplate
     for resources in (queue.resources, None if template is None else template.resources):
         if resources is not None:
-            _lint_amounts_of(resources.guaranteed, notes)
-            _lint_amounts_of(resources.max, notes)
+            _lint_names(resources.guaranteed, notes)
+            _lint_maximum(resources.max, notes)
     for limit in queue.limits or ():
-        _lint_amounts_of(limit.maxresources, notes)
+        _lint_maximum(limit.maxresources, notes)
 
 
 def _lint_names(amounts: ResourceMap | None, notes: Notes) -> None:
@@ -49,7 +49,7 @@ def meant_resource(name: str) -> str:
     return "" if meant == name else meant
 
 
-def _lint_amounts_of(amounts: ResourceMap | None, notes: Notes) -> None:
+def _lint_maximum(amounts: ResourceMap | None, notes: Notes) -> None:
     _lint_names(amounts, notes)
     memory = (amounts or {}).get("memory")
     if memory is not None and memory.text.isdigit() and 0 < _bytes(memory.text) < SMALL_MEMORY_BYTES:

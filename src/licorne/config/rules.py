@@ -108,7 +108,7 @@ _WARNINGS: Final = (
         "Cores are `vcore` and memory is `memory`; amounts of `cpu` or `mem` have no effect.",
         "config 4",
     ),
-    ("memory-unit", "An amount of memory without a unit is in bytes.", "config 4"),
+    ("memory-unit", "A maximum of memory without a unit is in bytes.", "config 4"),
     (
         "guaranteed-sum-lost",
         "A queue's own guarantee hides from its ancestors what its children are guaranteed of other types.",
