@@ -12,6 +12,8 @@ ALONE_MAX: Final = 4
 """How many cases may have a licorne of their own at the same time."""
 SETTLED_S: Final = 1.5
 """A pod that waits must do so for this long, in which licorne decides many times."""
+STAYS_S: Final = 1.0
+"""What has been written to a node must be there for this long after that."""
 QUEUES: Final = """
 partitions:
   - name: default
@@ -217,6 +219,22 @@ class Place:
     def change_node(self, name: str, body: object, part: str = "") -> None:
         """Change fields of a node, or of its `status`."""
         self.plane.patch(f"/api/v1/nodes/{name}" + (f"/{part}" if part else ""), body)
+
+    def set_cpus(self, node: str, cpus: int) -> None:
+        """Set the allocatable CPUs of a node, and wait until licorne counts with them.
+
+        kwok at times plays a new node twice: its second write, late, puts back what it has read before. So the amount
+        is written until it stays.
+        """
+
+        def stayed() -> bool:
+            self.change_node(node, {"status": {"allocatable": {"cpu": str(cpus)}}}, "status")
+            time.sleep(STAYS_S)
+            found = self.plane.get(f"/api/v1/nodes/{node}")["status"]["allocatable"]["cpu"]
+            return bool(found == str(cpus))
+
+        comes(stayed, told=self.told)
+        comes(lambda: (self.licorne.node(node) or {})["capacity"]["vcore"] == 1000 * cpus, told=self.told)
 
     # -- what became of them ------------------------------------------------------------------------------------
 

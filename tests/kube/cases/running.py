@@ -132,7 +132,7 @@ def _(k: Place) -> None:
     k.licorne.started()
     k.waits("p")
     assert len(placeholders(k)) == 3
-    k.change_node(f"{k.name}-n", {"status": {"allocatable": {"cpu": "2"}}}, "status")
+    k.set_cpus(f"{k.name}-n", 2)
     k.bound("p")
 
 
