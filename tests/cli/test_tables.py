@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from licorne import simulate
-from licorne.cli.tables import amount, duration, show
+from licorne.cli.sheets import amount, duration
+from licorne.cli.tables import show
 from licorne.sim import Result
 
 

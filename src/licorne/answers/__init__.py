@@ -1,8 +1,16 @@
 """Answers to questions about a cluster, given by a scheduler in the same state: a copy of the core, fed something else.
 
+    source          where a dump comes from: a file, or a running scheduler
     dump            reads the state dump of YuniKorn or licorne, and says what in it is unknown
     configuration   the running configuration, from the form in which REST and dumps have it, to a text
     restore         a scheduler in the state of a dump, and what had to be assumed for it
+    copies          runs something on a copy of this process
+    changes         what may be changed so that an ask runs, in words, and applied to a copy
+    repairs         what may be done about each reason for which an ask waits
+    trials          whether an ask would be placed after such changes, tried on a copy
+    proposals       the smallest changes with which an ask would run, each proved by a trial
+    chain           what stands between an ask and a node, from root to node
+    why             why an ask, an application, or everything that waits does so
 
 A question is asked of a copy, so no answer changes the scheduler that decides.
 """
@@ -11,5 +19,20 @@ from __future__ import annotations
 
 from licorne.answers.dump import Dump, DumpError, read_dump
 from licorne.answers.restore import Note, Restored, restore
+from licorne.answers.source import SourceError, fetch
+from licorne.answers.trials import Home
+from licorne.answers.why import UnknownNameError, why
 
-__all__ = ["Dump", "DumpError", "Note", "Restored", "read_dump", "restore"]
+__all__ = [
+    "Dump",
+    "DumpError",
+    "Home",
+    "Note",
+    "Restored",
+    "SourceError",
+    "UnknownNameError",
+    "fetch",
+    "read_dump",
+    "restore",
+    "why",
+]

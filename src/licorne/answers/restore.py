@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,9 +25,8 @@ from licorne.config import load
 from licorne.core.api import RegistrationError, SchedulerAPI
 from licorne.core.partition import Partition
 from licorne.core.placement.rules import RECOVERY_QUEUE
+from licorne.si import messages, v19
 from licorne.si import rest_objects as objects
-from licorne.si import v19
-from licorne.si.callback import ResourceManagerCallback
 from licorne.si.constants import (
     FOREIGN_DEFAULT,
     FOREIGN_STATIC,
@@ -63,7 +62,8 @@ class Note(msgspec.Struct, frozen=True):
 class Restored(msgspec.Struct, frozen=True):
     """A scheduler in the state of a dump, at the time of the dump; no decision has been made since.
 
-    `rm_id` is the resource manager of the dump, and `config` its queue configuration as a text.
+    `rm_id` is the resource manager of the dump, and `config` its queue configuration as a text. What the scheduler
+    announces goes to the handler of `outputs`.
     """
 
     api: SchedulerAPI
@@ -71,6 +71,7 @@ class Restored(msgspec.Struct, frozen=True):
     now_ns: int
     config: str
     notes: tuple[Note, ...]
+    outputs: Outputs
 
     @property
     def partitions(self) -> list[Partition]:
@@ -100,26 +101,36 @@ def _configuration(state: objects.FullState) -> str:
     return as_yaml({"Partitions": state.config["Partitions"]})
 
 
-class _Refusals(ResourceManagerCallback):
+class Outputs:
+    """Takes what the scheduler announces. `handler` gets each output; None: they are passed over."""
+
+    def __init__(self) -> None:
+        self.handler: Callable[[messages.Output], object] | None = None
+
+    def __call__(self, rm_id: str, outputs: Iterable[messages.Output]) -> None:
+        """Hand on the outputs for the resource manager."""
+        if self.handler is not None:
+            for output in outputs:
+                self.handler(output)
+
+
+class _Refusals:
     """Collects what the scheduler refuses, by reason."""
 
     def __init__(self) -> None:
         self.found: dict[str, list[str]] = {}
 
-    def _note(self, reason: str, name: str) -> None:
-        self.found.setdefault(reason.replace(name, "…") if name else reason, []).append(name)
-
-    def update_allocation(self, response: v19.AllocationResponse) -> None:
-        for each in response.rejected_allocations:
-            self._note(each.reason, each.allocation_key)
-
-    def update_application(self, response: v19.ApplicationResponse) -> None:
-        for each in response.rejected:
-            self._note(each.reason, each.application_id)
-
-    def update_node(self, response: v19.NodeResponse) -> None:
-        for each in response.rejected:
-            self._note(each.reason, each.node_id)
+    def take(self, output: messages.Output) -> None:
+        match output:
+            case messages.RejectedAllocation(key=name):
+                pass
+            case messages.RejectedApplication(application_id=name):
+                pass
+            case messages.RejectedNode(node_id=name):
+                pass
+            case _:
+                return
+        self.found.setdefault(output.template or output.reason, []).append(name)
 
 
 class _Restoring:
@@ -151,7 +162,9 @@ class _Restoring:
         ]
         self.now_ns = max([self.state.timestamp, *self._times()])
         self.refusals = _Refusals()
-        self.api = SchedulerAPI(other_settings=True, on_incident=lambda _: None)
+        self.outputs = Outputs()
+        self.outputs.handler = self.refusals.take
+        self.api = SchedulerAPI(other_settings=True, on_incident=lambda _: None, on_output=self.outputs)
 
     def _times(self) -> Iterator[int]:
         for app in self.applications:
@@ -169,7 +182,6 @@ class _Restoring:
                     config=_admitting(self.text),
                     extra_config=extra,
                 ),
-                self.refusals,
                 now_ns=self.now_ns,
             )
         except RegistrationError as error:
@@ -184,7 +196,8 @@ class _Restoring:
         )
         self._note_what_is_missing()
         self._compare()
-        return Restored(self.api, self.rm_id, self.now_ns, self.text, tuple(self.notes))
+        self.outputs.handler = None
+        return Restored(self.api, self.rm_id, self.now_ns, self.text, tuple(self.notes), self.outputs)
 
     # -- what is submitted ----------------------------------------------------------------------------------------
 
@@ -417,4 +430,4 @@ def _open(queue: dict[str, Any]) -> None:
         _open(child)
 
 
-__all__ = ["Note", "Restored", "restore"]
+__all__ = ["Note", "Outputs", "Restored", "restore"]

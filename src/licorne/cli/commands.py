@@ -69,6 +69,13 @@ _add(
 )
 _add(
     app,
+    "why",
+    "why:why_command",
+    "Say why an ask or an application waits, and what would let it run.",
+    epilogue("nothing has this name", Status.FILE, Status.CONFIGURATION, done="answered"),
+)
+_add(
+    app,
     "generate",
     "generate:generate",
     "Make a workload file from a seed.",

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -33,10 +33,9 @@ from licorne.kube.configmaps import ConfigurationError, read_configuration
 from licorne.kube.objects import ConfigMap
 from licorne.kube.runner import Clients, Runner, RunSettings
 from licorne.kube.settings import RESTART, TABLE, shown
+from licorne.si.constants import REST_ADDRESS
 from licorne.web.rest import Access as RestAccess
 from licorne.web.server import Web
-
-REST: Final = "127.0.0.1:9080"
 
 
 @Parameter(name="*")
@@ -75,7 +74,7 @@ class RestOptions:
     def web(self) -> Web | None:
         """Return addresses and tokens; None: no REST."""
         tokens = RestAccess(read_tokens=_tokens(self.rest_read_token_file), admin_tokens=_tokens(self.rest_token_file))
-        return Web(addresses=self.rest or (REST,), access=tokens) if self.rest != () else None
+        return Web(addresses=self.rest or (REST_ADDRESS,), access=tokens) if self.rest != () else None
 
 
 def kube(
@@ -148,7 +147,7 @@ def kube(
 def _options(given: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[Shown]:
     """Yield the options of the command line as they are printed, with the variables and defaults that take their place."""
     variables = {"kubeconfig": "KUBECONFIG", "namespace": "NAMESPACE"}
-    defaults = {"namespace": "default", "scheduler_name": "yunikorn", "rest": REST, "log_format": "text"}
+    defaults = {"namespace": "default", "scheduler_name": "yunikorn", "rest": REST_ADDRESS, "log_format": "text"}
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         variable = variables.get(name, "")

@@ -33,7 +33,7 @@ from licorne.daemon.signals import signals
 from licorne.service import SecurityError, Service, SettingError
 from licorne.service.configuration import Changes, Given, Loaded, building, load_all, show
 from licorne.service.configuration.queues import Groups
-from licorne.web.server import DEFAULT_ADDRESS as REST_ADDRESS
+from licorne.si.constants import REST_ADDRESS
 
 SWITCH_S = 0.001
 """Interpreter switch interval, in seconds: how long a thread that reads a configuration may block the loop at a

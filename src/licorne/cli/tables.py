@@ -1,45 +1,35 @@
-"""Printing the result of a simulation as tables for a terminal, with amounts and durations in readable units.
+"""Printing the result of a simulation as tables (`licorne.cli.sheets`).
 
-Tables show what is there first: rows of nothing but zeros are left out and counted. On a narrow terminal the least important
-columns go first (the title says which), then names are abbreviated from the left; no word or number is broken. In a file or a
-pipe lines have no blanks at their ends.
+Tables show what is there first: rows of nothing but zeros are left out and counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
-from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from licorne.cli.sheets import HOUR_S, Sheet, amount, duration, output, print_plainly, widened
 from licorne.sim.report import QueueUsage, Result
 from licorne.sim.times import ALL_QUEUES, QueueCompletions, QueueWaits
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 Row = TypeVar("Row")
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 _ROWS = 30
 """Reasons or queues in a table, at most; `--json` has all."""
-_BETWEEN, _EDGES = 3, 2
-"""Blanks between two columns, and at both edges of a table."""
-_NAME_LENGTH_MIN = 12
-"""A name is not abbreviated to less than this."""
 
 
 def show(result: Result, console: Console | None = None) -> None:
     """Print a result on `console`, by default standard output."""
-    console = console or Console(highlight=False)
-    if not console.is_terminal:
-        # A file or a pipe has no width: Rich's default of 80 columns would cut the words of long cells.
-        console.width = max(console.width, 140)
+    console = output() if console is None else widened(console)
     console.print(Text(result.workload, style="bold"))
     console.print(f"queue configuration: {result.configuration}", markup=False)
-    _print(console, _summary(result))
+    print_plainly(console, _summary(result))
     console.print()
     for sheet in _sheets(result):
         if sheet.rows:
@@ -49,99 +39,6 @@ def show(result: Result, console: Console | None = None) -> None:
     kind = "compiled" if result.compiled else "interpreted"
     console.print(f"simulated {duration(result.simulated_s)} in {result.real_s:.2f} s ({kind})")
     console.print(f"digest {result.digest}", soft_wrap=True)
-
-
-def _print(console: Console, what: RenderableType) -> None:
-    """Print without the blanks with which tables fill their lines, except on a terminal, where nobody sees them."""
-    if console.is_terminal:
-        console.print(what)
-        return
-    with console.capture() as capture:
-        console.print(what)
-    console.file.write("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
-
-
-class _Sheet:
-    """A table before it has its width.
-
-    `columns` are titles: `<` before a title is for a name, aligned left, `~` for prose, which may wrap; all others are
-    numbers, aligned right. `drop` are the titles of the columns that may go, the least important first.
-    """
-
-    def __init__(self, title: str, columns: Sequence[str], *, drop: Sequence[str] = ()) -> None:
-        self.title = title
-        self.kinds = [column[0] if column[0] in "<~" else ">" for column in columns]
-        self.columns = [column.lstrip("<~") for column in columns]
-        self.drop = drop
-        self.rows: list[list[str]] = []
-        self.ending: list[str] = []
-
-    def add(self, *cells: str) -> None:
-        """Add a row."""
-        self.rows.append(list(cells))
-
-    def more(self, number: int, what: str) -> None:
-        """Say under the table how much was left out, if anything was."""
-        if number > 0:
-            self.ending.append(f"… {number:,} more {what}: see --json")
-
-    def print(self, console: Console) -> None:
-        """Print the table in the width that there is, and a blank line."""
-        kept, widths = self._fit(console.width)
-        gone = [title for index, title in enumerate(self.columns) if index not in kept]
-        title = f"{self.title} (no room for {', '.join(gone)})" if gone else self.title
-        console.print(Text(title, style="bold"))
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for index in kept:
-            prose, left = self.kinds[index] == "~", self.kinds[index] != ">"
-            table.add_column(
-                self.columns[index], justify="left" if left else "right", no_wrap=not prose, overflow="fold"
-            )
-        for row in self.rows:
-            table.add_row(
-                *(_abbreviated(row[index], widths[index]) if index in widths else row[index] for index in kept)
-            )
-        _print(console, table)
-        for line in self.ending:
-            console.print(f" {line}")
-        if self.ending:
-            console.print()
-
-    def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
-        """Return the indices of the columns that there is room for, and the widths of names."""
-        needed = [
-            max(map(cell_len, (title, *(row[index] for row in self.rows)))) for index, title in enumerate(self.columns)
-        ]
-        least = [
-            min(width, {"<": _NAME_LENGTH_MIN, "~": 2 * _NAME_LENGTH_MIN}.get(kind, width))
-            for kind, width in zip(self.kinds, needed, strict=True)
-        ]
-        kept = list(range(len(self.columns)))
-        for title in self.drop:
-            if _total(kept, needed) > room and _total(kept, least) > room:
-                kept.remove(self.columns.index(title))
-        widths = {index: needed[index] for index in kept if self.kinds[index] == "<"}
-        prose = [index for index in kept if self.kinds[index] == "~"]
-        over = _total(kept, [least[index] if index in prose else width for index, width in enumerate(needed)]) - room
-        for index in sorted(widths, key=needed.__getitem__, reverse=True):
-            less = max(0, min(over, widths[index] - least[index]))
-            widths[index] -= less
-            over -= less
-        return kept, widths
-
-
-def _total(columns: Iterable[int], widths: Sequence[int]) -> int:
-    """Return the width of a table with these columns."""
-    found = [widths[index] for index in columns]
-    return sum(found) + _BETWEEN * (len(found) - 1) + _EDGES
-
-
-def _abbreviated(name: str, width: int) -> str:
-    """Return a name in at most this width: without its first parts, cut at a dot or slash if possible."""
-    if cell_len(name) <= width:
-        return name
-    cuts = [index for index, sign in enumerate(name) if sign in "./" and cell_len(name[index:]) < width]
-    return "…" + (name[cuts[0] :] if cuts else name[-(width - 1) :])
 
 
 def _summary(result: Result) -> Table:
@@ -168,7 +65,7 @@ def _summary(result: Result) -> Table:
     return table
 
 
-def _sheets(result: Result) -> Iterable[_Sheet]:
+def _sheets(result: Result) -> Iterable[Sheet]:
     """Yield all tables of a result; those without rows are not for printing."""
     yield _reasons(result)
     yield _rejected_queues(result)
@@ -181,16 +78,16 @@ def _sheets(result: Result) -> Iterable[_Sheet]:
     yield _queues(result)
 
 
-def _reasons(result: Result) -> _Sheet:
-    sheet = _Sheet("never placed", ("~reason", "~for example", "asks"), drop=("for example",))
+def _reasons(result: Result) -> Sheet:
+    sheet = Sheet("never placed", ("~reason", "~for example", "asks"), drop=("for example",))
     for row in result.reasons[:_ROWS]:
         sheet.add(row.reason, _at(row.example, row.place), f"{row.asks:,}")
     sheet.more(len(result.reasons) - _ROWS, "reasons")
     return sheet
 
 
-def _rejected_queues(result: Result) -> _Sheet:
-    sheet = _Sheet(
+def _rejected_queues(result: Result) -> Sheet:
+    sheet = Sheet(
         "applications rejected, by the queue that they asked for",
         ("<queue", "<exists", "~for example", "applications"),
         drop=("for example",),
@@ -202,8 +99,8 @@ def _rejected_queues(result: Result) -> _Sheet:
     return sheet
 
 
-def _refused(result: Result) -> _Sheet:
-    sheet = _Sheet(
+def _refused(result: Result) -> Sheet:
+    sheet = Sheet(
         "refused by the scheduler", ("<what", "~reason", "~for example", "times"), drop=("for example", "what")
     )
     for row in result.refused[:_ROWS]:
@@ -217,8 +114,8 @@ def _at(example: str, place: str) -> str:
     return f"{example} ({place})" if example and place else example or place
 
 
-def _waits(result: Result) -> _Sheet:
-    sheet = _Sheet(
+def _waits(result: Result) -> Sheet:
+    sheet = Sheet(
         f"waiting time until placed{_window(result)}",
         ("<queue", "placed", "never placed", "mean", "p50", "p95", "p99", "longest"),
         drop=("p99", "mean", "placed", "longest"),
@@ -231,14 +128,14 @@ def _waits(result: Result) -> _Sheet:
     return sheet
 
 
-def _completions(result: Result) -> Iterable[_Sheet]:
+def _completions(result: Result) -> Iterable[Sheet]:
     """Yield the table of times to completion, and that of slowdowns."""
-    times = _Sheet(
+    times = Sheet(
         f"time from arrival to end{_window(result)}",
         ("<queue", "completed", "not completed", "mean", "p50", "p95", "p99", "longest"),
         drop=("p99", "mean", "completed", "longest"),
     )
-    slowdowns = _Sheet(
+    slowdowns = Sheet(
         "bounded slowdown",
         ("<queue", "mean", "p50", "p95", "p99", "most"),
         drop=("p99",),
@@ -280,8 +177,8 @@ def _window(result: Result) -> str:
     return f", from {duration(from_s)} to {duration(to_s)}"
 
 
-def _gangs(result: Result) -> _Sheet:
-    sheet = _Sheet(
+def _gangs(result: Result) -> Sheet:
+    sheet = Sheet(
         "gangs, from submission until all their members run",
         ("<queue", "<kind", "gangs", "started", "too late", "p50", "p95", "longest"),
         drop=("p95", "kind", "gangs", "longest"),
@@ -293,15 +190,15 @@ def _gangs(result: Result) -> _Sheet:
     return sheet
 
 
-def _evictions(result: Result) -> _Sheet:
+def _evictions(result: Result) -> Sheet:
     """Make the table of evictions by queue. Lost work is pods times time, and for each resource amount times hours."""
-    sheet = _Sheet(
+    sheet = Sheet(
         "evictions, and the work lost to them",
         ("<from queue", "<for", "<why", "pods", "pod time", "work lost"),
         drop=("work lost", "why", "pod time"),
     )
     for row in result.evictions[:_ROWS]:
-        lost = (_times_hours(name, value / _HOUR_S) for name, value in row.lost.items() if name != "pods")
+        lost = (_times_hours(name, value / HOUR_S) for name, value in row.lost.items() if name != "pods")
         sheet.add(row.queue, row.wanted_by, row.kind, f"{row.pods:,}", duration(row.lost_pod_s), ", ".join(lost))
     sheet.more(len(result.evictions) - _ROWS, "queues")
     return sheet
@@ -312,8 +209,8 @@ def _times_hours(resource: str, value: float) -> str:
     return f"{amount(resource, value)}{unit} h"
 
 
-def _utilisation(result: Result) -> _Sheet:
-    sheet = _Sheet(
+def _utilisation(result: Result) -> Sheet:
+    sheet = Sheet(
         f"utilisation{_window(result)}",
         ("<resource", "capacity", "mean used", "peak used", "mean", "peak", "at end"),
         drop=("peak used", "mean used"),
@@ -325,9 +222,9 @@ def _utilisation(result: Result) -> _Sheet:
     return sheet
 
 
-def _queues(result: Result) -> _Sheet:
+def _queues(result: Result) -> Sheet:
     """Make the table of queues: those that were used, and if they are too many, those with the largest shares of root's use."""
-    sheet = _Sheet(
+    sheet = Sheet(
         f"use of queues{_window(result)}",
         ("<queue", "<resource", "mean", "peak", "at end", "guaranteed", "max"),
         drop=("at end", "guaranteed", "max"),
@@ -350,36 +247,3 @@ def _queues(result: Result) -> _Sheet:
     sheet.more(len(queues) - len(largest), "queues")
     sheet.more(len(result.queues) - len(used), "rows without any use")
     return sheet
-
-
-def amount(resource: str, value: float) -> str:
-    """Format an amount in the usual unit of its resource: cores, binary multiples of bytes, or a plain number."""
-    if resource == "vcore":
-        cores = _short(value / 1000)
-        return f"{cores} core" if cores == "1" else f"{cores} cores"
-    if resource == "memory":
-        power = 0
-        while abs(value) >= 1024 and power < len(_BINARY) - 1:
-            value /= 1024
-            power += 1
-        return f"{_short(value)} {_BINARY[power]}B"
-    return _short(value)
-
-
-def _short(value: float) -> str:
-    """Format a number: without decimals if it is whole or at least 1000, otherwise with one."""
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:,.1f}"
-
-
-def duration(seconds: float) -> str:
-    """Format a duration, given in seconds, in its two largest units."""
-    if seconds < 10:
-        return f"{seconds:.3g} s"
-    whole = round(seconds)
-    if whole < _MINUTE_S:
-        return f"{whole} s"
-    if whole < _HOUR_S:
-        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S} s"
-    if whole < _DAY_S:
-        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S} min"
-    return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S} h"

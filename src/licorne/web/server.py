@@ -25,6 +25,7 @@ from licorne.daemon.listening import listen, reason
 from licorne.daemon.log import Log
 from licorne.daemon.security import Security, SecurityError, grpc_address
 from licorne.daemon.setting_table import TABLE
+from licorne.si.constants import REST_ADDRESS
 from licorne.web.rest.errors import SHUTTING_DOWN, TRACKING_DISABLED
 
 from .courtesy import Waiting, quiet
@@ -33,7 +34,6 @@ from .monitor import Monitor
 from .rest import Access, RequestLimits, make_app
 from .settings import WebSettings
 
-DEFAULT_ADDRESS = "127.0.0.1:9080"
 CONNECTIONS = 1000
 """Most connections at once; further ones are answered 503."""
 GRACE_S = 2
@@ -47,7 +47,7 @@ class Web(msgspec.Struct, frozen=True, kw_only=True):
     metrics of queues are also exported under the names of old releases.
     """
 
-    addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    addresses: tuple[str, ...] = (REST_ADDRESS,)
     access: Access = Access()
     limits: RequestLimits = RequestLimits()
     old_queue_names: bool = TABLE.field("licorne.old-queue-metrics")
@@ -244,4 +244,4 @@ def _shown(one: socket.socket, given: str) -> str:
     return f"{address.rpartition(':')[0]}:{one.getsockname()[1]}"
 
 
-__all__ = ["DEFAULT_ADDRESS", "Web", "WebServer"]
+__all__ = ["Web", "WebServer"]

@@ -8,6 +8,7 @@ One that completes or fails leaves its queue at once, and is kept for a while am
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -65,10 +66,7 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
         return False
     if gang is not None:
         message.placeholder_ask = {}
-    if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, message.tags):
-        partition.wakeups.quota_changed(queue)  # the tags have set another quota, or another guarantee
-        partition.guarantee_preemption.quota_changed(queue)
-        partition.claims.configured()
+    apply_namespace_tags(partition, queue, message.tags)
     if message.placeholder_ask:
         wanted = partition.numbering.of_ask(message.placeholder_ask, message.application_id)
         fault = partition.gangs.fault(queue, message, wanted)
@@ -83,6 +81,14 @@ def add_application(partition: Partition, message: AddApplication) -> bool:
     partition.applications[app.id] = app
     partition.out.append(AcceptedApplication(app.id))
     return True
+
+
+def apply_namespace_tags(partition: Partition, queue: Queue, tags: Mapping[str, str]) -> None:
+    """Let an application's tags set the quota of its dynamic leaf queue, and wake what waits for that."""
+    if not queue.managed and queue.path != RECOVERY_PATH and partition.tree.apply_namespace_tags(queue, tags):
+        partition.wakeups.quota_changed(queue)  # the tags have set another quota, or another guarantee
+        partition.guarantee_preemption.quota_changed(queue)
+        partition.claims.configured()
 
 
 def identity(

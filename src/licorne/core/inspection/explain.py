@@ -325,7 +325,7 @@ def _required(partition: Partition, ask: Ask) -> list[Reason]:
     mismatch = ask.shape.need.constraints.mismatch(node.labels)
     if mismatch:
         return [RequiredNode(node.id, mismatch, {}, not mismatch.startswith(HOST_PORT))]
-    lacking = _lack(partition, node.free, wanted)
+    lacking = lack(partition, node.free, wanted)
     if lacking:
         return [RequiredNode(node.id, "full", lacking)]
     if node.reservations and ask not in node.reservations:
@@ -333,7 +333,8 @@ def _required(partition: Partition, ask: Ask) -> list[Reason]:
     return [RequiredNode(node.id, "predicate", {})] if partition.predicates is not None else []
 
 
-def _lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
+def lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
+    """Return what is missing of `wanted` where `free` is left, by type."""
     lacking = {}
     for d, amount in enumerate(wanted.values()):
         if amount > max(0, free.at(d)):
@@ -354,17 +355,23 @@ def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
     failed: dict[str, int] = {}
     never = True
     for node in partition.nodes.values():
-        unfit = _unfit(ask, node)
-        why = _taken_up(partition, ask, node) or unfit
-        if not why and not node.free.covers(ask.shape.amounts):
-            why = "lack of " + ", ".join(_lack(partition, node.free, ask.shape.amounts))
+        why, unfit = why_not(partition, ask, node)
         if not why:
             if partition.predicates is None and node.open:
                 return None
             why = "predicate"
         failed[why] = failed.get(why, 0) + 1
-        never = never and unfit != "" and not unfit.startswith(HOST_PORT)
+        never = never and unfit
     return Nodes(dict(sorted(failed.items())), never)
+
+
+def why_not(partition: Partition, ask: Ask, node: Node) -> tuple[str, bool]:
+    """Return why a node does not take the ask now, "" if it has room; and whether it would not even if it were empty."""
+    unfit = _unfit(ask, node)
+    why = _taken_up(partition, ask, node) or unfit
+    if not why and not node.free.covers(ask.shape.amounts):
+        why = "lack of " + ", ".join(lack(partition, node.free, ask.shape.amounts))
+    return why, unfit != "" and not unfit.startswith(HOST_PORT)
 
 
 def _taken_up(partition: Partition, ask: Ask, node: Node) -> str:

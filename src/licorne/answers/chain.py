@@ -1,0 +1,163 @@
+"""Everything that an ask has to pass, from root to node, with what it finds there: the facts behind the answer to "why".
+
+Amounts are by type of resource in base units: thousandths of a vcore, bytes of memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from licorne.core.inspection import explain
+from licorne.core.inspection.sentences import sentence
+from licorne.core.queues.bounds import missing
+from licorne.si.rest_objects import WaitingReason
+
+if TYPE_CHECKING:
+    from licorne.core.nodes.node import Node
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+
+NEAREST: Final = 5
+"""How many of the nodes that come nearest to taking an ask are told."""
+
+
+class QueueLevel(msgspec.Struct, frozen=True):
+    """A queue on the way from root to the leaf of the ask.
+
+    `max` and `guaranteed` are None where none is set; the max of root is the size of the cluster. `missing`: by how much
+    the ask exceeds what the max leaves. `max_applications`: 0 for no maximum.
+    """
+
+    queue: str
+    max: dict[str, int] | None
+    guaranteed: dict[str, int] | None
+    allocated: dict[str, int]
+    pending: dict[str, int]
+    missing: dict[str, int]
+    running_applications: int
+    max_applications: int
+
+
+class LimitLevel(msgspec.Struct, frozen=True):
+    """The limit of the ask's user or group at a queue. `wildcard`: it is that of `*`. Other fields as in `QueueLevel`."""
+
+    kind: str
+    name: str
+    queue: str
+    wildcard: bool
+    max: dict[str, int] | None
+    used: dict[str, int]
+    missing: dict[str, int]
+    running_applications: int
+    max_applications: int
+
+
+class NearMiss(msgspec.Struct, frozen=True):
+    """A node that comes near to taking the ask: why it does not, and what is missing there."""
+
+    node: str
+    why: str
+    missing: dict[str, int]
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """What stands between an ask and a node.
+
+    `queues` are from root to the leaf. `nodes` counts all nodes by why they do not take the ask, "" for those that would
+    if nothing else were in the way. `reasons` are all for which it waits now, in the order in which they are met.
+    """
+
+    application_state: str
+    queues: tuple[QueueLevel, ...]
+    limits: tuple[LimitLevel, ...]
+    nodes: dict[str, int]
+    nearest: tuple[NearMiss, ...]
+    reasons: tuple[WaitingReason, ...]
+
+
+def chain(partition: Partition, app: Application, ask: Ask) -> Chain:
+    """Return what stands between a pending ask and a node."""
+    counts, nearest = _nodes(partition, ask)
+    return Chain(
+        application_state=str(app.state.value),
+        queues=tuple(_queue_levels(partition, app, ask)),
+        limits=tuple(_limit_levels(partition, app, ask)),
+        nodes=counts,
+        nearest=nearest,
+        reasons=tuple(map(told, explain.reasons(partition, app, ask))),
+    )
+
+
+def told(reason: explain.Reason) -> WaitingReason:
+    """Return a reason as REST and answers tell it."""
+    details = msgspec.to_builtins(reason)
+    kind = details.pop("type")
+    never = details.pop("never", False)
+    return WaitingReason(kind=kind, text=sentence(reason), never=never, details=details)
+
+
+def _queue_levels(partition: Partition, app: Application, ask: Ask) -> list[QueueLevel]:
+    return [
+        QueueLevel(
+            queue=queue.path,
+            max=queue.max_resource(),
+            guaranteed=queue.guaranteed_resource(),
+            allocated=queue.allocated_resource(),
+            pending=queue.pending_resource(),
+            missing=missing(partition.types, queue.limit, queue.allocated, ask.shape.amounts),
+            running_applications=queue.running,
+            max_applications=queue.max_apps,
+        )
+        for queue in reversed(app.queue.lineage())
+    ]
+
+
+def _limit_levels(partition: Partition, app: Application, ask: Ask) -> list[LimitLevel]:
+    found = []
+    for tracker in reversed(app.trackers):
+        limit = tracker.limit
+        if limit is None and not tracker.max_apps:
+            continue
+        found.append(
+            LimitLevel(
+                kind=tracker.kind,
+                name=tracker.name,
+                queue=tracker.path,
+                wildcard=bool(tracker.wildcard),
+                max=None if limit is None else limit.named(partition.types),
+                used=tracker.used.named(partition.types),
+                missing={} if limit is None else missing(partition.types, limit, tracker.used, ask.shape.amounts),
+                running_applications=len(tracker.apps),
+                max_applications=tracker.max_apps,
+            )
+        )
+    return found
+
+
+def _nodes(partition: Partition, ask: Ask) -> tuple[dict[str, int], tuple[NearMiss, ...]]:
+    """Count the nodes by why they do not take the ask, and find those that come nearest to it."""
+    counts: dict[str, int] = {}
+    near: list[tuple[int, float, int, Node, str]] = []
+    wanted = [(d, amount) for d, amount in enumerate(ask.shape.amounts.values()) if amount > 0]
+    for node in partition.nodes.values():
+        if ask.required not in ("", node.id):
+            continue
+        why, never = explain.why_not(partition, ask, node)
+        counts[why] = counts.get(why, 0) + 1
+        if never and why == "too small":
+            continue
+        free = node.free
+        lack = sum(max(0, amount - max(0, free.at(d))) / amount for d, amount in wanted)
+        near.append((int(never), lack, node.rank, node, why))
+    near.sort(key=lambda each: each[:3])
+    nearest = tuple(
+        NearMiss(node.id, why, explain.lack(partition, node.free, ask.shape.amounts))
+        for _, _, _, node, why in near[:NEAREST]
+    )
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), nearest
+
+
+__all__ = ["Chain", "LimitLevel", "NearMiss", "QueueLevel", "chain", "told"]

@@ -1,0 +1,285 @@
+"""The smallest changes with which an ask would run, each proved by a trial.
+
+The search begins without any change, and adds what may be done about the reasons that are left at the end of each trial,
+until the ask is placed. So it finds every reason, also those that show only when others are gone, and what other asks
+take first. Then it looks for less: each part is left out, and each number lowered, as long as the ask is still placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from licorne.answers.changes import Change, End, LimitMax, MaxApplications, MoreNodes, QueueMax, Running, merged, text
+from licorne.answers.repairs import Repairs
+from licorne.answers.trials import Home, Outcome, Trials, Wanted
+from licorne.core.base.states import SECOND_NS
+from licorne.core.inspection import explain
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+
+ROUNDS_MAX: Final = 24
+"""How often a search adds changes."""
+SMALLER_MAX: Final = 60
+"""How many smaller sets of allocations are tried at most, before one is called the smallest."""
+EACH_MAX: Final = 8
+"""Up to this number, lower ones are tried one by one."""
+Kind = Literal["grow", "open", "end"]
+ORDERS: Final[tuple[tuple[Kind, ...], ...]] = (
+    ("grow", "open", "end"),
+    ("open", "grow", "end"),
+    ("end", "grow", "open"),
+)
+"""The searches that are made: each prefers another kind of change where there is a choice."""
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """Changes with which the ask is placed, as a trial has shown.
+
+    `text`: the changes in words. `node`: where the ask was placed, `after_s` seconds after the changes. `smallest`: trials
+    have shown that no part can be left out, that no number can be lowered, and that no fewer allocations do.
+    """
+
+    changes: tuple[Change, ...]
+    text: str
+    node: str
+    after_s: float
+    smallest: bool
+
+
+class Proposals(msgspec.Struct, frozen=True):
+    """What would let an ask run.
+
+    `by_itself`: it is placed without any change, after `after_s` seconds, on `node`. `reasons`: all that stand in its way,
+    also those that show only when others are gone. `trials`: how many were made. `complete`: no search was cut short.
+    """
+
+    by_itself: bool = False
+    node: str = ""
+    after_s: float = 0.0
+    reasons: tuple[explain.Reason, ...] = ()
+    found: tuple[Proposal, ...] = ()
+    trials: int = 0
+    complete: bool = True
+
+
+class _OutOfTimeError(Exception):
+    """No more trials may be made."""
+
+
+def propose(home: Home, wanted: Wanted, *, more: Callable[[], bool] = lambda: True) -> Proposals:
+    """Return the smallest changes with which the ask would run. `more`: asked before each trial whether to go on.
+
+    Raises:
+        CopyError: a trial could not be made.
+    """
+    return _Search(home, wanted, more).run()
+
+
+class _Search:
+    def __init__(self, home: Home, wanted: Wanted, more: Callable[[], bool]) -> None:
+        self.trials = Trials(home, wanted)
+        self.more = more
+        self.known: dict[bytes, Outcome] = {}
+        self.reasons: dict[str, explain.Reason] = {}
+        self.complete = True
+        self.units = _units(self.trials.partition)
+        self.running = self.trials.running
+
+    def run(self) -> Proposals:
+        found: list[Proposal] = []
+        try:
+            first = self._try(())
+            if first.placed:
+                return Proposals(True, first.node, first.after_ns / SECOND_NS, trials=len(self.known))
+            for order in ORDERS:
+                changes = self._sufficient(first, order)
+                if changes is not None:
+                    proposal = self._smallest(changes)
+                    if all(proposal.text != other.text for other in found):
+                        found.append(proposal)
+        except _OutOfTimeError:
+            self.complete = False
+        found.sort(key=lambda proposal: (len(proposal.changes), sum(map(_size, proposal.changes)), proposal.text))
+        return Proposals(
+            reasons=tuple(self.reasons.values()), found=tuple(found), trials=len(self.known), complete=self.complete
+        )
+
+    def _try(self, changes: tuple[Change, ...]) -> Outcome:
+        name = msgspec.json.encode(changes)
+        outcome = self.known.get(name)
+        if outcome is None:
+            if not self.more():
+                raise _OutOfTimeError
+            outcome = self.known[name] = self.trials.run(list(changes))
+            for reason in outcome.reasons:
+                self.reasons.setdefault(_what(reason), reason)
+        return outcome
+
+    # -- enough --------------------------------------------------------------------------------------------------
+
+    def _sufficient(self, first: Outcome, order: tuple[Kind, ...]) -> tuple[Change, ...] | None:
+        """Return changes with which the ask is placed; None if none are known."""
+        changes: list[Change] = []
+        outcome = first
+        for _ in range(ROUNDS_MAX):
+            new: list[Change] = []
+            for repairs in outcome.repairs:
+                change = _preferred(repairs, order)
+                if change is not None and change not in new:
+                    new.append(change)
+            if not new:
+                return None
+            for change in new:
+                changes = merged(changes, change)
+            outcome = self._try(tuple(changes))
+            if outcome.placed:
+                return tuple(changes)
+        return None
+
+    # -- no more than enough -------------------------------------------------------------------------------------
+
+    def _smallest(self, enough: tuple[Change, ...]) -> Proposal:
+        changes = self._needed(enough)
+        smallest = True
+        for index in range(len(changes)):
+            less, proved = self._less(changes, index)
+            smallest = smallest and proved
+            changes = (*changes[:index], less, *changes[index + 1 :])
+        outcome = self._try(changes)
+        words = " and ".join(map(text, changes))
+        return Proposal(changes, words, outcome.node, outcome.after_ns / SECOND_NS, smallest)
+
+    def _needed(self, enough: tuple[Change, ...]) -> tuple[Change, ...]:
+        """Return changes none of which can be left out."""
+        for index in reversed(range(len(enough))):
+            fewer = (*enough[:index], *enough[index + 1 :])
+            if fewer and self._try(fewer).placed:
+                return self._needed(fewer)
+        return enough
+
+    def _less(self, changes: tuple[Change, ...], index: int) -> tuple[Change, bool]:
+        """Return the least of one change with which the ask is placed, and whether that is proved."""
+
+        def works(change: Change) -> bool:
+            return self._try((*changes[:index], change, *changes[index + 1 :])).placed
+
+        change = changes[index]
+        match change:
+            case MoreNodes():
+                return replace(change, count=_least(change.count, lambda n: works(replace(change, count=n)))), True
+            case MaxApplications():
+                return replace(change, more=_least(change.more, lambda n: works(replace(change, more=n)))), True
+            case QueueMax() | LimitMax():
+                for name in change.more:
+                    change = self._lower(change, name, works)
+                return change, True
+            case End():
+                return self._fewer(change, works)
+            case _:
+                return change, True
+
+    def _lower(self, change: QueueMax | LimitMax, name: str, works: Callable[[Change], bool]) -> QueueMax | LimitMax:
+        """Lower one amount: first by whole amounts of the smallest ask, then exactly."""
+
+        def with_amount(amount: int) -> QueueMax | LimitMax:
+            amounts = {**change.more, name: amount}
+            return replace(change, more={key: value for key, value in amounts.items() if value})
+
+        def suffices(amount: int) -> bool:
+            lower = with_amount(amount)
+            return bool(lower.more) and works(lower)
+
+        amount = change.more[name]
+        if suffices(0):
+            return with_amount(0)
+        unit = max(1, self.units.get(name, 1))
+        steps = -(-amount // unit)
+        kept = _least(steps, lambda step: suffices(amount - (steps - step) * unit))
+        amount -= (steps - kept) * unit
+        if amount > 1 and suffices(amount - 1):
+            floor = max(0, amount - unit)
+            amount = floor + _least(amount - floor, lambda n: suffices(floor + n))
+        return with_amount(amount)
+
+    def _fewer(self, change: End, works: Callable[[Change], bool]) -> tuple[Change, bool]:
+        """Return the fewest allocations whose end suffices, and whether no fewer do, whichever they are."""
+        chosen = list(change.allocations)
+        for each in change.allocations:
+            fewer = [other for other in chosen if other != each]
+            if fewer and works(_end(fewer)):
+                chosen = fewer
+        for size in range(1, len(chosen)):
+            if comb(len(self.running), size) > SMALLER_MAX:
+                return _end(chosen), False
+            for some in combinations(self.running, size):
+                if works(_end(some)):
+                    return _end(some), True
+        return _end(chosen), True
+
+
+def _end(allocations: Sequence[Running]) -> End:
+    return End(tuple(sorted(allocations)))
+
+
+def _least(most: int, works: Callable[[int], bool]) -> int:
+    """Return the least number from 1 to `most` that works, `most` itself being known to.
+
+    Up to `EACH_MAX` are tried one by one from below, so that it is the least of all; more by halving, which takes for
+    granted that more never does harm, and proves that one less does not suffice.
+    """
+    if most <= EACH_MAX:
+        return next((number for number in range(1, most) if works(number)), most)
+    low = 0
+    while most - low > 1:
+        middle = (low + most) // 2
+        if works(middle):
+            most = middle
+        else:
+            low = middle
+    return most
+
+
+def _preferred(repairs: Repairs, order: tuple[Kind, ...]) -> Change | None:
+    return next((change for kind in order if (change := getattr(repairs, kind)) is not None), None)
+
+
+def _what(reason: explain.Reason) -> str:
+    """Return what a reason is about, without its amounts, which differ from trial to trial."""
+    fields = msgspec.to_builtins(reason)
+    named = {
+        name: fields[name]
+        for name in ("type", "queue", "kind", "name", "node", "task_group", "state")
+        if name in fields
+    }
+    return msgspec.json.encode(named).decode()
+
+
+def _size(change: Change) -> int:
+    match change:
+        case End():
+            return len(change.allocations)
+        case MoreNodes():
+            return change.count
+        case _:
+            return 1
+
+
+def _units(partition: Partition) -> dict[str, int]:
+    """Return for each type of resource the least that any pending ask of the partition wants of it."""
+    units: dict[str, int] = {}
+    for app in partition.applications.values():
+        for ask in app.asks.values():
+            for name, amount in ask.shape.resource.items():
+                if amount > 0:
+                    units[name] = min(amount, units.get(name, amount))
+    return units
+
+
+__all__ = ["Proposal", "Proposals", "propose"]

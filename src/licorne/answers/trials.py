@@ -1,0 +1,223 @@
+"""Whether an ask would be placed: tried on a copy of the scheduler, with everything else competing as it would.
+
+On the copy the resource manager is played: it ends what the scheduler asks it to end, and creates each evicted allocation
+again as an ask, as a controller would. Time goes on for as long as anything that was begun before may still have an
+effect: back-off, the age at which an ask may reserve a node, the delay of preemption, the time after which an application
+without work completes, and two more attempts at preemption.
+Running allocations do not end by themselves, and no
+other asks, nodes or configurations come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from licorne.answers.changes import Change, ChangeError, apply
+from licorne.answers.copies import on_a_copy
+from licorne.answers.repairs import Present, Repairs, repairs, running
+from licorne.answers.restore import Restored
+from licorne.core.base.states import COMPLETING_TIMEOUT_NS, SECOND_NS
+from licorne.core.inspection import explain
+from licorne.core.preemption.guarantee_preemption import RETRY_NS
+from licorne.si import messages
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+
+STEP_NS: Final = SECOND_NS
+"""Deadlines that are nearer to each other than this are handled at the same time."""
+LONGEST_NS: Final = 3600 * SECOND_NS
+"""A trial ends after this much simulated time, whatever was begun."""
+CONFIRMED: Final = frozenset(
+    {
+        messages.Termination.TIMEOUT,
+        messages.Termination.PREEMPTED_BY_SCHEDULER,
+        messages.Termination.PLACEHOLDER_REPLACED,
+    }
+)
+"""The ends that the scheduler asks for, and that count when the resource manager confirms them."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The ask that a trial is about."""
+
+    partition: str
+    application: str
+    key: str
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The result of a trial.
+
+    `node` is where the ask was placed, empty if it was not; `after_ns` how long after the present. `reasons` are why it
+    waits at the end, `repairs` what may be done about each. `refused`: why the changes are not possible.
+    """
+
+    node: str = ""
+    after_ns: int = 0
+    reasons: tuple[explain.Reason, ...] = ()
+    repairs: tuple[Repairs, ...] = ()
+    refused: str = ""
+
+    @property
+    def placed(self) -> bool:
+        """Whether the ask was placed."""
+        return self.node != ""
+
+
+class Home:
+    """A restored scheduler that has made the decisions that are possible at its time, from which trials begin.
+
+    `owed` are the ends that it has asked for by that, and that the resource manager has not confirmed; `placed` are the
+    asks that it has placed by that, as (application, key).
+    """
+
+    def __init__(self, restored: Restored) -> None:
+        self.restored = restored
+        self.owed: list[messages.Released] = []
+        self.placed: set[tuple[str, str]] = set()
+        restored.outputs.handler = self._take
+        restored.api.schedule(now_ns=restored.now_ns)
+        restored.outputs.handler = None
+
+    def partition(self, name: str) -> Partition:
+        """Return a partition by its short name."""
+        return self.restored.api.cluster.partition(self.restored.rm_id, name)
+
+    def _take(self, output: messages.Output) -> None:
+        if isinstance(output, messages.Released):
+            self.owed.append(output)
+        elif isinstance(output, messages.NewAllocation):
+            self.placed.add((output.application_id, output.key))
+
+
+class Trials:
+    """Trials of one ask in one state of a scheduler. `running`: what runs in its partition, in the order of the keys."""
+
+    def __init__(self, home: Home, wanted: Wanted) -> None:
+        self._home = home
+        self._wanted = wanted
+        self.partition = home.partition(wanted.partition)
+        self.running = sorted(
+            running(each) for app in self.partition.applications.values() for each in app.allocations.values()
+        )
+        self._present = Present(frozenset(self.partition.nodes), frozenset(each.key for each in self.running))
+
+    def run(self, changes: list[Change]) -> Outcome:
+        """Return what becomes of the ask if the changes are made now; nothing here changes.
+
+        Raises:
+            CopyError: the trial could not be made.
+        """
+        return on_a_copy(lambda: _Trial(self._home, self._wanted, self._present).run(changes), Outcome)
+
+
+def horizon_ns(partition: Partition) -> int:
+    """Return for how long something that was begun before may still have an effect."""
+    delays = [COMPLETING_TIMEOUT_NS, partition.settings.reservation_age_ns if partition.settings.reservations else 0]
+    for queue in partition.tree.queues():
+        delays += (queue.settings.backoff_delay_ns if queue.settings.backoff else 0, queue.settings.preemption_delay_ns)
+    delays += (app.backoff_until - partition.now for app in partition.applications.values())
+    return min(max(delays) + 2 * (RETRY_NS + STEP_NS), LONGEST_NS)
+
+
+class _Trial:
+    """The trial, in the copy."""
+
+    def __init__(self, home: Home, wanted: Wanted, present: Present) -> None:
+        self.home = home.restored
+        self.wanted = wanted
+        self.present = present
+        self.partition = home.partition(wanted.partition)
+        self.answers: list[messages.Input] = []
+        self.evicted = 0
+        for output in home.owed:
+            self._take(output)
+        self.home.outputs.handler = self._take
+
+    def run(self, changes: list[Change]) -> Outcome:
+        try:
+            apply(self.home, self.partition, changes)
+        except ChangeError as error:
+            return Outcome(refused=str(error))
+        api, start = self.home.api, self.home.now_ns
+        now, end = start, start + horizon_ns(self.partition)
+        while True:
+            self._settle(now)
+            node = self._node()
+            due = api.next_deadline_ns()
+            if node:
+                return Outcome(node, now - start)
+            if now >= end or due is None:
+                break
+            now = min(max(due, now + STEP_NS), end)
+        app, ask = self._ask()
+        if app is None or ask is None:
+            return Outcome(refused="the application or the ask ends before it is placed")
+        reasons = explain.reasons(self.partition, app, ask)
+        return Outcome(
+            reasons=tuple(reasons),
+            repairs=tuple(repairs(self.partition, self.present, ask, reason) for reason in reasons),
+        )
+
+    def _settle(self, now: int) -> None:
+        """Decide, and confirm what is to end, until neither does anything."""
+        api, rm_id = self.home.api, self.home.rm_id
+        made = api.schedule(now_ns=now)
+        while made or self.answers:
+            answers, self.answers = self.answers, []
+            api.submit(rm_id, answers, now_ns=now)
+            made = api.schedule(now_ns=now)
+
+    def _ask(self) -> tuple[Application | None, Ask | None]:
+        app = self.partition.applications.get(self.wanted.application)
+        return app, None if app is None else app.asks.get(self.wanted.key)
+
+    def _node(self) -> str:
+        app = self.partition.applications.get(self.wanted.application)
+        placed = None if app is None else app.allocations.get(self.wanted.key)
+        return placed.node.id if placed is not None and placed.node is not None else ""
+
+    def _take(self, output: messages.Output) -> None:
+        if not isinstance(output, messages.Released) or output.termination not in CONFIRMED:
+            return
+        again = None
+        if output.termination is messages.Termination.PREEMPTED_BY_SCHEDULER:
+            again = self._again(output)
+        self.answers.append(
+            messages.Release(
+                partition=self.partition.name,
+                application_id=output.application_id,
+                key=output.key,
+                termination=output.termination,
+            )
+        )
+        if again is not None:
+            self.answers.append(again)
+
+    def _again(self, output: messages.Released) -> messages.Allocation | None:
+        """Return the ask with which a controller creates an evicted allocation again."""
+        app = self.partition.applications.get(output.application_id)
+        alloc = None if app is None else app.allocations.get(output.key)
+        if app is None or alloc is None or alloc.placeholder:
+            return None
+        self.evicted += 1
+        return messages.Allocation(
+            key=f"{alloc.key}~{self.evicted}",
+            application_id=app.id,
+            partition=self.partition.name,
+            resource=dict(alloc.shape.resource),
+            priority=alloc.priority,
+            tags=alloc.tags,
+            task_group=alloc.task_group,
+            originator=alloc.originator,
+            allow_preempt_self=alloc.allow_self,
+            allow_preempt_other=alloc.allow_other,
+        )
+
+
+__all__ = ["Home", "Outcome", "Trials", "Wanted", "horizon_ns"]

@@ -1,0 +1,315 @@
+"""Answers to "why does it wait": of an ask, of an application, and of everything that waits.
+
+The answer to an ask names the one reason that matters most in a sentence, has all of them beside it with the way from
+root to node, and the smallest changes with which it would run, each proved by a trial.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from licorne.answers.chain import Chain, chain
+from licorne.answers.proposals import Proposals, propose
+from licorne.answers.restore import Note
+from licorne.answers.trials import Home, Wanted
+from licorne.core.base.states import SECOND_NS
+from licorne.core.inspection import explain
+from licorne.core.inspection.sentences import most_important, sentence, summary
+from licorne.si.constants import DOMAIN_K8S, GROUP_META, KEY_NAMESPACE, KEY_POD_NAME
+
+if TYPE_CHECKING:
+    from licorne.core.partition import Partition
+    from licorne.core.queues.application import Application
+    from licorne.core.queues.ask import Ask
+
+POD_NAME: Final = f"{DOMAIN_K8S}{GROUP_META}{KEY_POD_NAME}"
+POD_NAMESPACE: Final = f"{DOMAIN_K8S}{GROUP_META}{KEY_NAMESPACE}"
+
+
+class UnknownNameError(LookupError):
+    """No ask, allocation or application has this name, or several have; the text names what there is."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Asks that wait for the same reason: `summary` tells it, `never` whether it can pass without any change.
+
+    `oldest` is the key of the ask that waits longest, since `since_s` (Unix time), in `application` and `queue`.
+    """
+
+    summary: str
+    never: bool
+    asks: int
+    applications: int
+    oldest: str
+    application: str
+    queue: str
+    since_s: float
+
+
+class AskAnswer(msgspec.Struct, frozen=True, tag="ask"):
+    """Why an ask waits, or where it runs. Times are Unix times in seconds.
+
+    `state`: `waits`, `runs`, or `placed next` (the scheduler places it with its next decisions). `node`: where it runs.
+    `sentence`: the answer in one sentence. `chain` and `proposals` are None for an ask that does not wait; `proposals`
+    also if none were wanted. `pod`: namespace and name, if the resource manager says them.
+    """
+
+    key: str
+    pod: str
+    application: str
+    queue: str
+    partition: str
+    user: str
+    resource: dict[str, int]
+    priority: int
+    state: str
+    node: str
+    since_s: float
+    sentence: str
+    chain: Chain | None
+    proposals: Proposals | None
+    at_s: float
+    notes: tuple[Note, ...]
+
+
+class ApplicationAnswer(msgspec.Struct, frozen=True, tag="application"):
+    """Why an application waits: its asks by reason, and the answer for the one that is tried first.
+
+    `state` is the state of the application, `running` and `waiting` count its allocations and asks. `first` is None if
+    nothing waits.
+    """
+
+    application: str
+    queue: str
+    partition: str
+    user: str
+    state: str
+    since_s: float
+    running: int
+    waiting: int
+    sentence: str
+    groups: tuple[Group, ...]
+    first: AskAnswer | None
+    at_s: float
+    notes: tuple[Note, ...]
+
+
+class Overview(msgspec.Struct, frozen=True, tag="overview"):
+    """What waits, by reason, the most frequent first; `running` and `waiting` count allocations and asks."""
+
+    running: int
+    waiting: int
+    groups: tuple[Group, ...]
+    at_s: float
+    notes: tuple[Note, ...]
+
+
+Answer = AskAnswer | ApplicationAnswer | Overview
+
+
+def why(
+    home: Home, name: str = "", *, partition: str = "", prove: bool = True, more: Callable[[], bool] = lambda: True
+) -> Answer:
+    """Return why something waits.
+
+    Args:
+        home: the scheduler that is asked; it stays as it is.
+        name: the key of an ask or allocation, the id of an application, or a pod's name, also as `namespace/name`;
+            empty for all that waits.
+        partition: only this partition is looked at; empty for all.
+        prove: whether the smallest changes are looked for that would let an ask run.
+        more: asked before each trial whether to go on.
+
+    Raises:
+        UnknownNameError: nothing, or more than one thing, has this name.
+        CopyError: a trial could not be made.
+    """
+    partitions = _partitions(home, partition)
+    if not name:
+        return _overview(home, partitions)
+    found = _find(partitions, name)
+    if found.key:
+        return _of_ask(home, found.partition, found.app, found.key, prove=prove, more=more)
+    return _of_application(home, found.partition, found.app, prove=prove, more=more)
+
+
+class _Found(NamedTuple):
+    partition: Partition
+    app: Application
+    key: str
+
+
+def _partitions(home: Home, name: str) -> list[Partition]:
+    found = [each for each in home.restored.partitions if name in ("", each.name)]
+    if not found:
+        known = ", ".join(each.name for each in home.restored.partitions)
+        raise UnknownNameError(f"there is no partition {name!r}; there are: {known}")
+    return found
+
+
+# -- what a name means -------------------------------------------------------------------------------------------
+
+
+def _find(partitions: list[Partition], name: str) -> _Found:
+    """Return what has this name: an application before an ask or allocation, and both before a pod."""
+    applications = [_Found(each, each.applications[name], "") for each in partitions if name in each.applications]
+    if applications:
+        return _only(applications, name)
+    by_key = [_Found(part, app, key) for part, app, key, _ in _items(partitions) if key == name]
+    if by_key:
+        return _only(by_key, name)
+    pods = [_Found(part, app, key) for part, app, key, item in _items(partitions) if name in _pod_names(item)]
+    if pods:
+        return _only(pods, name)
+    raise UnknownNameError(_unknown(partitions, name))
+
+
+def _items(partitions: list[Partition]) -> Iterator[tuple[Partition, Application, str, Ask]]:
+    for part in partitions:
+        for app in part.applications.values():
+            for key, ask in app.asks.items():
+                yield part, app, key, ask
+            for key, alloc in app.allocations.items():
+                yield part, app, key, alloc
+
+
+def _pod_names(item: Ask) -> tuple[str, ...]:
+    tags = item.tags or {}
+    name = tags.get(POD_NAME, "")
+    return (name, f"{tags.get(POD_NAMESPACE, '')}/{name}") if name else ()
+
+
+def _only(found: list[_Found], name: str) -> _Found:
+    if len(found) == 1:
+        return found[0]
+    where = ", ".join(sorted({_described(each) for each in found})[:NAMED])
+    remedy = "name the partition" if not found[0].key else "say it as NAMESPACE/NAME, or give its key"
+    raise UnknownNameError(f"{name!r} means {len(found)} things ({where}); {remedy}")
+
+
+NAMED: Final = 5
+
+
+def _described(found: _Found) -> str:
+    tags = {} if not found.key else (found.app.asks.get(found.key) or found.app.allocations[found.key]).tags or {}
+    namespace = tags.get(POD_NAMESPACE)
+    where = f"partition {found.partition.name}" if not found.key else f"key {found.key} of application {found.app.id}"
+    return f"{where}, namespace {namespace}" if namespace else where
+
+
+def _unknown(partitions: list[Partition], name: str) -> str:
+    known = [app for part in partitions for app in part.applications]
+    waiting = [key for _, _, key, _ in _items(partitions)]
+    near = difflib.get_close_matches(name, [*known, *waiting[:10_000]], 1)
+    hint = f"; did you mean {near[0]!r}?" if near else "; without a name, everything that waits is told"
+    return f"no application, ask, allocation or pod is named {name!r}{hint}"
+
+
+# -- answers -----------------------------------------------------------------------------------------------------
+
+
+def _of_ask(
+    home: Home, partition: Partition, app: Application, key: str, *, prove: bool, more: Callable[[], bool]
+) -> AskAnswer:
+    alloc = app.allocations.get(key)
+    ask = alloc or app.asks[key]
+    node = "" if alloc is None or alloc.node is None else alloc.node.id
+    links, proposals, since = None, None, ask.created
+    if alloc is None:
+        reason = most_important(explain.reasons(partition, app, ask))
+        state, said = "waits", sentence(reason)
+        links = chain(partition, app, ask)
+        if prove:
+            proposals = propose(home, Wanted(partition.name, app.id, key), more=more)
+    elif (app.id, key) in home.placed:
+        state, said = "placed next", f"The scheduler places it with its next decisions, on node {node}."
+    else:
+        state, said, since = "runs", f"It runs on node {node}.", alloc.bound_ns
+    pod = _pod_names(ask)
+    return AskAnswer(
+        key=key,
+        pod=pod[-1] if pod else "",
+        application=app.id,
+        queue=app.queue.path,
+        partition=partition.name,
+        user=app.user,
+        resource=dict(sorted(ask.shape.resource.items())),
+        priority=ask.priority,
+        state=state,
+        node=node,
+        since_s=since / SECOND_NS,
+        sentence=said,
+        chain=links,
+        proposals=proposals,
+        at_s=home.restored.now_ns / SECOND_NS,
+        notes=home.restored.notes,
+    )
+
+
+def _of_application(
+    home: Home, partition: Partition, app: Application, *, prove: bool, more: Callable[[], bool]
+) -> ApplicationAnswer:
+    counted: explain.Counted = {}
+    asks = [(app, ask, explain.reasons(partition, app, ask, counted)) for ask in app.requests.in_order()]
+    first = _of_ask(home, partition, app, asks[0][1].key, prove=prove, more=more) if asks else None
+    groups = _groups(asks)
+    said = f"Nothing of it waits; {len(app.allocations)} of its allocations run."
+    if first is not None:
+        said = first.sentence
+    return ApplicationAnswer(
+        application=app.id,
+        queue=app.queue.path,
+        partition=partition.name,
+        user=app.user,
+        state=str(app.state.value),
+        since_s=app.submitted / SECOND_NS,
+        running=len(app.allocations),
+        waiting=len(asks),
+        sentence=said,
+        groups=groups,
+        first=first,
+        at_s=home.restored.now_ns / SECOND_NS,
+        notes=home.restored.notes,
+    )
+
+
+def _overview(home: Home, partitions: list[Partition]) -> Overview:
+    found: list[tuple[Application, Ask, list[explain.Reason]]] = []
+    running = 0
+    for partition in partitions:
+        counted: explain.Counted = {}
+        for app in sorted(partition.applications.values(), key=attrgetter("seq")):
+            running += len(app.allocations)
+            found += ((app, ask, explain.reasons(partition, app, ask, counted)) for ask in app.requests.in_order())
+    return Overview(running, len(found), _groups(found), home.restored.now_ns / SECOND_NS, home.restored.notes)
+
+
+def _groups(found: list[tuple[Application, Ask, list[explain.Reason]]]) -> tuple[Group, ...]:
+    by_text: dict[str, list[tuple[Application, Ask, bool]]] = {}
+    for app, ask, reasons in found:
+        reason = most_important(reasons)
+        by_text.setdefault(summary(reason), []).append((app, ask, reason.never))
+    groups = []
+    for text, members in by_text.items():
+        app, ask, never = min(members, key=lambda member: (member[1].created, member[1].seq))
+        groups.append(
+            Group(
+                summary=text,
+                never=never,
+                asks=len(members),
+                applications=len({id(member[0]) for member in members}),
+                oldest=ask.key,
+                application=app.id,
+                queue=app.queue.path,
+                since_s=ask.created / SECOND_NS,
+            )
+        )
+    return tuple(sorted(groups, key=lambda group: (-group.asks, group.summary)))
+
+
+__all__ = ["Answer", "ApplicationAnswer", "AskAnswer", "Group", "Overview", "UnknownNameError", "why"]

@@ -1,0 +1,72 @@
+"""`licorne why`: why an ask, an application, or everything that waits does not run, and what would let it run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from licorne.answers import Home, UnknownNameError, why
+from licorne.answers.copies import CopyError
+from licorne.answers.why import AskAnswer
+from licorne.cli.common import CommandError, print_json
+from licorne.cli.sources import DEFAULT_SOURCE, read_state
+from licorne.cli.statuses import Status
+
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+def why_command(
+    name: str = "",
+    /,
+    *,
+    source: Annotated[str, Parameter(name="--from", allow_leading_hyphen=True)] = DEFAULT_SOURCE,
+    config: Path | None = None,
+    partition: str = "",
+    token_file: Path | None = None,
+    tls_ca: Path | None = None,
+    prove: bool = True,
+    limit: float = 60.0,
+    json: Flag = False,
+) -> int:
+    """Say why an ask or an application waits, and what would let it run; without a name, what waits, by reason.
+
+    The answer is computed on a copy, from the state dump of a running YuniKorn or licorne, or from a file with one. The
+    scheduler is only read. Each change that is proposed was tried on a copy, where everything else that waits competes.
+
+    Parameters
+    ----------
+    name
+        The id of an application, the key of an ask, or a pod as NAME or NAMESPACE/NAME.
+    source
+        Address of a scheduler's REST interface, http://HOST:PORT, a file with a state dump, or - for standard input.
+    config
+        Queue configuration to ask with in place of the one in force: queues.yaml, or a ConfigMap that holds one.
+    partition
+        Look at this partition alone.
+    token_file
+        File with the token of the REST interface.
+    tls_ca
+        Certificate to know the REST interface by, PEM; without it: the authorities of this system.
+    prove
+        Look for the smallest changes that would let it run; --no-prove leaves that out.
+    limit
+        Seconds for which changes are looked for, at most.
+    json
+        Print the answer as a JSON object.
+    """
+    restored = read_state(source, token_file, tls_ca, config)
+    until = time.monotonic() + limit
+    try:
+        answer = why(Home(restored), name, partition=partition, prove=prove, more=lambda: time.monotonic() < until)
+    except (UnknownNameError, CopyError) as error:
+        raise CommandError(str(error)) from None
+    if json:
+        print_json(answer)
+    else:
+        from licorne.cli.why_text import show  # noqa: PLC0415  # a program that reads JSON need not wait for tables
+
+        show(answer)
+    return Status.DONE if not isinstance(answer, AskAnswer) or answer.state else Status.NO

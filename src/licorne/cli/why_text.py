@@ -1,0 +1,200 @@
+"""Printing the answer to "why does it wait" for people: the sentence first, then what would help, then the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from licorne.answers.chain import Chain
+from licorne.answers.proposals import Proposals
+from licorne.answers.restore import Note
+from licorne.answers.why import Answer, ApplicationAnswer, AskAnswer, Group, Overview
+from licorne.cli.sheets import Sheet, amount, duration, output, widened
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SHOWN = 30
+"""Rows of a table, at most; `--json` has all."""
+
+
+def show(answer: Answer, console: Console | None = None) -> None:
+    """Print an answer on `console`, by default standard output."""
+    printed = _Printed(output() if console is None else widened(console))
+    match answer:
+        case AskAnswer():
+            printed.ask(answer)
+        case ApplicationAnswer():
+            printed.application(answer)
+        case Overview():
+            printed.overview(answer)
+    printed.notes(answer.notes)
+
+
+class _Printed:
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def line(self, text: str = "", style: str = "") -> None:
+        self.console.print(Text(text, style=style))
+
+    def ask(self, answer: AskAnswer) -> None:
+        """Print the answer for an ask."""
+        name = f"{answer.pod} ({answer.key})" if answer.pod else answer.key
+        since = duration(max(0.0, answer.at_s - answer.since_s))
+        state = {"waits": f"waits, for {since}", "runs": f"runs, for {since}"}.get(answer.state, answer.state)
+        self.line(f"{name} of application {answer.application} in {answer.queue}: {state}", style="bold")
+        self.line(answer.sentence)
+        if answer.chain is not None:
+            self.others(answer, answer.chain)
+        self.line()
+        if answer.proposals is not None:
+            self.proposals(answer.proposals)
+        if answer.chain is not None:
+            self.chain(answer, answer.chain)
+
+    def others(self, answer: AskAnswer, chain: Chain) -> None:
+        """Print the reasons beside the most important one: those of now, and those that show when these are gone."""
+        said = {answer.sentence}
+        for reason in chain.reasons:
+            if reason.text not in said:
+                said.add(reason.text)
+                self.line(f"Also: {reason.text}")
+
+    def proposals(self, found: Proposals) -> None:
+        """Print what would let the ask run."""
+        if found.by_itself:
+            self.line(f"It needs no change: it is placed on {found.node} {_when(found.after_s)}.")
+        elif found.found:
+            self.line("It would run with any one of these:", style="bold")
+            for number, proposal in enumerate(found.found, 1):
+                when = _when(proposal.after_s)
+                least = "" if proposal.smallest else " (perhaps less would do)"
+                self.line(f"  {number}. {proposal.text}{least}")
+                self.line(f"     then it is placed on {proposal.node} {when}")
+            self.line(f"Each was tried on a copy, where all else that waits competes ({found.trials} trials).")
+        else:
+            self.line(
+                f"No change of the configuration or the nodes was found with which it would run ({found.trials} trials)."
+            )
+        if not found.complete:
+            self.line("The time was up before everything was tried: --limit gives more.")
+        self.line()
+
+    def chain(self, answer: AskAnswer, chain: Chain) -> None:
+        """Print what the ask has to pass, from root to node."""
+        sheet = Sheet(
+            f"the way from root to a node, for {_amounts(answer.resource)}",
+            ("<where", "<resource", "asked", "used", "max", "guaranteed", "missing"),
+            drop=("guaranteed",),
+        )
+        for level in chain.queues:
+            where = "the cluster" if level.queue == "root" else level.queue
+            self.rows(sheet, where, answer.resource, level.allocated, level.max, level.guaranteed, level.missing)
+            self.applications(sheet, where, level.running_applications, level.max_applications)
+        for limit in chain.limits:
+            where = f"{limit.kind} {limit.name} at {limit.queue}"
+            self.rows(sheet, where, answer.resource, limit.used, limit.max, None, limit.missing)
+            self.applications(sheet, where, limit.running_applications, limit.max_applications)
+        if sheet.rows:
+            sheet.print(self.console)
+        nodes = Sheet("nodes, by what keeps the ask off them", ("~reason", "nodes"))
+        for why, number in list(chain.nodes.items())[:SHOWN]:
+            nodes.add(why or "nothing", f"{number:,}")
+        nodes.more(len(chain.nodes) - SHOWN, "reasons")
+        if nodes.rows:
+            nodes.print(self.console)
+        nearest = Sheet("the nodes that come nearest", ("<node", "~reason", "~missing there"), drop=("reason",))
+        for node in chain.nearest:
+            nearest.add(node.node, node.why or "nothing", _amounts(node.missing) or "-")
+        if nearest.rows:
+            nearest.print(self.console)
+
+    @staticmethod
+    def rows(
+        sheet: Sheet,
+        where: str,
+        asked: Mapping[str, int],
+        used: Mapping[str, int],
+        most: Mapping[str, int] | None,
+        guaranteed: Mapping[str, int] | None,
+        missing: Mapping[str, int],
+    ) -> None:
+        """Add a row for each type that is asked for and bounded there."""
+        for name in asked:
+            if name in (most or ()) or name in (guaranteed or ()):
+                cells = (
+                    "-" if value is None else amount(name, value)
+                    for value in (
+                        used.get(name, 0),
+                        (most or {}).get(name),
+                        (guaranteed or {}).get(name),
+                        missing.get(name),
+                    )
+                )
+                sheet.add(where, name, amount(name, asked[name]), *cells)
+
+    @staticmethod
+    def applications(sheet: Sheet, where: str, running: int, most: int) -> None:
+        """Add a row for the maximum of running applications, if there is one."""
+        if most:
+            sheet.add(where, "applications", "1", f"{running:,}", f"{most:,}", "-", "-" if running < most else "1")
+
+    def application(self, answer: ApplicationAnswer) -> None:
+        """Print the answer for an application."""
+        since = duration(max(0.0, answer.at_s - answer.since_s))
+        self.line(
+            f"application {answer.application} in {answer.queue}: {answer.state}, for {since}; "
+            f"{answer.running:,} running, {answer.waiting:,} waiting",
+            style="bold",
+        )
+        if answer.first is None:
+            self.line(answer.sentence)
+            return
+        if len(answer.groups) > 1:
+            self.line()
+            self.groups("what of it waits, by reason", answer.groups, short=True)
+        self.line()
+        self.line("The ask that is tried first:")
+        self.ask(answer.first)
+
+    def overview(self, answer: Overview) -> None:
+        """Print what waits."""
+        self.line(f"{answer.waiting:,} asks wait, {answer.running:,} allocations run", style="bold")
+        self.line()
+        if answer.groups:
+            self.groups("what waits, by reason", answer.groups)
+            self.line("More about one: licorne why NAME, with the name of an application, ask or pod")
+
+    def groups(self, title: str, groups: tuple[Group, ...], *, short: bool = False) -> None:
+        """Print asks by reason."""
+        columns = ("~reason", "asks", "applications", "<the oldest", "<of", "<in")
+        sheet = Sheet(title, columns[:2] + columns[3:4] if short else columns, drop=("in",) if not short else ())
+        for group in groups[:SHOWN]:
+            more = () if short else (group.application, group.queue)
+            counts = (f"{group.asks:,}",) if short else (f"{group.asks:,}", f"{group.applications:,}")
+            sheet.add(group.summary, *counts, group.oldest, *more)
+        sheet.more(len(groups) - SHOWN, "reasons")
+        sheet.print(self.console)
+
+    def notes(self, notes: tuple[Note, ...]) -> None:
+        """Print what was assumed."""
+        if not notes:
+            return
+        self.line("What the answer rests on:", style="bold")
+        for note in notes:
+            names = ", ".join(note.examples) + (", …" if note.count > len(note.examples) else "")
+            self.line(f"  {note.kind}: {note.text}" + (f" ({note.count}: {names})" if note.count else ""))
+
+
+def _when(after_s: float) -> str:
+    return "at once" if after_s == 0 else f"after {duration(after_s)}"
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return ", ".join(
+        f"{amount(name, value)}" + ("" if name in ("vcore", "memory") else f" {name}")
+        for name, value in amounts.items()
+    )

@@ -1,0 +1,247 @@
+"""Random small clusters in which something waits, as dumps, and the same clusters after changes, made by editing the dump.
+
+The changes that `licorne why` proposes are tried there by messages to a copy. Here they are made a second way: in the JSON
+of the dump and in the text of the configuration, from which a scheduler is then restored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from answers.dumps import full_state
+from licorne.answers import Restored, changes, read_dump, restore
+from licorne.config import ConfigError
+from licorne.core.base.states import SECOND_NS
+from licorne.si.messages import Allocation, Input, Output, Release, Released, Termination
+from rest.world import World
+
+LONG_S = 120
+TAINT = json.dumps([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+USERS = ("ann", "bob")
+QUEUES = ("root.a", "root.b", "root.c.d")
+
+
+def configuration(draw: st.DrawFn, *, preemption: bool) -> dict[str, Any]:
+    """Return a queue configuration with quotas, limits and guarantees."""
+
+    def amounts(low: int, high: int) -> dict[str, str]:
+        return {"vcore": f"{500 * draw(st.integers(low, high))}m"}
+
+    def queue(name: str, **more: Any) -> dict[str, Any]:
+        made: dict[str, Any] = {"name": name, "properties": {"preemption.delay": "2s"}, **more}
+        resources = {}
+        if draw(st.booleans()):
+            resources["max"] = amounts(2, 12)
+        if draw(st.integers(0, 3)) == 0:
+            resources["guaranteed"] = amounts(1, 2)
+        if resources:
+            made["resources"] = resources
+        if draw(st.integers(0, 4)) == 0:
+            made["maxapplications"] = 1
+        if draw(st.integers(0, 3)) == 0:
+            limit = {"limit": "one", "users": [draw(st.sampled_from([*USERS, "*"]))]}
+            if draw(st.booleans()):
+                limit["maxresources"] = amounts(1, 2)
+            else:
+                limit["maxapplications"] = 1
+            made["limits"] = [limit]
+        return made
+
+    below = queue("d")
+    parent = {"name": "c", "parent": True, "queues": [below]}
+    if draw(st.booleans()):
+        parent["resources"] = {"max": {"vcore": "12"}}
+    root = {"name": "root", "submitacl": "*", "queues": [queue("a"), queue("b"), parent]}
+    return {
+        "partitions": [
+            {
+                "name": "default",
+                "placementrules": [{"name": "provided"}],
+                "preemption": {"enabled": preemption},
+                "queues": [root],
+            }
+        ]
+    }
+
+
+@st.composite
+def clusters(draw: st.DrawFn, *, quiet: bool) -> bytes:
+    """Return the dump of a cluster in which something runs, and something may wait.
+
+    `quiet`: nothing is reserved or evicted there, so the dump says everything that decisions depend on.
+    """
+    reserves = "false" if quiet else "true"
+    config = configuration(draw, preemption=not quiet)
+    world = World().register(text=json.dumps(config), **{"reservation.enabled": reserves, "reservation.delay": "2s"})
+    for number in range(draw(st.integers(1, 3))):
+        attributes = {"label/disk": draw(st.sampled_from(["ssd", "hdd"]))}
+        if draw(st.integers(0, 3)) == 0:
+            attributes["taints"] = TAINT
+        world.node(f"n{number}", attributes, vcore=500 * draw(st.integers(2, 6)))
+    keys = 0
+    for number in range(draw(st.integers(1, 4))):
+        world.application(f"app-{number}", draw(st.sampled_from(QUEUES)), draw(st.sampled_from(USERS)))
+        for _ in range(draw(st.integers(0, 3))):
+            keys += 1
+            world.submit(_ask(draw, f"k{keys}", f"app-{number}"))
+            world.now += draw(st.integers(0, 2)) * SECOND_NS
+            if draw(st.booleans()):
+                world.schedule()
+    world.schedule(1.0)
+    return full_state(world.api, world.now)
+
+
+def _ask(draw: st.DrawFn, key: str, app: str) -> Allocation:
+    constraints: dict[str, Any] = {}
+    if draw(st.integers(0, 3)) == 0:
+        constraints["nodeSelector"] = {"disk": "ssd"}
+    tags = {"licorne/node-constraints": json.dumps(constraints)} if constraints else {}
+    return Allocation(
+        key=key,
+        application_id=app,
+        resource={"vcore": 500 * draw(st.integers(1, 7))},
+        priority=draw(st.integers(0, 1)),
+        tags=tags,
+        allow_preempt_self=True,
+        allow_preempt_other=True,
+    )
+
+
+# -- the same cluster after changes ------------------------------------------------------------------------------
+
+
+def edited(dump: bytes, made: Iterable[changes.Change]) -> tuple[bytes, str]:
+    """Return the dump and the configuration of the cluster after the changes."""
+    found = msgspec.json.decode(dump)
+    config = YAML(typ="safe", pure=True).load(restore(read_dump(dump)).config)
+    for change in made:
+        _edit(found, config, change)
+    return msgspec.json.encode(found), json.dumps(config)
+
+
+def _edit(found: Any, config: Any, change: changes.Change) -> None:
+    nodes = found["nodes"][0]["nodesInfo"]
+    by_id = {node["nodeID"]: node for node in nodes}
+    match change:
+        case changes.MoreNodes():
+            like = by_id.get(change.like)
+            for number in range(1, change.count + 1):
+                attributes = like["attributes"] if like else change.attributes
+                capacity = like["capacity"] if like else change.capacity
+                new = {"nodeID": f"{change.like or 'new-node'}~{number}", "schedulable": True, "isReserved": False}
+                nodes.append({**new, "attributes": dict(attributes), "capacity": dict(capacity)})
+        case changes.NoTaint():
+            del by_id[change.node]["attributes"]["taints"]
+        case changes.Schedulable():
+            by_id[change.node]["schedulable"] = True
+        case changes.End():
+            ended = set(change.keys)
+            for app in found["applications"]:
+                app["allocations"] = [a for a in app.get("allocations") or () if a["allocationKey"] not in ended]
+        case changes.QueueMax():
+            queue = _queue(config, change.queue)
+            queue["resources"]["max"]["vcore"] = _more(queue["resources"]["max"]["vcore"], change.more["vcore"])
+        case changes.LimitMax():
+            limits = _limits(config, change.queue)
+            limits["maxresources"]["vcore"] = _more(limits["maxresources"]["vcore"], change.more["vcore"])
+        case changes.MaxApplications():
+            of = _queue(config, change.queue) if change.kind == "queue" else _limits(config, change.queue)
+            of["maxapplications"] = int(of["maxapplications"]) + change.more
+
+
+def _more(said: str, more: int) -> str:
+    text = str(said)
+    millis = int(text[:-1]) if text.endswith("m") else 1000 * int(text)
+    return f"{millis + more}m"
+
+
+def _queue(config: Any, path: str) -> Any:
+    queue = config["partitions"][0]["queues"][0]
+    for name in path.split(".")[1:]:
+        queue = next(child for child in queue["queues"] if child["name"] == name)
+    return queue
+
+
+def _limits(config: Any, path: str) -> Any:
+    return _queue(config, path)["limits"][0]
+
+
+# -- whether an ask is placed there ------------------------------------------------------------------------------
+
+
+def is_placed(dump: bytes, made: Iterable[changes.Change], key: str) -> bool:
+    """Return whether an ask is placed if the changes were made before anything was decided, by editing the dump."""
+    try:
+        return _comes_to_run(restore(read_dump(edited(dump, made)[0]), edited(dump, made)[1]), key)
+    except ConfigError:
+        return False
+
+
+def is_placed_later(dump: bytes, made: Iterable[changes.Change], key: str) -> bool:
+    """Return whether an ask is placed if the changes are made after what can be decided now."""
+    restored = restore(read_dump(dump))
+    going = _Going(restored)
+    restored.api.schedule(now_ns=restored.now_ns)
+    try:
+        changes.apply(restored, restored.partitions[0], list(made))
+    except changes.ChangeError:
+        return False
+    return _comes_to_run(restored, key, going)
+
+
+class _Going:
+    """A resource manager that ends what is evicted, and creates it again."""
+
+    def __init__(self, restored: Restored) -> None:
+        self.restored = restored
+        self.partition = restored.partitions[0]
+        self.victims: list[Released] = []
+        self.again = 0
+        restored.outputs.handler = self.take
+
+    def take(self, output: Output) -> None:
+        if isinstance(output, Released) and output.termination is Termination.PREEMPTED_BY_SCHEDULER:
+            self.victims.append(output)
+
+    def end_them(self, now_ns: int) -> bool:
+        victims, self.victims = self.victims, []
+        inputs: list[Input] = []
+        for victim in victims:
+            alloc = self.partition.applications[victim.application_id].allocations[victim.key]
+            self.again += 1
+            inputs.append(
+                Release(
+                    application_id=victim.application_id, key=victim.key, termination=Termination.PREEMPTED_BY_SCHEDULER
+                )
+            )
+            inputs.append(
+                Allocation(
+                    key=f"{victim.key}~{self.again}",
+                    application_id=victim.application_id,
+                    resource=dict(alloc.shape.resource),
+                    priority=alloc.priority,
+                    tags=alloc.tags,
+                    allow_preempt_self=True,
+                    allow_preempt_other=True,
+                )
+            )
+        self.restored.api.submit(self.restored.rm_id, inputs, now_ns=now_ns)
+        return bool(victims)
+
+
+def _comes_to_run(restored: Restored, key: str, going: _Going | None = None) -> bool:
+    """Return whether an ask is placed within some time, second by second."""
+    going = going or _Going(restored)
+    for second in range(LONG_S):
+        now = restored.now_ns + second * SECOND_NS
+        while restored.api.schedule(now_ns=now) or going.end_them(now):
+            pass
+        if any(key in app.allocations for app in going.partition.applications.values()):
+            return True
+    return False
