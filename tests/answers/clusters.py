@@ -45,7 +45,7 @@ def configuration(draw: st.DrawFn, *, preemption: bool) -> dict[str, Any]:
         if draw(st.integers(0, 4)) == 0:
             made["maxapplications"] = 1
         if draw(st.integers(0, 3)) == 0:
-            limit = {"limit": "one", "users": [draw(st.sampled_from([*USERS, "*"]))]}
+            limit: dict[str, Any] = {"limit": "one", "users": [draw(st.sampled_from([*USERS, "*"]))]}
             if draw(st.booleans()):
                 limit["maxresources"] = amounts(1, 2)
             else:
@@ -184,15 +184,16 @@ def is_placed(dump: bytes, made: Iterable[changes.Change], key: str) -> bool:
 
 
 def is_placed_later(dump: bytes, made: Iterable[changes.Change], key: str) -> bool:
-    """Return whether an ask is placed if the changes are made after what can be decided now."""
+    """Return whether an ask is placed if the changes are made when all has happened that comes of itself."""
     restored = restore(read_dump(dump))
     going = _Going(restored)
-    restored.api.schedule(now_ns=restored.now_ns)
+    if _comes_to_run(restored, key, going):
+        return True
     try:
-        changes.apply(restored, restored.partitions[0], list(made))
+        changes.apply(restored, restored.partitions[0], list(made), restored.now_ns + LONG_S * SECOND_NS)
     except changes.ChangeError:
         return False
-    return _comes_to_run(restored, key, going)
+    return _comes_to_run(restored, key, going, LONG_S)
 
 
 class _Going:
@@ -235,10 +236,10 @@ class _Going:
         return bool(victims)
 
 
-def _comes_to_run(restored: Restored, key: str, going: _Going | None = None) -> bool:
+def _comes_to_run(restored: Restored, key: str, going: _Going | None = None, start: int = 0) -> bool:
     """Return whether an ask is placed within some time, second by second."""
     going = going or _Going(restored)
-    for second in range(LONG_S):
+    for second in range(start, start + LONG_S):
         now = restored.now_ns + second * SECOND_NS
         while restored.api.schedule(now_ns=now) or going.end_them(now):
             pass

@@ -5,6 +5,8 @@ Amounts are by type of resource in base units: thousandths of a vcore, bytes of 
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -80,14 +82,17 @@ class Chain(msgspec.Struct, frozen=True):
 
 def chain(partition: Partition, app: Application, ask: Ask) -> Chain:
     """Return what stands between a pending ask and a node."""
-    counts, nearest = _nodes(partition, ask)
+    survey = list(explain.survey(partition, ask))
+    counted: explain.Counted = {explain.alike(ask): explain.count(partition, survey)}
+    if ask.required:
+        survey = [each for each in survey if each[0].id == ask.required]
     return Chain(
         application_state=str(app.state.value),
         queues=tuple(_queue_levels(partition, app, ask)),
         limits=tuple(_limit_levels(partition, app, ask)),
-        nodes=counts,
-        nearest=nearest,
-        reasons=tuple(map(told, explain.reasons(partition, app, ask))),
+        nodes=_counts(survey),
+        nearest=_nearest(partition, ask, survey),
+        reasons=tuple(map(told, explain.reasons(partition, app, ask, counted))),
     )
 
 
@@ -137,27 +142,29 @@ def _limit_levels(partition: Partition, app: Application, ask: Ask) -> list[Limi
     return found
 
 
-def _nodes(partition: Partition, ask: Ask) -> tuple[dict[str, int], tuple[NearMiss, ...]]:
-    """Count the nodes by why they do not take the ask, and find those that come nearest to it."""
+def _counts(survey: Iterable[tuple[Node, str, bool]]) -> dict[str, int]:
     counts: dict[str, int] = {}
-    near: list[tuple[int, float, int, Node, str]] = []
-    wanted = [(d, amount) for d, amount in enumerate(ask.shape.amounts.values()) if amount > 0]
-    for node in partition.nodes.values():
-        if ask.required not in ("", node.id):
-            continue
-        why, never = explain.why_not(partition, ask, node)
+    for _, why, _ in survey:
         counts[why] = counts.get(why, 0) + 1
-        if never and why == "too small":
-            continue
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _nearest(partition: Partition, ask: Ask, survey: Iterable[tuple[Node, str, bool]]) -> tuple[NearMiss, ...]:
+    """Return the nodes that come nearest: those that could take the ask if they were empty first, then by what is missing."""
+    wanted = [(d, amount) for d, amount in enumerate(ask.shape.amounts.values()) if amount > 0]
+
+    def distance(each: tuple[Node, str, bool]) -> tuple[bool, float, int]:
+        node, _, never = each
         free = node.free
-        lack = sum(max(0, amount - max(0, free.at(d))) / amount for d, amount in wanted)
-        near.append((int(never), lack, node.rank, node, why))
-    near.sort(key=lambda each: each[:3])
-    nearest = tuple(
-        NearMiss(node.id, why, explain.lack(partition, node.free, ask.shape.amounts))
-        for _, _, _, node, why in near[:NEAREST]
-    )
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), nearest
+        lack = 0.0
+        for d, amount in wanted:
+            left = free.at(d)
+            if left < amount:
+                lack += (amount - max(0, left)) / amount
+        return never, lack, node.rank
+
+    near = heapq.nsmallest(NEAREST, (each for each in survey if each[1] != "too small"), key=distance)
+    return tuple(NearMiss(node.id, why, explain.lack(partition, node.free, ask.shape.amounts)) for node, why, _ in near)
 
 
 __all__ = ["Chain", "LimitLevel", "NearMiss", "QueueLevel", "chain", "told"]

@@ -176,7 +176,10 @@ def _amounts(amounts: Mapping[str, int]) -> str:
 
 
 def merged(changes: list[Change], new: Change) -> list[Change]:
-    """Return the changes with a new one, which is added to one of its kind at the same place, if there is one."""
+    """Return the changes with a new one, which is added to one of its kind at the same place, if there is one.
+
+    There numbers at least double, so that few trials are needed where many asks compete.
+    """
     for index, old in enumerate(changes):
         both = _both(old, new)
         if both is not None:
@@ -187,11 +190,11 @@ def merged(changes: list[Change], new: Change) -> list[Change]:
 def _both(old: Change, new: Change) -> Change | None:
     match old, new:
         case QueueMax(), QueueMax() if old.queue == new.queue:
-            return replace(old, more=_sum(old.more, new.more))
+            return replace(old, more=_grown(old.more, new.more))
         case LimitMax(), LimitMax() if (old.kind, old.name, old.queue) == (new.kind, new.name, new.queue):
-            return replace(old, more=_sum(old.more, new.more))
+            return replace(old, more=_grown(old.more, new.more))
         case MaxApplications(), MaxApplications() if (old.kind, old.name, old.queue) == (new.kind, new.name, new.queue):
-            return replace(old, more=old.more + new.more)
+            return replace(old, more=old.more + max(old.more, new.more))
         case MoreNodes(), MoreNodes() if old.like == new.like:
             return replace(old, count=2 * old.count)
         case End(), End():
@@ -204,24 +207,28 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
+def _grown(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+    return _sum(old, {name: max(amount, old.get(name, 0)) for name, amount in new.items()})
+
+
 # -- applying them to a copy ---------------------------------------------------------------------------------------
 
 
-def apply(home: Restored, partition: Partition, changes: list[Change]) -> None:
-    """Apply changes to a scheduler that is a copy.
+def apply(home: Restored, partition: Partition, changes: list[Change], now_ns: int) -> None:
+    """Apply changes at a time to a scheduler that is a copy.
 
     Raises:
         ChangeError: one of them is not possible, such as a configuration that would be refused.
     """
     in_configuration = [change for change in changes if _configured(change)]
     if in_configuration:
-        _reconfigure(home, partition, in_configuration)
+        _reconfigure(home, partition, in_configuration, now_ns)
     for change in changes:
         match change:
             case QueueMax(dynamic=True) | MaxApplications(dynamic=True):
                 _raise_dynamic(partition, change)
             case _ if not _configured(change):
-                home.api.submit(home.rm_id, list(_inputs(partition, change)), now_ns=home.now_ns)
+                home.api.submit(home.rm_id, list(_inputs(partition, change)), now_ns=now_ns)
 
 
 def _configured(change: Change) -> bool:
@@ -287,7 +294,7 @@ def _as_tag(amounts: Mapping[str, int]) -> str:
     return msgspec.json.encode({"resources": values}).decode()
 
 
-def _reconfigure(home: Restored, partition: Partition, changes: list[Change]) -> None:
+def _reconfigure(home: Restored, partition: Partition, changes: list[Change], now_ns: int) -> None:
     found = YAML(typ="safe", pure=True).load(home.config)
     config = next(each for each in found["partitions"] if _partition_name(each) == partition.name)
     for change in changes:
@@ -296,7 +303,7 @@ def _reconfigure(home: Restored, partition: Partition, changes: list[Change]) ->
     YAML(typ="safe", pure=True).dump(found, out)
     try:
         home.api.update_configuration(
-            v19.UpdateConfigurationRequest(rm_id=home.rm_id, config=out.getvalue()), now_ns=home.now_ns
+            v19.UpdateConfigurationRequest(rm_id=home.rm_id, config=out.getvalue()), now_ns=now_ns
         )
     except ValueError as error:
         raise ChangeError(str(error)) from None

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from licorne.answers.changes import Change, End, LimitMax, MaxApplications, MoreNodes, QueueMax, Running, merged, text
+from licorne.answers.copies import on_a_copy
 from licorne.answers.repairs import Repairs
 from licorne.answers.trials import Home, Outcome, Trials, Wanted
 from licorne.core.base.states import SECOND_NS
@@ -79,7 +80,7 @@ def propose(home: Home, wanted: Wanted, *, more: Callable[[], bool] = lambda: Tr
     Raises:
         CopyError: a trial could not be made.
     """
-    return _Search(home, wanted, more).run()
+    return on_a_copy(lambda: _Search(home, wanted, more).run(), Proposals)
 
 
 class _Search:
@@ -89,15 +90,16 @@ class _Search:
         self.known: dict[bytes, Outcome] = {}
         self.reasons: dict[str, explain.Reason] = {}
         self.complete = True
-        self.units = _units(self.trials.partition)
+        self.units = _units(home.partition(wanted.partition))
         self.running = self.trials.running
 
     def run(self) -> Proposals:
         found: list[Proposal] = []
         try:
-            first = self._try(())
+            first = self.trials.first
             if first.placed:
-                return Proposals(True, first.node, first.after_ns / SECOND_NS, trials=len(self.known))
+                return Proposals(True, first.node, first.after_ns / SECOND_NS, trials=1)
+            self._note(first)
             for order in ORDERS:
                 changes = self._sufficient(first, order)
                 if changes is not None:
@@ -108,7 +110,7 @@ class _Search:
             self.complete = False
         found.sort(key=lambda proposal: (len(proposal.changes), sum(map(_size, proposal.changes)), proposal.text))
         return Proposals(
-            reasons=tuple(self.reasons.values()), found=tuple(found), trials=len(self.known), complete=self.complete
+            reasons=tuple(self.reasons.values()), found=tuple(found), trials=1 + len(self.known), complete=self.complete
         )
 
     def _try(self, changes: tuple[Change, ...]) -> Outcome:
@@ -118,9 +120,12 @@ class _Search:
             if not self.more():
                 raise _OutOfTimeError
             outcome = self.known[name] = self.trials.run(list(changes))
-            for reason in outcome.reasons:
-                self.reasons.setdefault(_what(reason), reason)
+            self._note(outcome)
         return outcome
+
+    def _note(self, outcome: Outcome) -> None:
+        for reason in outcome.reasons:
+            self.reasons.setdefault(_what(reason), reason)
 
     # -- enough --------------------------------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Home:
-    """A restored scheduler that has made the decisions that are possible at its time, from which trials begin.
+    """A restored scheduler that has made the decisions that are possible at its time: `now_ns`.
 
     `owed` are the ends that it has asked for by that, and that the resource manager has not confirmed; `placed` are the
     asks that it has placed by that, as (application, key).
@@ -78,10 +78,11 @@ class Home:
 
     def __init__(self, restored: Restored) -> None:
         self.restored = restored
+        self.now_ns = restored.now_ns
         self.owed: list[messages.Released] = []
         self.placed: set[tuple[str, str]] = set()
         restored.outputs.handler = self._take
-        restored.api.schedule(now_ns=restored.now_ns)
+        restored.api.schedule(now_ns=self.now_ns)
         restored.outputs.handler = None
 
     def partition(self, name: str) -> Partition:
@@ -95,27 +96,6 @@ class Home:
             self.placed.add((output.application_id, output.key))
 
 
-class Trials:
-    """Trials of one ask in one state of a scheduler. `running`: what runs in its partition, in the order of the keys."""
-
-    def __init__(self, home: Home, wanted: Wanted) -> None:
-        self._home = home
-        self._wanted = wanted
-        self.partition = home.partition(wanted.partition)
-        self.running = sorted(
-            running(each) for app in self.partition.applications.values() for each in app.allocations.values()
-        )
-        self._present = Present(frozenset(self.partition.nodes), frozenset(each.key for each in self.running))
-
-    def run(self, changes: list[Change]) -> Outcome:
-        """Return what becomes of the ask if the changes are made now; nothing here changes.
-
-        Raises:
-            CopyError: the trial could not be made.
-        """
-        return on_a_copy(lambda: _Trial(self._home, self._wanted, self._present).run(changes), Outcome)
-
-
 def horizon_ns(partition: Partition) -> int:
     """Return for how long something that was begun before may still have an effect."""
     delays = [COMPLETING_TIMEOUT_NS, partition.settings.reservation_age_ns if partition.settings.reservations else 0]
@@ -125,11 +105,37 @@ def horizon_ns(partition: Partition) -> int:
     return min(max(delays) + 2 * (RETRY_NS + STEP_NS), LONGEST_NS)
 
 
-class _Trial:
-    """The trial, in the copy."""
+class Trials:
+    """Trials of one ask. The scheduler that is given changes, so it must be a copy: its time passes once, without changes.
+
+    `first` is what becomes of the ask by that. If it still waits, changes are tried from there on: whatever was begun
+    before, such as a back-off or the age at which an ask may reserve a node, has had its effect. `running`: what ran in
+    its partition at the beginning and may be ended, in the order of the keys.
+    """
+
+    def __init__(self, home: Home, wanted: Wanted) -> None:
+        partition = home.partition(wanted.partition)
+        self.running = sorted(
+            running(each) for app in partition.applications.values() for each in app.allocations.values()
+        )
+        present = Present(frozenset(partition.nodes), frozenset(each.key for each in self.running))
+        self._played = _Played(home, wanted, present)
+        self.first = self._played.wait()
+
+    def run(self, changes: list[Change]) -> Outcome:
+        """Return what becomes of the ask if the changes are made then; nothing here changes.
+
+        Raises:
+            CopyError: the trial could not be made.
+        """
+        return on_a_copy(lambda: self._played.change(changes), Outcome)
+
+
+class _Played:
+    """A scheduler and the resource manager that is played beside it."""
 
     def __init__(self, home: Home, wanted: Wanted, present: Present) -> None:
-        self.home = home.restored
+        self.home = home
         self.wanted = wanted
         self.present = present
         self.partition = home.partition(wanted.partition)
@@ -137,24 +143,29 @@ class _Trial:
         self.evicted = 0
         for output in home.owed:
             self._take(output)
-        self.home.outputs.handler = self._take
+        home.restored.outputs.handler = self._take
 
-    def run(self, changes: list[Change]) -> Outcome:
+    def change(self, changes: list[Change]) -> Outcome:
+        """Make the changes, and wait."""
         try:
-            apply(self.home, self.partition, changes)
+            apply(self.home.restored, self.partition, changes, self.home.now_ns)
         except ChangeError as error:
             return Outcome(refused=str(error))
-        api, start = self.home.api, self.home.now_ns
-        now, end = start, start + horizon_ns(self.partition)
+        return self.wait()
+
+    def wait(self) -> Outcome:
+        """Let time pass until the ask is placed, or nothing more that was begun can have an effect."""
+        api, start = self.home.restored.api, self.home.now_ns
+        end = start + horizon_ns(self.partition)
         while True:
-            self._settle(now)
+            self._settle()
             node = self._node()
             due = api.next_deadline_ns()
             if node:
-                return Outcome(node, now - start)
-            if now >= end or due is None:
+                return Outcome(node, self.home.now_ns - start)
+            if self.home.now_ns >= end or due is None:
                 break
-            now = min(max(due, now + STEP_NS), end)
+            self.home.now_ns = min(max(due, self.home.now_ns + STEP_NS), end)
         app, ask = self._ask()
         if app is None or ask is None:
             return Outcome(refused="the application or the ask ends before it is placed")
@@ -164,9 +175,9 @@ class _Trial:
             repairs=tuple(repairs(self.partition, self.present, ask, reason) for reason in reasons),
         )
 
-    def _settle(self, now: int) -> None:
+    def _settle(self) -> None:
         """Decide, and confirm what is to end, until neither does anything."""
-        api, rm_id = self.home.api, self.home.rm_id
+        api, rm_id, now = self.home.restored.api, self.home.restored.rm_id, self.home.now_ns
         made = api.schedule(now_ns=now)
         while made or self.answers:
             answers, self.answers = self.answers, []

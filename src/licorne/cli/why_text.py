@@ -38,7 +38,7 @@ class _Printed:
         self.console = console
 
     def line(self, text: str = "", style: str = "") -> None:
-        self.console.print(Text(text, style=style))
+        self.console.print(Text(text, style=style), soft_wrap=not self.console.is_terminal)
 
     def ask(self, answer: AskAnswer) -> None:
         """Print the answer for an ask."""

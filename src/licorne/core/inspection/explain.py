@@ -8,7 +8,7 @@ reasons are derived from the same state as in that attempt, by the same comparis
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -23,10 +23,10 @@ from licorne.core.queues.usage import Tracker
 
 if TYPE_CHECKING:
     from licorne.core.amounts.vectors import Vec
-    from licorne.core.nodes.node import Node
+    from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
-    from licorne.core.queues.ask import Ask, Shape
+    from licorne.core.queues.ask import Ask
 
 
 class _Passing(msgspec.Struct, frozen=True):
@@ -189,8 +189,8 @@ Reason = (
 
 HOST_PORT = "hostPort"
 """The beginning of the reason that a host port is taken. It passes when the allocation that holds the port ends."""
-Counted = dict["Shape", Nodes | None]
-"""Why the nodes do not take a shape; a cache for the reasons of many asks at one moment."""
+Counted = dict[tuple["Need", tuple[int, ...]], Nodes | None]
+"""Why the nodes do not take asks with a need and amounts; a cache for the reasons of many asks at one moment."""
 
 
 def waiting(partition: Partition) -> Iterator[tuple[str, str, list[Reason]]]:
@@ -345,33 +345,57 @@ def lack(partition: Partition, free: Vec, wanted: Vec) -> dict[str, int]:
 def _counted(partition: Partition, ask: Ask, counted: Counted | None) -> Nodes | None:
     if counted is None or ask.reserved is not None:  # the node that it reserves counts otherwise than for its shape
         return _nodes(partition, ask)
-    if ask.shape not in counted:
-        counted[ask.shape] = _nodes(partition, ask)
-    return counted[ask.shape]
+    like = alike(ask)
+    if like not in counted:
+        counted[like] = _nodes(partition, ask)
+    return counted[like]
+
+
+def alike(ask: Ask) -> tuple[Need, tuple[int, ...]]:
+    """Return what is equal for asks which nodes take, or refuse, for the same reasons: not their shape, of which many may be equal."""
+    return ask.shape.need, tuple(ask.shape.amounts.values())
 
 
 def _nodes(partition: Partition, ask: Ask) -> Nodes | None:
     """Count the nodes by why they do not take the ask; return None if one would, so that the ask was not tried yet."""
+    return count(partition, survey(partition, ask))
+
+
+def count(partition: Partition, found: Iterable[tuple[Node, str, bool]]) -> Nodes | None:
+    """Count the nodes of a survey by their reasons; return None if one of them takes the ask."""
     failed: dict[str, int] = {}
     never = True
-    for node in partition.nodes.values():
-        why, unfit = why_not(partition, ask, node)
-        if not why:
-            if partition.predicates is None and node.open:
-                return None
-            why = "predicate"
+    for node, reason, unfit in found:
+        if not reason and partition.predicates is None and node.open:
+            return None
+        why = reason or "predicate"
         failed[why] = failed.get(why, 0) + 1
         never = never and unfit
     return Nodes(dict(sorted(failed.items())), never)
 
 
-def why_not(partition: Partition, ask: Ask, node: Node) -> tuple[str, bool]:
-    """Return why a node does not take the ask now, "" if it has room; and whether it would not even if it were empty."""
-    unfit = _unfit(ask, node)
-    why = _taken_up(partition, ask, node) or unfit
-    if not why and not node.free.covers(ask.shape.amounts):
-        why = "lack of " + ", ".join(lack(partition, node.free, ask.shape.amounts))
-    return why, unfit != "" and not unfit.startswith(HOST_PORT)
+def survey(partition: Partition, ask: Ask) -> Iterator[tuple[Node, str, bool]]:
+    """Yield each node with the reason why it does not take the ask now, "" if it has room, and whether it would not empty."""
+    amounts, constraints = ask.shape.amounts, ask.shape.need.constraints
+    wanted = [(d, amount) for d, amount in enumerate(amounts.values()) if amount > 0]
+    mismatches: dict[int, str] = {}  # by labels, which nodes share
+    lacks: dict[tuple[int, ...], str] = {}
+    for node in partition.nodes.values():
+        free = node.free
+        if node.capacity.covers(amounts):
+            labels = id(node.labels)
+            if labels not in mismatches:
+                mismatches[labels] = constraints.mismatch(node.labels)
+            unfit = mismatches[labels]
+        else:
+            unfit = "too small"
+        why = _taken_up(partition, ask, node) or unfit
+        if not why and not free.covers(amounts):
+            types = tuple([d for d, amount in wanted if amount > free.at(d)])
+            if types not in lacks:
+                lacks[types] = "lack of " + ", ".join(sorted(partition.types.names[d] for d in types))
+            why = lacks[types]
+        yield node, why, unfit != "" and not unfit.startswith(HOST_PORT)
 
 
 def _taken_up(partition: Partition, ask: Ask, node: Node) -> str:
@@ -381,10 +405,3 @@ def _taken_up(partition: Partition, ask: Ask, node: Node) -> str:
     if partition.atomic.backfill.holds(node):
         return "held for a gang"
     return "reserved" if node.reservations and ask not in node.reservations else ""
-
-
-def _unfit(ask: Ask, node: Node) -> str:
-    """Return why a node would not take the ask even if all of its resources were free; "" if it would."""
-    if not node.capacity.covers(ask.shape.amounts):
-        return "too small"
-    return ask.shape.need.constraints.mismatch(node.labels)

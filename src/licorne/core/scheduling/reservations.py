@@ -21,7 +21,7 @@ from licorne.core.preemption.evictions import Outcome
 
 if TYPE_CHECKING:
     from licorne.core.base.timers import Timer
-    from licorne.core.nodes.node import Node
+    from licorne.core.nodes.node import Need, Node
     from licorne.core.partition import Partition
     from licorne.core.queues.application import Application
     from licorne.core.queues.ask import Ask
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 RESERVATION_MAX_AGE_NS = 120 * 60 * SECOND_NS
 """Age at which an ordinary reservation is cancelled (ns)."""
+
+NOWHERE_MAX = 1000
+"""How many different demands are remembered for which no node can be reserved."""
 
 
 class Reservations:
@@ -38,6 +41,8 @@ class Reservations:
         self._partition = partition
         self._timers: dict[Ask, Timer | None] = {}
         self._refused: dict[Ask, None] = {}  # asks that a predicate kept from reserving a node
+        self._nowhere: set[tuple[Need, tuple[int, ...]]] = set()  # needs and amounts that found no node to reserve
+        self._generation = 0  # of the node index, when these were noted
 
     def __len__(self) -> int:
         return len(self._timers)
@@ -46,8 +51,16 @@ class Reservations:
         """Return the node that an ask which fits nowhere should reserve; None if there is none."""
         partition = self._partition
         shape = ask.shape
+        if self._generation != partition.index.generation or len(self._nowhere) >= NOWHERE_MAX:
+            self._nowhere.clear()
+            self._generation = partition.index.generation
+        like = shape.need, tuple(shape.amounts.values())
+        if like in self._nowhere:
+            return None
         node: Node | None = best_to_reserve(partition.index.ordered(), shape.amounts, shape.need, ask.expired_node)
         if node is None:
+            if ask.expired_node is None:
+                self._nowhere.add(like)
             return None
         if partition.predicates is not None and not partition.predicate_allows(ask, node, False):
             self._refused[ask] = None
@@ -81,7 +94,10 @@ class Reservations:
         self._timers[ask] = due
         partition.wakeups.reservations = len(self._timers)
         self.mend_open(node)
-        partition.wakeups.reservation_made()
+        # A node that is reserved takes less than before, and the ask itself has just been tried on every node. So only one
+        # that requires its node has something to do there: evict; and a predicate may answer otherwise when asked again.
+        if ask.required or partition.predicates is not None:
+            partition.wakeups.reservation_made()
         if partition.events is not None:
             partition.events.reservation(ask, node, made=True)
 

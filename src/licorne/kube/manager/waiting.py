@@ -80,7 +80,7 @@ class _Budget:
 
     def take(self, ask: Ask) -> bool:
         """Return whether the nodes may be looked at for an ask; a shape that is known costs nothing."""
-        if ask.reserved is None and ask.shape in self.counted:
+        if ask.reserved is None and explain.alike(ask) in self.counted:
             return True
         self._looks -= 1
         return self._looks >= 0

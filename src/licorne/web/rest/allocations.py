@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from licorne.answers.chain import told
 from licorne.core.base.states import ApplicationState
 from licorne.core.constants import NO_PRIORITY
 from licorne.core.inspection import explain
@@ -71,7 +70,7 @@ def ask(found: Ask, home: Partition, reasons: Sequence[explain.Reason]) -> objec
         originator=bool(found.originator),
         scheduling_attempted=bool(found.attempted or found.parked or _stopped_by_queue(log)),
         triggered_scale_up=bool(found.reported),
-        waiting_reasons=[_waiting_reason(reason) for reason in reasons],
+        waiting_reasons=[told(reason) for reason in reasons],
     )
 
 
@@ -181,13 +180,6 @@ def _reasons(home: Partition, found: Ask, counted: explain.Counted, *, nodes: bo
     if nodes:
         return explain.reasons(home, found.app, found, counted)
     return explain.quick_reasons(home, found.app, found)
-
-
-def _waiting_reason(reason: explain.Reason) -> objects.WaitingReason:
-    details = msgspec.to_builtins(reason)
-    kind = details.pop("type")
-    never = details.pop("never", False)
-    return objects.WaitingReason(kind=kind, text=sentence(reason), never=never, details=details)
 
 
 def _log(home: Partition, reasons: Iterable[explain.Reason]) -> list[objects.LogEntry]:

@@ -1,0 +1,58 @@
+"""Work on a copy of the process: its answer comes back, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import msgspec
+import pytest
+
+from licorne.answers.copies import CopyError, on_a_copy
+
+
+class _Number(msgspec.Struct):
+    value: int
+
+
+def test_changes_stay_in_the_copy() -> None:
+    state = _Number(1)
+
+    def work() -> _Number:
+        state.value += 1
+        return state
+
+    assert on_a_copy(work, _Number).value == 2
+    assert state.value == 1
+
+
+def test_a_copy_can_make_copies() -> None:
+    assert on_a_copy(lambda: _Number(on_a_copy(lambda: _Number(3), _Number).value + 1), _Number).value == 4
+
+
+def test_a_large_answer_comes_back_whole() -> None:
+    assert len(on_a_copy(lambda: "x" * 3_000_000, str)) == 3_000_000
+
+
+def test_an_error_in_the_copy_is_told() -> None:
+    def work() -> str:
+        raise ValueError("no such thing")
+
+    with pytest.raises(CopyError, match="ValueError: no such thing"):
+        on_a_copy(work, str)
+
+
+def test_a_copy_that_is_ended_is_told() -> None:
+    def work() -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ""
+
+    with pytest.raises(CopyError, match="SIGKILL"):
+        on_a_copy(work, str)
+
+
+def test_no_process_is_left() -> None:
+    for _ in range(5):
+        on_a_copy(lambda: 1, int)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

@@ -1,0 +1,174 @@
+"""`licorne why`: names, sources, exit statuses, text and JSON. What is proposed is tested in `tests/answers`."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+Command = Callable[..., Any]
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pods-wait"
+DUMP = str(EXAMPLE / "dump.json")
+TOKEN = "abc"  # noqa: S105  of the server in this file
+
+
+def test_all_that_waits_is_told_by_reason(licorne: Command) -> None:
+    done = licorne("why", "--from", DUMP, "--json")
+    assert done.status == 0
+    answer = json.loads(done.out)
+    assert (answer["type"], answer["waiting"], answer["running"]) == ("overview", 4, 15)
+    assert [(group["asks"], group["application"], group["never"]) for group in answer["groups"]] == [
+        (2, "index", False),
+        (1, "report", False),
+        (1, "training", True),
+    ]
+
+
+@pytest.mark.parametrize("name", ["index-0", "search/index-0"])
+def test_an_ask_is_found_by_its_key_and_by_its_pod(licorne: Command, name: str) -> None:
+    answer = json.loads(licorne("why", name, "--from", DUMP, "--json").out)
+    assert (answer["type"], answer["key"], answer["pod"], answer["state"]) == (
+        "ask",
+        "index-0",
+        "search/index-0",
+        "waits",
+    )
+    assert answer["sentence"] == "The limit of user sue at root.search leaves too little: 4 vcore missing."
+    assert [each["text"] for each in answer["proposals"]["found"]] == [
+        "4 vcore more in the limit of user sue at root.search (that of `*`)",
+        "the end of allocation crawler-4 of root.search on cpu-0",
+    ]
+    assert [level["queue"] for level in answer["chain"]["queues"]] == ["root", "root.search"]
+    [limit] = answer["chain"]["limits"]
+    assert (limit["name"], limit["wildcard"], limit["missing"]) == ("sue", True, {"vcore": 4000})
+    assert answer["chain"]["nodes"] == {"lack of vcore": 3, "taint gpu=reserved:NoSchedule": 2, "": 1}
+
+
+def test_what_runs_is_said_to_run(licorne: Command) -> None:
+    answer = json.loads(licorne("why", "crawler-0", "--from", DUMP, "--json").out)
+    assert (answer["state"], answer["node"], answer["chain"], answer["proposals"]) == ("runs", "cpu-0", None, None)
+
+
+def test_another_configuration_changes_the_answer_and_not_the_dump(licorne: Command) -> None:
+    before = Path(DUMP).read_bytes()
+    raised = ("--config", str(EXAMPLE / "raised.yaml"))
+    assert json.loads(licorne("why", "index-0", "--from", DUMP, *raised, "--json").out)["state"] == "placed next"
+    assert Path(DUMP).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("indx",), 1, "did you mean 'index'?"),
+        (("zzz",), 1, "no application, ask, allocation or pod is named 'zzz'"),
+        (("index", "--partition", "gpu"), 1, "there is no partition 'gpu'; there are: default"),
+        (("index", "--config", str(EXAMPLE / "dump.json")), 5, "the queue configuration cannot be used"),
+        (("index", "--token-file", "nowhere"), 4, "nowhere: no such file; give the path of a file with a token"),
+    ],
+)
+def test_what_cannot_be_answered_says_what_to_do(
+    licorne: Command, arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    done = licorne("why", *arguments, "--from", DUMP)
+    assert (done.status, done.out) == (status, "")
+    assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("nowhere.json", "nowhere.json: No such file or directory; give a file with a state dump"),
+        (str(EXAMPLE / "queues.yaml"), "the dump is no JSON"),
+        ("http://127.0.0.1:9", "nothing listens there"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_a_file_that_cannot_be_read(licorne: Command, source: str, said: str) -> None:
+    done = licorne("why", "--from", source)
+    assert (done.status, done.out) == (4, "")
+    assert said in done.err
+
+
+def test_the_answer_reads_well_in_a_pipe(licorne: Command) -> None:
+    said = licorne("why", "index", "--from", DUMP).out
+    for words in ("It would run with any one of these:", "Each was tried on a copy", "What the answer rests on:"):
+        assert words in said
+    assert not any(line != line.rstrip() for line in said.splitlines())
+
+
+# -- a scheduler's REST interface ----------------------------------------------------------------------------
+
+
+class _Rest(BaseHTTPRequestHandler):
+    """A scheduler that answers its dump at one path, to those who send the token."""
+
+    path_of_dump: ClassVar[str] = "/debug/fullstatedump"
+    seen: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.seen.append(self.path)
+        if self.path == "/moved":
+            self.send_response(307)
+            self.send_header("Location", self.path_of_dump)
+            self.end_headers()
+        elif self.path != self.path_of_dump:
+            self.send_error(404)
+        elif self.headers.get("Authorization") != f"Bearer {TOKEN}" and self.path_of_dump != "/open":
+            self.send_error(401)
+        else:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(gzip.compress(Path(DUMP).read_bytes()))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def rest() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Rest)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    _Rest.seen.clear()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("path", ["/debug/fullstatedump", "/ws/v1/fullstatedump"])
+def test_a_running_scheduler_is_asked_where_new_and_old_ones_answer(
+    licorne: Command, rest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(_Rest, "path_of_dump", path)
+    token = tmp_path / "token"
+    token.write_text(f"{TOKEN}\n")
+    done = licorne("why", "--from", rest, "--token-file", str(token), "--json")
+    assert done.status == 0, done.err
+    assert json.loads(done.out)["waiting"] == 4
+    assert _Rest.seen[-1] == path
+
+
+def test_redirects_are_followed(licorne: Command, rest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Rest, "path_of_dump", "/open")
+    assert licorne("why", "--from", f"{rest}/moved").status == 0
+
+
+def test_without_its_token_the_remedy_is_named(licorne: Command, rest: str) -> None:
+    done = licorne("why", "--from", rest)
+    assert (done.status, done.out) == (4, "")
+    assert "401: the scheduler asks for a token; give --token-file" in done.err
+
+
+def test_the_dump_of_the_example_is_what_its_program_writes() -> None:
+    spec = importlib.util.spec_from_file_location("make_pods_wait", EXAMPLE / "make.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.story() == Path(DUMP).read_bytes()
